@@ -1,0 +1,138 @@
+"""One immutable configuration, changed for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.backends.memory import free_memory
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+@dataclass(frozen=True)
+class Config:
+    """How and where Mercer multiplies.
+
+    Attributes
+    ----------
+    device : {"cpu"}
+        Where products run.
+    memory_limit : int or None
+        Bytes an operator may spend on a stored matrix. None means a quarter of the memory that is free when asked.
+    n_threads : int or None
+        Worker threads of a product. None means every core this process may use.
+    dtype : {"float64", "float32"}
+        The arithmetic of estimators and certificates.
+    """
+
+    device: Literal["cpu"] = "cpu"
+    memory_limit: int | None = None
+    n_threads: int | None = None
+    dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory limit in bytes, now."""
+        return free_memory() // 4 if self.memory_limit is None else self.memory_limit
+
+    @property
+    def threads(self) -> int:
+        """The number of worker threads, now."""
+        return usable_cores() if self.n_threads is None else self.n_threads
+
+
+def usable_cores() -> int:
+    """Cores this process may run on (its affinity mask where the system has one)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_current: ContextVar[Config] = ContextVar("mercer_config", default=Config())  # noqa: B039 (frozen)
+
+
+def get_config() -> Config:
+    """Return the configuration in force here.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.get_config().dtype
+    'float64'
+    """
+    return _current.get()
+
+
+@contextmanager
+def config_context(
+    *,
+    device: str | None = None,
+    memory_limit: int | float | str | None = None,
+    n_threads: int | None = None,
+    dtype: Any = None,
+) -> Iterator[Config]:
+    """Change the configuration inside a ``with`` block.
+
+    Parameters
+    ----------
+    device : {"cpu"}, optional
+        Where products run.
+    memory_limit : int or str, optional
+        Bytes an operator may store, as a number or as text such as ``"2GB"`` or ``"500 MiB"``.
+    n_threads : int, optional
+        Worker threads of a product.
+    dtype : {"float64", "float32"}, optional
+        The arithmetic of estimators and certificates.
+
+    Yields
+    ------
+    Config
+        The configuration in force inside the block. Options left out keep the value they had.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> with mercer.config_context(memory_limit="1GB", n_threads=1) as config:
+    ...     config.memory_limit
+    1000000000
+    """
+    changes: dict[str, Any] = {}
+    if device is not None:
+        if device != "cpu":
+            raise ValueError(f"device={device!r} is not available: this version multiplies on 'cpu' only.")
+        changes["device"] = device
+    if memory_limit is not None:
+        changes["memory_limit"] = _parse_bytes(memory_limit)
+    if n_threads is not None:
+        if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1.")
+        changes["n_threads"] = int(n_threads)
+    if dtype is not None:
+        name = np.dtype(dtype).name
+        if name not in ("float32", "float64"):
+            raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
+        changes["dtype"] = name
+    token = _current.set(replace(_current.get(), **changes))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
+
+
+def _parse_bytes(amount: int | float | str) -> int:
+    if isinstance(amount, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", amount.lower())
+        if match is None:
+            raise ValueError(f"memory_limit={amount!r} must be bytes or text such as '2GB' or '500 MiB'.")
+        return int(float(match[1]) * _UNITS[match[2] or ""])
+    if isinstance(amount, bool) or not np.isfinite(amount) or amount < 0:
+        raise ValueError(f"memory_limit={amount!r} must be a number of bytes of at least 0.")
+    return int(amount)

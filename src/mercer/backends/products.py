@@ -1,0 +1,178 @@
+"""Products with a kernel matrix that is never stored: cache-sized tiles, made and used once, on all cores.
+
+A symmetric matrix is swept by its upper triangle: a tile K_IJ serves both K_IJ V_J and K_IJᵀ V_I, which halves the
+evaluations. Tiles are dealt to a number of chunks that depends on the problem and hardly on the machine; each chunk adds into
+a buffer of its own in double precision, and the buffers are added in order. So a product is the same from run to run and,
+as long as there are no more threads than chunks, for any number of threads.
+
+Cost: n² d flops for the pairing, n² profile evaluations (half of both if symmetric), 2 n² r flops for the product.
+Memory: a tile a thread, and n × r doubles a chunk (64 MB in all unless one chunk a thread needs more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.config import get_config
+from mercer.backends.threads import run_chunks
+from mercer.backends.tiles import Evaluator
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+_TILE_SIDE = {"float32": 512, "float64": 320}
+_BUFFER_BYTES = 64 * 2**20
+_MOST_CHUNKS = 64
+
+
+def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:
+    """K @ v (or Kᵀ @ v) for an n × r block v, without K."""
+    v = np.ascontiguousarray(v, dtype=evaluator.dtype)
+    if evaluator.symmetric:
+        return _symmetric_product(evaluator, v)
+    return _transposed_product(evaluator, v) if transpose else _plain_product(evaluator, v)
+
+
+def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
+    """K @ 1 (or Kᵀ @ 1) without K."""
+    from mercer.backends.compiled import add_sums
+
+    if not evaluator.symmetric:
+        ones = np.ones((evaluator.shape[0 if transpose else 1], 1), evaluator.dtype)
+        return multiply(evaluator, ones, transpose=transpose)[:, 0]
+    n = evaluator.shape[0]
+
+    def use(total: Array, rows: slice, cols: slice, tile: Array) -> None:
+        add_sums(tile, total[rows], total[cols], rows != cols)
+
+    return _sum_over_chunks(evaluator, (n,), use)
+
+
+def dense(evaluator: Evaluator) -> Array:
+    """K itself, filled tile by tile on all cores."""
+    n, m = evaluator.shape
+    out = np.empty((n, m), evaluator.dtype)
+    if evaluator.symmetric:
+
+        def use(_: Array, rows: slice, cols: slice, tile: Array) -> None:
+            out[rows, cols] = tile if rows != cols else np.triu(tile) + np.triu(tile, 1).T
+            if rows != cols:
+                out[cols, rows] = tile.T
+
+        _sum_over_chunks(evaluator, (0,), use)
+        return out
+
+    def fill(rows: slice) -> None:
+        for cols, tile in _tiles_of_row(evaluator, rows):
+            out[rows, cols] = tile
+
+    run_chunks(fill, _ranges(n, _side(evaluator)))
+    return out
+
+
+def log_rows(evaluator: Evaluator, lo: int, hi: int) -> Array:
+    """log K of rows lo to hi against every column."""
+    out = np.empty((hi - lo, evaluator.shape[1]), evaluator.dtype)
+    evaluator.fill(slice(lo, hi), slice(0, evaluator.shape[1]), out, log=True)
+    return out
+
+
+def _symmetric_product(evaluator: Evaluator, v: Array) -> Array:
+    def use(total: Array, rows: slice, cols: slice, tile: Array) -> None:
+        total[rows] += tile @ v[cols]
+        if rows != cols:
+            total[cols] += tile.T @ v[rows]
+
+    return _sum_over_chunks(evaluator, (evaluator.shape[0], v.shape[1]), use)
+
+
+def _plain_product(evaluator: Evaluator, v: Array) -> Array:
+    out = np.empty((evaluator.shape[0], v.shape[1]), evaluator.dtype)
+
+    def fill(rows: slice) -> None:
+        total = np.zeros((rows.stop - rows.start, v.shape[1]))
+        for cols, tile in _tiles_of_row(evaluator, rows):
+            total += tile @ v[cols]
+        out[rows] = total
+
+    run_chunks(fill, _ranges(evaluator.shape[0], _side(evaluator)))
+    return out
+
+
+def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
+    side = _side(evaluator)
+    shape = (evaluator.shape[1], v.shape[1])
+    rows = _ranges(evaluator.shape[0], side)
+
+    def add(chunk: list[slice]) -> Array:
+        total = np.zeros(shape)
+        for row in chunk:
+            for cols, tile in _tiles_of_row(evaluator, row):
+                total[cols] += tile.T @ v[row]
+        return total
+
+    return _added(run_chunks(add, _deal(rows, _chunk_count(shape))), evaluator.dtype)
+
+
+def _tiles_of_row(evaluator: Evaluator, rows: slice) -> Iterator[tuple[slice, Array]]:
+    side = _side(evaluator)
+    scratch = np.empty(side * side, evaluator.dtype)
+    panel = evaluator.panel("rows", rows.start, rows.stop)
+    for cols in _ranges(evaluator.shape[1], side):
+        tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
+        evaluator.tile(panel, evaluator.panel("cols", cols.start, cols.stop), tile)
+        evaluator.set_diagonal(rows, cols, tile)
+        yield cols, tile
+
+
+def _sum_over_chunks(evaluator: Evaluator, shape: tuple[int, ...], use: Callable[..., None]) -> Array:
+    """Call use(buffer, rows, cols, tile) for every tile of the upper triangle; return the sum of the buffers."""
+    ranges = _ranges(evaluator.shape[0], _side(evaluator))
+    pairs = [(p, q) for p in range(len(ranges)) for q in range(p, len(ranges))]
+    scratch_size = _side(evaluator) ** 2
+
+    def sweep(chunk: list[tuple[int, int]]) -> Array:
+        total = np.zeros(shape)
+        scratch = np.empty(scratch_size, evaluator.dtype)
+        last, panel = -1, None
+        for p, q in chunk:
+            rows, cols = ranges[p], ranges[q]
+            if p != last:
+                last, panel = p, evaluator.panel("rows", rows.start, rows.stop)
+            tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
+            evaluator.tile(panel, evaluator.panel("cols", cols.start, cols.stop), tile)
+            evaluator.set_diagonal(rows, cols, tile)
+            use(total, rows, cols, tile)
+        return total
+
+    return _added(run_chunks(sweep, _deal(pairs, _chunk_count(shape))), evaluator.dtype)
+
+
+def _side(evaluator: Evaluator) -> int:
+    return _TILE_SIDE[evaluator.dtype.name]
+
+
+def _ranges(n: int, side: int) -> list[slice]:
+    return [slice(lo, min(lo + side, n)) for lo in range(0, n, side)]
+
+
+def _chunk_count(shape: tuple[int, ...]) -> int:
+    affordable = _BUFFER_BYTES // (8 * max(1, int(np.prod(shape))))
+    return max(get_config().threads, min(_MOST_CHUNKS, affordable), 1)
+
+
+def _deal(items: list[Any], count: int) -> list[list[Any]]:
+    """Split items into at most count runs of nearly equal length."""
+    count = min(count, len(items))
+    bounds = [len(items) * i // count for i in range(count + 1)] if count else [0]
+    return [items[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def _added(parts: list[Array], dtype: Any) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total.astype(dtype, copy=False)

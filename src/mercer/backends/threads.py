@@ -1,0 +1,94 @@
+"""Our own threads over tiles, with BLAS held to one thread a worker.
+
+OpenBLAS' threads and a pool of ours fight over the cores when both are awake; numba's ``parallel=True`` has the same
+quarrel and dies in forked children. So every product runs on this pool, and while any product runs BLAS is held to one
+thread: the hold is counted, so that products started from several threads at once release it exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mercer.backends.config import get_config
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}
+_holders = 0
+_controller: Any = None
+_limits: Any = None
+_worker = threading.local()
+
+
+def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
+    """Return ``[function(c) for c in chunks]``, computed on the worker threads.
+
+    The order of the results is the order of the chunks, so a reduction over them does not depend on timing. A chunk that
+    itself calls this function runs its own chunks in line.
+    """
+    chunks = list(chunks)
+    threads = min(get_config().threads, len(chunks))
+    with single_threaded_blas():
+        if threads <= 1 or getattr(_worker, "busy", False):
+            return [function(chunk) for chunk in chunks]
+        return list(_pool(get_config().threads).map(_marked(function), chunks))
+
+
+def _marked(function: Callable[[T], R]) -> Callable[[T], R]:
+    def call(chunk: T) -> R:
+        _worker.busy = True
+        try:
+            return function(chunk)
+        finally:
+            _worker.busy = False
+
+    return call
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    with _lock:
+        if threads not in _pools:
+            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="mercer")
+        return _pools[threads]
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread while any caller is inside."""
+    global _holders, _controller, _limits
+    with _lock:
+        if _holders == 0:
+            if _controller is None:
+                from threadpoolctl import ThreadpoolController
+
+                import scipy.linalg  # noqa: F401  (loads scipy's own BLAS, so that the controller sees it)
+
+                _controller = ThreadpoolController()
+            _limits = _controller.limit(limits=1, user_api="blas")
+        _holders += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _limits.restore_original_limits()
+
+
+def _forget_threads_after_fork() -> None:
+    """A forked child has none of the parent's threads: it starts with no pool and a free lock."""
+    global _lock, _holders
+    _lock = threading.Lock()
+    _pools.clear()
+    _holders = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads_after_fork)

@@ -1,0 +1,346 @@
+"""Forms compiled for the CPU: an evaluator fills one tile of the kernel matrix at a time.
+
+An evaluator is made once for a form and its points. ``panel(side, lo, hi)`` prepares a run of rows or columns (centred,
+scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied: panels are
+made again for each tile, which costs 1/(tile side) of the tile itself.
+
+Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the points
+centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest norm and u
+the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64 and float64 points are subtracted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.backends import forms
+from mercer.backends.profiles import Exponential, Identity, Profile, RootExponential
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Side = Literal["rows", "cols"]
+
+_DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accurate for any points
+_EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
+_COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
+_PREPARE_ROWS = 4096
+
+
+class Evaluator(ABC):
+    """One form on given points, filled tile by tile."""
+
+    def __init__(self, rows: Any, cols: Any | None) -> None:
+        self._points = {"rows": rows, "cols": rows if cols is None else cols}
+        self.symmetric = cols is None
+        self.shape = (rows.shape[0], self._points["cols"].shape[0])
+        self.dtype = np.result_type(rows.dtype, self._points["cols"].dtype)
+
+    @abstractmethod
+    def panel(self, side: Side, lo: int, hi: int) -> Any:
+        """Prepare points lo to hi of one side."""
+
+    @abstractmethod
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        """Write k (or log k) of two panels into the contiguous array out."""
+
+    @abstractmethod
+    def diagonal(self, side: Side = "rows") -> Array:
+        """k(x, x) of every point of one side."""
+
+    def fill(self, rows: slice, cols: slice, out: Array, *, log: bool = False) -> None:
+        """Write k (or log k) of a range of rows and of columns into out, with the diagonal as :meth:`diagonal` has it."""
+        self.tile(self.panel("rows", rows.start, rows.stop), self.panel("cols", cols.start, cols.stop), out, log=log)
+        self.set_diagonal(rows, cols, out, log=log)
+
+    def set_diagonal(self, rows: slice, cols: slice, out: Array, *, log: bool = False) -> None:
+        """Write the exact diagonal where a tile of a symmetric matrix crosses it."""
+        lo, hi = max(rows.start, cols.start), min(rows.stop, cols.stop)
+        if self.symmetric and lo < hi:
+            i = np.arange(lo, hi)
+            values = self._diagonal[i]
+            out[i - rows.start, i - cols.start] = np.log(values) if log else values
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        return self.diagonal("rows")
+
+
+class _DistanceEvaluator(Evaluator):
+    """Squared Euclidean and l1 distances of centred, scaled points, and the chi-squared distance of scaled ones."""
+
+    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None) -> None:
+        super().__init__(rows, cols)
+        self._metric, self._profile = form.metric, form.profile
+        self._length = float(form.length)
+        d = rows.shape[1]
+        self._limit = _COORDINATE_LIMIT[self.dtype.name]
+        self._center = np.zeros(d) if form.metric == "chi2" else _center(self._points["cols"])
+        self._use_blas = form.metric == "sqeuclidean" and d > _DIRECT_UP_TO
+        self._work = self.dtype
+        if self._use_blas and np.finfo(self.dtype).eps * self._largest_norm() > _EXPONENT_ERROR[self.dtype.name]:
+            if self.dtype == np.float32:
+                self._work = np.dtype(np.float64)
+            else:
+                self._use_blas = False
+
+    def _largest_norm(self) -> float:
+        largest = 0.0
+        for side in ("rows", "cols") if not self.symmetric else ("rows",):
+            points = self._points[side]
+            for lo in range(0, points.shape[0], _PREPARE_ROWS):
+                norms = self._scaled(side, lo, min(lo + _PREPARE_ROWS, points.shape[0]))[1]  # type: ignore[arg-type]
+                largest = max(largest, float(norms.max(initial=0.0)))
+        return largest
+
+    def _scaled(self, side: Side, lo: int, hi: int) -> tuple[Array, Array]:
+        from mercer.backends import compiled
+
+        points = self._points[side]
+        out = np.empty((hi - lo, points.shape[1]), self._work)
+        norms = np.empty(hi - lo, self._work)
+        compiled.scale_panel(points, lo, hi, self._center, self._length, self._limit, out, norms)
+        return out, norms
+
+    def panel(self, side: Side, lo: int, hi: int) -> tuple[Array, Array]:
+        points, norms = self._scaled(side, lo, hi)
+        if side == "cols" and not self._use_blas:
+            points = np.ascontiguousarray(points.T)
+        return points, norms
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        from mercer.backends import compiled
+
+        (x, x_norms), (y, y_norms) = rows, cols
+        if self._use_blas:
+            if not log and self._work == out.dtype and self._sweep_products(x, x_norms, y, y_norms, out):
+                return
+            products = x @ y.T
+            compiled.squared_distances_from_products(products, x_norms, y_norms, out)
+        elif self._metric == "sqeuclidean":
+            compiled.squared_differences(x, y, out)
+        elif self._metric == "cityblock":
+            compiled.absolute_differences(x, y, out)
+        else:
+            compiled.chi_squared_differences(x, y, out)
+        _apply_profile(self._profile, out, log)
+
+    def _sweep_products(self, x: Array, x_norms: Array, y: Array, y_norms: Array, out: Array) -> bool:
+        """Distance and profile in one sweep, if the profile is one of the compiled ones."""
+        from mercer.backends import compiled
+
+        if isinstance(self._profile, Exponential):
+            np.matmul(x, y.T, out=out)
+            compiled.exponential_of_products(out, x_norms, y_norms)
+            return True
+        if isinstance(self._profile, RootExponential):
+            np.matmul(x, y.T, out=out)
+            a, b = out.dtype.type(self._profile.linear), out.dtype.type(self._profile.quadratic)
+            compiled.root_exponential_of_products(out, x_norms, y_norms, a, b)
+            return True
+        return False
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        zeros = np.zeros((1, 1), self.dtype)
+        _apply_profile(self._profile, zeros, log=False)
+        return np.full(self._points[side].shape[0], zeros[0, 0])
+
+
+class _InnerProductEvaluator(Evaluator):
+    """Inner products of the points or of their directions."""
+
+    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None) -> None:
+        super().__init__(rows, cols)
+        self._metric, self._profile = form.metric, form.profile
+
+    def panel(self, side: Side, lo: int, hi: int) -> Array:
+        points: Array = self._points[side]
+        if self._metric == "dot":
+            return points[lo:hi].astype(self.dtype, copy=False)
+        from mercer.backends import compiled
+
+        out = np.empty((hi - lo, points.shape[1]), self.dtype)
+        compiled.direction_panel(points, lo, hi, out)
+        return out
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        np.matmul(rows, cols.T, out=out)
+        _apply_profile(self._profile, out, log)
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        points: Array = self._points[side]
+        if self._metric == "dot":
+            values = np.einsum("ij,ij->i", points, points, dtype=self.dtype)
+        else:
+            values = np.any(points != 0, axis=1).astype(self.dtype)
+        self._profile.apply(values)
+        return values
+
+
+class StoredEvaluator(Evaluator):
+    """A kernel matrix that is given, dense or sparse: the points are its rows."""
+
+    def __init__(self, form: forms.Stored, rows: Any, cols: Any | None) -> None:
+        super().__init__(rows, cols)
+        self.matrix = rows
+        self.shape = rows.shape
+        self._new_diagonal = form.new_diagonal
+
+    def panel(self, side: Side, lo: int, hi: int) -> slice:
+        return slice(lo, hi)
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        block = self.matrix[rows, cols]
+        out[...] = block.toarray() if hasattr(block, "toarray") else block
+        if log:
+            with np.errstate(divide="ignore"):
+                np.log(np.maximum(out, 0, out=out), out=out)
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        points = self._points[side]
+        if self.symmetric or side == "cols":
+            return np.asarray(points.diagonal(), dtype=self.dtype)
+        value = self._new_diagonal
+        if value is None:
+            training = np.asarray(self._points["cols"].diagonal())
+            if not np.all(training == training[0]):
+                raise ValueError(
+                    "k(x, x) of new points is not known for this precomputed kernel, whose training diagonal is not "
+                    "constant: pass Precomputed(new_diagonal=...)."
+                )
+            value = training[0]
+        return np.full(self.shape[0], value, self.dtype)
+
+
+class _PairEvaluator(Evaluator):
+    """Sum or product of two evaluators on the same points."""
+
+    def __init__(self, left: Evaluator, right: Evaluator, product: bool, rows: Array, cols: Array | None) -> None:
+        super().__init__(rows, cols)
+        self.shape = left.shape
+        self._left, self._right, self._product = left, right, product
+
+    def panel(self, side: Side, lo: int, hi: int) -> Any:
+        return self._left.panel(side, lo, hi), self._right.panel(side, lo, hi)
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        other = np.empty_like(out)
+        self._left.tile(rows[0], cols[0], out, log=log)
+        self._right.tile(rows[1], cols[1], other, log=log)
+        self._combine(out, other, out, log)
+
+    def _combine(self, a: Array, b: Array, out: Array, log: bool) -> None:
+        operation = (np.add if self._product else np.logaddexp) if log else (np.multiply if self._product else np.add)
+        operation(a, b, out=out)
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        out = self._left.diagonal(side)
+        self._combine(out, self._right.diagonal(side), out, log=False)
+        return out
+
+
+class _ScalarEvaluator(Evaluator):
+    """A multiple or a power of one evaluator."""
+
+    def __init__(self, inner: Evaluator, value: float, power: bool, rows: Array, cols: Array | None) -> None:
+        super().__init__(rows, cols)
+        self.shape = inner.shape
+        self._inner, self._value, self._power = inner, value, power
+
+    def panel(self, side: Side, lo: int, hi: int) -> Any:
+        return self._inner.panel(side, lo, hi)
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        self._inner.tile(rows, cols, out, log=log)
+        if log:
+            out *= self._value if self._power else 1.0
+            out += 0.0 if self._power else np.log(self._value)
+        else:
+            self._change(out)
+
+    def _change(self, out: Array) -> None:
+        value = out.dtype.type(self._value)
+        if self._power:
+            np.power(out, value, out=out)
+        else:
+            out *= value
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        out = self._inner.diagonal(side)
+        self._change(out)
+        return out
+
+
+class _NormalizedEvaluator(Evaluator):
+    """k(x, y) / sqrt(k(x, x) k(y, y))."""
+
+    def __init__(self, inner: Evaluator, rows: Array, cols: Array | None) -> None:
+        super().__init__(rows, cols)
+        self.shape = inner.shape
+        self._inner = inner
+        self._scales = {side: self._inverse_roots(inner, side) for side in ("rows", "cols")}  # type: ignore[arg-type]
+
+    @staticmethod
+    def _inverse_roots(inner: Evaluator, side: Side) -> Array:
+        diagonal = inner.diagonal(side)
+        if np.any(diagonal < 0):
+            raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
+        with np.errstate(divide="ignore"):
+            return np.where(diagonal > 0, 1 / np.sqrt(diagonal), 0).astype(diagonal.dtype)
+
+    def panel(self, side: Side, lo: int, hi: int) -> Any:
+        return self._inner.panel(side, lo, hi), self._scales[side][lo:hi]
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        self._inner.tile(rows[0], cols[0], out, log=log)
+        if log:
+            with np.errstate(divide="ignore"):
+                out += np.log(rows[1])[:, None] + np.log(cols[1])
+        else:
+            out *= rows[1][:, None] * cols[1]  # the outer product first: it keeps the matrix symmetric to the last bit
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        return (self._scales[side] > 0).astype(self.dtype)
+
+
+def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evaluator:
+    """Make the evaluator of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
+    if isinstance(form, forms.Pairing):
+        kind = _InnerProductEvaluator if form.metric in ("dot", "cosine") else _DistanceEvaluator
+        return kind(form, rows, cols)
+    if isinstance(form, forms.Stored):
+        return StoredEvaluator(form, rows, cols)
+    if isinstance(form, (forms.SumOf, forms.ProductOf)):
+        left, right = compile_form(form.left, rows, cols), compile_form(form.right, rows, cols)
+        return _PairEvaluator(left, right, isinstance(form, forms.ProductOf), rows, cols)
+    if isinstance(form, forms.MultipleOf):
+        return _ScalarEvaluator(compile_form(form.inner, rows, cols), form.factor, False, rows, cols)
+    if isinstance(form, forms.PowerOf):
+        return _ScalarEvaluator(compile_form(form.inner, rows, cols), form.exponent, True, rows, cols)
+    if isinstance(form, forms.NormalizedOf):
+        return _NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
+    raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
+
+
+def _apply_profile(profile: Profile, out: Array, log: bool) -> None:
+    from mercer.backends import compiled
+
+    if log:
+        profile.log(out)
+    elif isinstance(profile, Exponential):
+        compiled.exponential(out)
+    elif isinstance(profile, RootExponential):
+        compiled.root_exponential(out, out.dtype.type(profile.linear), out.dtype.type(profile.quadratic))
+    elif not isinstance(profile, Identity):
+        profile.apply(out)
+
+
+def _center(points: Array) -> Array:
+    """A point amid the others: the mean, halved before the sum so that it cannot overflow."""
+    n = max(points.shape[0], 1)
+    total = np.zeros(points.shape[1])
+    for lo in range(0, points.shape[0], _PREPARE_ROWS):
+        total += np.sum(points[lo : lo + _PREPARE_ROWS] / (2.0 * n), axis=0, dtype=np.float64)
+    return 2 * total

@@ -1,0 +1,23 @@
+"""Positive semi-definite kernels: parameters, algebra, declared properties."""
+
+from mercer.kernels.base import Kernel
+from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from mercer.kernels.histogram import ChiSquared
+from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.properties import Properties
+from mercer.kernels.stationary import Gaussian, Laplacian, Matern, Sobolev
+
+__all__ = [
+    "ChiSquared",
+    "Cosine",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Precomputed",
+    "Properties",
+    "Sigmoid",
+    "Sobolev",
+]

@@ -1,0 +1,154 @@
+"""The kernel: parameters as in scikit-learn, values by a declared form, algebra by operators."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from mercer.backends import products, tiles
+from mercer.backends.forms import Form
+from mercer.kernels.properties import Properties
+from mercer.kernels.validation import as_points
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class UnresolvedKernelError(ValueError):
+    """A kernel was called before its data-dependent parameters were fixed."""
+
+
+class Kernel(ABC):
+    """A symmetric function k(x, y) of two points.
+
+    ``k(X, Y=None)`` is a dense block, ``k.diag(X)`` its diagonal. ``k1 + k2``, ``k1 * k2``, ``c * k``, ``k ** p`` and
+    ``k.normalized()`` are kernels. A kernel whose parameters depend on the data (``sigma="median"``) refuses to be called
+    until :meth:`resolve` has fixed them, so that fit and predict cannot use different bandwidths.
+    """
+
+    @abstractmethod
+    def _form(self, n_features: int) -> Form:
+        """Declare how the kernel is evaluated on points with so many features; parameters are validated here."""
+
+    @property
+    @abstractmethod
+    def properties(self) -> Properties:
+        """What is known of this kernel."""
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether every parameter is fixed."""
+        return all(value.is_resolved for value in self._own_params().values() if isinstance(value, Kernel))
+
+    def resolve(self, X: Any) -> Kernel:
+        """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
+        changed = {
+            name: value.resolve(X) if isinstance(value, Kernel) else value
+            for name, value in self._own_params().items()
+        }
+        return type(self)(**changed)
+
+    def form(self, n_features: int) -> Form:
+        """Return the declared form; an unresolved kernel has none."""
+        if not self.is_resolved:
+            raise UnresolvedKernelError(
+                f"{self!r} depends on the data: call kernel = kernel.resolve(X) with the training points first."
+            )
+        return self._form(n_features)
+
+    def evaluator(self, X: Any, Y: Any = None) -> tiles.Evaluator:
+        """Compile this kernel for points X (and Y) on the CPU."""
+        return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y))
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself."""
+        return products.dense(self.evaluator(*self._checked(X, Y)))
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x, x) for every row of X, equal bit for bit to the diagonal of ``k(X)``."""
+        return self.evaluator(self._checked(X, None)[0]).diagonal()
+
+    def log(self, X: Any, Y: Any = None) -> Array:
+        """Return log k(X, Y), finite where k underflows; minus infinity where k is zero."""
+        evaluator = self.evaluator(*self._checked(X, Y))
+        return products.log_rows(evaluator, 0, evaluator.shape[0])
+
+    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Validate both sides; Y being X means the symmetric block."""
+        symmetric = Y is None or Y is X
+        X = as_points(X)
+        if symmetric:
+            return X, None
+        Y = as_points(Y, "Y")
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
+        return X, Y
+
+    def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Bring both sides to one dtype."""
+        if Y is None:
+            return X, None
+        dtype = np.result_type(X, Y)
+        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+    def _own_params(self) -> dict[str, Any]:
+        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
+        return {name: getattr(self, name) for name in names}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, with those of inner kernels as ``name__parameter`` if deep."""
+        params = self._own_params()
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Kernel):
+                    params.update({f"{name}__{key}": inner for key, inner in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Set parameters in place, ``name__parameter`` reaching inner kernels, and return self."""
+        own = self._own_params()
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in own:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}.")
+            if rest:
+                getattr(self, name).set_params(**{rest: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._own_params().items())})"
+
+    def __add__(self, other: Any) -> Kernel:
+        """Return the sum of two kernels."""
+        from mercer.kernels.algebra import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        """Return the product with a kernel or with a positive number."""
+        from mercer.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(other, self) if np.isscalar(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Kernel:
+        """Return the product with a positive number."""
+        return self.__mul__(other)
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        """Return the entrywise power."""
+        from mercer.kernels.algebra import Power
+
+        return Power(self, exponent) if np.isscalar(exponent) else NotImplemented
+
+    def normalized(self) -> Kernel:
+        """Return k(x, y) / sqrt(k(x, x) k(y, y))."""
+        from mercer.kernels.algebra import Normalized
+
+        return Normalized(self)

@@ -1,0 +1,120 @@
+"""Kernels of the inner product."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from mercer.backends import forms, profiles
+from mercer.kernels.base import Kernel
+from mercer.kernels.properties import Properties
+from mercer.kernels.validation import positive_number
+
+
+def _finite(value: float, name: str) -> float:
+    if isinstance(value, bool) or not np.isscalar(value) or not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} must be a finite number.")
+    return float(value)
+
+
+def _gamma(gamma: float | None, n_features: int) -> float:
+    """The number of features is the same at fit and predict, so gamma=None needs no resolving."""
+    return 1.0 / n_features if gamma is None else positive_number(gamma, "gamma")
+
+
+@final
+class Linear(Kernel):
+    """k(x, y) = x · y."""
+
+    def __init__(self) -> None:
+        pass
+
+    def _form(self, n_features: int) -> forms.Form:
+        return forms.Pairing("dot", profiles.Identity())
+
+    @property
+    def properties(self) -> Properties:
+        """Positive semi-definite, unbounded, of finite rank."""
+        return Properties(False, False, False, False, False, True)
+
+
+@final
+class Polynomial(Kernel):
+    """k(x, y) = (γ x · y + c)^degree.
+
+    Parameters
+    ----------
+    degree : float, default=3
+        Positive. A degree that is not whole needs γ x · y + c ≥ 0 on the data.
+    gamma : float or None, default=None
+        None means 1 / number of features.
+    coef0 : float, default=1
+        The constant c.
+    """
+
+    def __init__(self, degree: float = 3, gamma: float | None = None, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _form(self, n_features: int) -> forms.Form:
+        degree = positive_number(self.degree, "degree")
+        profile = profiles.PowerOfAffine(_gamma(self.gamma, n_features), _finite(self.coef0, "coef0"), degree)
+        return forms.Pairing("dot", profile)
+
+    @property
+    def properties(self) -> Properties:
+        """Positive semi-definite for a whole degree and c ≥ 0."""
+        whole = float(self.degree).is_integer()
+        return Properties(
+            bounded=False,
+            stationary=False,
+            positive=whole and self.degree % 2 == 0,
+            universal=False if whole else None,
+            characteristic=False if whole else None,
+            positive_definite=True if whole and self.coef0 >= 0 else None,
+        )
+
+
+@final
+class Sigmoid(Kernel):
+    """k(x, y) = tanh(γ x · y + c), which is not positive semi-definite in general.
+
+    Parameters
+    ----------
+    gamma : float or None, default=None
+        None means 1 / number of features.
+    coef0 : float, default=1
+        The constant c.
+    """
+
+    def __init__(self, gamma: float | None = None, coef0: float = 1.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _form(self, n_features: int) -> forms.Form:
+        return forms.Pairing(
+            "dot", profiles.TanhOfAffine(_gamma(self.gamma, n_features), _finite(self.coef0, "coef0"))
+        )
+
+    @property
+    def properties(self) -> Properties:
+        """Bounded, and indefinite."""
+        return Properties(True, False, False, None, None, False)
+
+
+@final
+class Cosine(Kernel):
+    """k(x, y) = x · y / (‖x‖ ‖y‖), zero where x or y is zero."""
+
+    def __init__(self) -> None:
+        pass
+
+    def _form(self, n_features: int) -> forms.Form:
+        return forms.Pairing("cosine", profiles.Identity())
+
+    @property
+    def properties(self) -> Properties:
+        """Positive semi-definite and bounded by one."""
+        return Properties(True, False, False, False, False, True)

@@ -1,0 +1,43 @@
+"""Kernels of non-negative data such as counts and histograms."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends import forms, profiles
+from mercer.kernels.base import Kernel
+from mercer.kernels.properties import Properties
+from mercer.kernels.validation import positive_number
+
+
+@final
+class ChiSquared(Kernel):
+    """k(x, y) = exp(-γ Σᵢ (xᵢ - yᵢ)² / (xᵢ + yᵢ)) for x, y ≥ 0; a coordinate where both vanish counts zero.
+
+    Parameters
+    ----------
+    gamma : float, default=1
+        Positive.
+    """
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def _form(self, n_features: int) -> forms.Form:
+        return forms.Pairing("chi2", profiles.Exponential(), 1 / positive_number(self.gamma, "gamma"))
+
+    def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        for name, points in (("X", X), ("Y", Y)):
+            if points is not None and np.any(points < 0):
+                row, col = np.argwhere(points < 0)[0]
+                raise ValueError(
+                    f"{name} is negative in row {row}, column {col}: the chi-squared kernel takes data ≥ 0, such as counts."
+                )
+        return super()._points(X, Y)
+
+    @property
+    def properties(self) -> Properties:
+        """Positive semi-definite on non-negative data."""
+        return Properties(bounded=True, stationary=False, positive=True, positive_definite=True)

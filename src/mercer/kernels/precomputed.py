@@ -1,0 +1,68 @@
+"""A kernel whose values are given."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends import forms
+from mercer.kernels.base import Kernel
+from mercer.kernels.properties import Properties
+from mercer.kernels.validation import as_points
+
+_SYMMETRY = 1e-10
+
+
+@final
+class Precomputed(Kernel):
+    """The "points" are rows of a kernel matrix, dense or sparse.
+
+    Fit with the n × n matrix of the training points; transform with the m × n matrix between new points and training points.
+
+    Parameters
+    ----------
+    new_diagonal : float or None, default=None
+        k(x, x) of new points, which an m × n block does not contain. None means the constant diagonal of the training
+        matrix, and an error where that is not constant.
+    """
+
+    def __init__(self, new_diagonal: float | None = None) -> None:
+        self.new_diagonal = new_diagonal
+
+    def _form(self, n_features: int) -> forms.Form:
+        return forms.Stored(self.new_diagonal)
+
+    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        symmetric = Y is None or Y is X
+        X = _as_matrix(X)
+        if symmetric:
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
+            if abs(X - X.T).max() > _SYMMETRY * abs(X).max():
+                raise ValueError("A precomputed kernel must be symmetric: pass (K + K.T) / 2 if rounding made it so.")
+            return X, None
+        Y = _as_matrix(Y)
+        if X.shape[1] != Y.shape[0]:
+            raise ValueError(
+                f"A precomputed block against {Y.shape[0]} training points must have {Y.shape[0]} columns, not {X.shape[1]}."
+            )
+        return X, Y
+
+    @property
+    def properties(self) -> Properties:
+        """Nothing is known of a matrix that is given."""
+        return Properties()
+
+
+def _as_matrix(X: Any) -> Any:
+    if not hasattr(X, "toarray"):
+        return as_points(X)
+    matrix = X.tocsr()
+    if matrix.dtype.kind == "c":
+        raise ValueError("Complex data not supported: a precomputed kernel must be real.")
+    if matrix.dtype != np.float32:
+        matrix = matrix.astype(np.float64)
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("A precomputed kernel must be finite: remove NaN and infinity first.")
+    return matrix

@@ -1,0 +1,43 @@
+"""Checks of input, each with one sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def as_points(X: Any, name: str = "X") -> Array:
+    """A two-dimensional, finite float32 or float64 array with rows as points."""
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix: pass a dense array, or sparse affinities with Precomputed().")
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must be real.")
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers, not {array.dtype}: {error}.") from None
+    if array.ndim != 2:
+        hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
+        raise ValueError(f"{name} must be 2-dimensional, not {array.ndim}-dimensional. {hint}")
+    if array.dtype != np.float32:
+        array = array.astype(np.float64, copy=False)
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, col = np.argwhere(~finite)[0]
+        raise ValueError(f"{name} has {array[row, col]} in row {row}, column {col}: remove or impute it first.")
+    return np.ascontiguousarray(array)
+
+
+def positive_number(value: Any, name: str, *, zero: bool = False) -> float:
+    """A finite real number above zero (or at least zero)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} must be a finite number.")
+    if value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name}={value!r} must be {'at least 0' if zero else 'greater than 0'}.")
+    return float(value)
