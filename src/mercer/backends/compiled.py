@@ -98,16 +98,16 @@ def _overload_exp_negative(t):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def scale_panel(points, lo, hi, center, length, limit, out, norms):  # type: ignore[no-untyped-def]
-    """out = clip((points[lo:hi] - center) / length, ±limit), norms = squared row norms of out.
+def scale_panel(points, center, length, limit, out, norms):  # type: ignore[no-untyped-def]
+    """out = clip((points - center) / length, ±limit), norms = squared row norms of out.
 
     Centring is exact where it matters (Sterbenz), so an offset common to all points costs no digit; the limit keeps
     squares finite where any kernel has long been zero.
     """
-    for i in range(hi - lo):
+    for i in range(points.shape[0]):
         total = 0.0
         for k in range(points.shape[1]):
-            value = (np.float64(points[lo + i, k]) - center[k]) / length
+            value = (np.float64(points[i, k]) - center[k]) / length
             value = min(max(value, -limit), limit)
             out[i, k] = value
             total += np.float64(out[i, k]) * np.float64(out[i, k])
@@ -115,19 +115,19 @@ def scale_panel(points, lo, hi, center, length, limit, out, norms):  # type: ign
 
 
 @njit(nogil=True, cache=True)
-def direction_panel(points, lo, hi, out):  # type: ignore[no-untyped-def]
+def direction_panel(points, out):  # type: ignore[no-untyped-def]
     """out = rows of points divided by their length; zero rows stay zero."""
-    for i in range(hi - lo):
+    for i in range(points.shape[0]):
         largest = 0.0
         for k in range(points.shape[1]):
-            largest = max(largest, abs(np.float64(points[lo + i, k])))
+            largest = max(largest, abs(np.float64(points[i, k])))
         total = 0.0
         for k in range(points.shape[1]):
-            value = np.float64(points[lo + i, k]) / largest if largest > 0 else 0.0
+            value = np.float64(points[i, k]) / largest if largest > 0 else 0.0
             total += value * value
         factor = 1.0 / np.sqrt(total) if total > 0 else 0.0
         for k in range(points.shape[1]):
-            out[i, k] = np.float64(points[lo + i, k]) / largest * factor if largest > 0 else 0.0
+            out[i, k] = np.float64(points[i, k]) / largest * factor if largest > 0 else 0.0
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -73,6 +73,23 @@ def dense(evaluator: Evaluator) -> Array:
     return out
 
 
+def block(evaluator: Evaluator, rows: Any, cols: Any) -> Array:
+    """Some rows and columns of K, given by slices or index arrays."""
+    if rows == slice(None) and cols == slice(None) if isinstance(rows, slice) and isinstance(cols, slice) else False:
+        return dense(evaluator)
+    i, j = (np.arange(n)[which] for n, which in zip(evaluator.shape, (rows, cols), strict=True))
+    out = np.empty((i.size, j.size), evaluator.dtype)
+    side = _side(evaluator)
+
+    def fill(pair: tuple[slice, slice]) -> None:
+        tile = np.empty((i[pair[0]].size, j[pair[1]].size), evaluator.dtype)
+        evaluator.fill(i[pair[0]], j[pair[1]], tile)
+        out[pair] = tile
+
+    run_chunks(fill, [(p, q) for p in _ranges(i.size, side) for q in _ranges(j.size, side)])
+    return out
+
+
 def log_rows(evaluator: Evaluator, lo: int, hi: int) -> Array:
     """log K of rows lo to hi against every column."""
     out = np.empty((hi - lo, evaluator.shape[1]), evaluator.dtype)
@@ -120,10 +137,10 @@ def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
 def _tiles_of_row(evaluator: Evaluator, rows: slice) -> Iterator[tuple[slice, Array]]:
     side = _side(evaluator)
     scratch = np.empty(side * side, evaluator.dtype)
-    panel = evaluator.panel("rows", rows.start, rows.stop)
+    panel = evaluator.panel("rows", rows)
     for cols in _ranges(evaluator.shape[1], side):
         tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
-        evaluator.tile(panel, evaluator.panel("cols", cols.start, cols.stop), tile)
+        evaluator.tile(panel, evaluator.panel("cols", cols), tile)
         evaluator.set_diagonal(rows, cols, tile)
         yield cols, tile
 
@@ -141,9 +158,9 @@ def _sum_over_chunks(evaluator: Evaluator, shape: tuple[int, ...], use: Callable
         for p, q in chunk:
             rows, cols = ranges[p], ranges[q]
             if p != last:
-                last, panel = p, evaluator.panel("rows", rows.start, rows.stop)
+                last, panel = p, evaluator.panel("rows", rows)
             tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
-            evaluator.tile(panel, evaluator.panel("cols", cols.start, cols.stop), tile)
+            evaluator.tile(panel, evaluator.panel("cols", cols), tile)
             evaluator.set_diagonal(rows, cols, tile)
             use(total, rows, cols, tile)
         return total

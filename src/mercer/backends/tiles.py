@@ -22,6 +22,7 @@ from mercer.backends.profiles import Exponential, Identity, Profile, RootExponen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Side = Literal["rows", "cols"]
+Which = slice | Array
 
 _DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accurate for any points
 _EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
@@ -39,8 +40,8 @@ class Evaluator(ABC):
         self.dtype = np.result_type(rows.dtype, self._points["cols"].dtype)
 
     @abstractmethod
-    def panel(self, side: Side, lo: int, hi: int) -> Any:
-        """Prepare points lo to hi of one side."""
+    def panel(self, side: Side, which: Which) -> Any:
+        """Prepare some points of one side."""
 
     @abstractmethod
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
@@ -50,18 +51,31 @@ class Evaluator(ABC):
     def diagonal(self, side: Side = "rows") -> Array:
         """k(x, x) of every point of one side."""
 
-    def fill(self, rows: slice, cols: slice, out: Array, *, log: bool = False) -> None:
+    @property
+    @abstractmethod
+    def cost(self) -> float:
+        """What an entry costs to evaluate, in units of one coordinate of an inner product."""
+
+    def fill(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         """Write k (or log k) of a range of rows and of columns into out, with the diagonal as :meth:`diagonal` has it."""
-        self.tile(self.panel("rows", rows.start, rows.stop), self.panel("cols", cols.start, cols.stop), out, log=log)
+        self.tile(self.panel("rows", rows), self.panel("cols", cols), out, log=log)
         self.set_diagonal(rows, cols, out, log=log)
 
-    def set_diagonal(self, rows: slice, cols: slice, out: Array, *, log: bool = False) -> None:
+    def set_diagonal(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         """Write the exact diagonal where a tile of a symmetric matrix crosses it."""
-        lo, hi = max(rows.start, cols.start), min(rows.stop, cols.stop)
-        if self.symmetric and lo < hi:
-            i = np.arange(lo, hi)
-            values = self._diagonal[i]
-            out[i - rows.start, i - cols.start] = np.log(values) if log else values
+        if not self.symmetric:
+            return
+        if isinstance(rows, slice) and isinstance(cols, slice):
+            i = np.arange(max(rows.start, cols.start), min(rows.stop, cols.stop))
+            at, values = (i - rows.start, i - cols.start), self._diagonal[i]
+        else:
+            rows, cols = (np.r_[which] if isinstance(which, slice) else which for which in (rows, cols))
+            at = np.nonzero(rows[:, None] == cols)
+            values = self._diagonal[rows[at[0]]]
+        if log:
+            with np.errstate(divide="ignore"):
+                values = np.log(np.maximum(values, 0))
+        out[at] = values
 
     @cached_property
     def _diagonal(self) -> Array:
@@ -91,21 +105,20 @@ class _DistanceEvaluator(Evaluator):
         for side in ("rows", "cols") if not self.symmetric else ("rows",):
             points = self._points[side]
             for lo in range(0, points.shape[0], _PREPARE_ROWS):
-                norms = self._scaled(side, lo, min(lo + _PREPARE_ROWS, points.shape[0]))[1]  # type: ignore[arg-type]
+                norms = self._scaled(points[lo : lo + _PREPARE_ROWS])[1]
                 largest = max(largest, float(norms.max(initial=0.0)))
         return largest
 
-    def _scaled(self, side: Side, lo: int, hi: int) -> tuple[Array, Array]:
+    def _scaled(self, points: Array) -> tuple[Array, Array]:
         from mercer.backends import compiled
 
-        points = self._points[side]
-        out = np.empty((hi - lo, points.shape[1]), self._work)
-        norms = np.empty(hi - lo, self._work)
-        compiled.scale_panel(points, lo, hi, self._center, self._length, self._limit, out, norms)
+        out = np.empty(points.shape, self._work)
+        norms = np.empty(points.shape[0], self._work)
+        compiled.scale_panel(points, self._center, self._length, self._limit, out, norms)
         return out, norms
 
-    def panel(self, side: Side, lo: int, hi: int) -> tuple[Array, Array]:
-        points, norms = self._scaled(side, lo, hi)
+    def panel(self, side: Side, which: Which) -> tuple[Array, Array]:
+        points, norms = self._scaled(self._points[side][which])
         if side == "cols" and not self._use_blas:
             points = np.ascontiguousarray(points.T)
         return points, norms
@@ -142,6 +155,12 @@ class _DistanceEvaluator(Evaluator):
             return True
         return False
 
+    @property
+    def cost(self) -> float:
+        d = self._points["rows"].shape[1]
+        compiled_profile = isinstance(self._profile, (Exponential, RootExponential))
+        return (d if self._use_blas else 4 * d) + (10 if compiled_profile else 1000)
+
     def diagonal(self, side: Side = "rows") -> Array:
         zeros = np.zeros((1, 1), self.dtype)
         _apply_profile(self._profile, zeros, log=False)
@@ -155,19 +174,23 @@ class _InnerProductEvaluator(Evaluator):
         super().__init__(rows, cols)
         self._metric, self._profile = form.metric, form.profile
 
-    def panel(self, side: Side, lo: int, hi: int) -> Array:
-        points: Array = self._points[side]
+    def panel(self, side: Side, which: Which) -> Array:
+        points: Array = self._points[side][which]
         if self._metric == "dot":
-            return points[lo:hi].astype(self.dtype, copy=False)
+            return points.astype(self.dtype, copy=False)
         from mercer.backends import compiled
 
-        out = np.empty((hi - lo, points.shape[1]), self.dtype)
-        compiled.direction_panel(points, lo, hi, out)
+        out = np.empty(points.shape, self.dtype)
+        compiled.direction_panel(points, out)
         return out
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
         np.matmul(rows, cols.T, out=out)
         _apply_profile(self._profile, out, log)
+
+    @property
+    def cost(self) -> float:
+        return float(self._points["rows"].shape[1] + (0 if isinstance(self._profile, Identity) else 40))
 
     def diagonal(self, side: Side = "rows") -> Array:
         points: Array = self._points[side]
@@ -188,15 +211,19 @@ class StoredEvaluator(Evaluator):
         self.shape = rows.shape
         self._new_diagonal = form.new_diagonal
 
-    def panel(self, side: Side, lo: int, hi: int) -> slice:
-        return slice(lo, hi)
+    def panel(self, side: Side, which: Which) -> Which:
+        return which
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        block = self.matrix[rows, cols]
+        block = self.matrix[rows][:, cols]
         out[...] = block.toarray() if hasattr(block, "toarray") else block
         if log:
             with np.errstate(divide="ignore"):
                 np.log(np.maximum(out, 0, out=out), out=out)
+
+    @property
+    def cost(self) -> float:
+        return 0.0
 
     def diagonal(self, side: Side = "rows") -> Array:
         points = self._points[side]
@@ -222,8 +249,8 @@ class _PairEvaluator(Evaluator):
         self.shape = left.shape
         self._left, self._right, self._product = left, right, product
 
-    def panel(self, side: Side, lo: int, hi: int) -> Any:
-        return self._left.panel(side, lo, hi), self._right.panel(side, lo, hi)
+    def panel(self, side: Side, which: Which) -> Any:
+        return self._left.panel(side, which), self._right.panel(side, which)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
         other = np.empty_like(out)
@@ -234,6 +261,10 @@ class _PairEvaluator(Evaluator):
     def _combine(self, a: Array, b: Array, out: Array, log: bool) -> None:
         operation = (np.add if self._product else np.logaddexp) if log else (np.multiply if self._product else np.add)
         operation(a, b, out=out)
+
+    @property
+    def cost(self) -> float:
+        return self._left.cost + self._right.cost
 
     def diagonal(self, side: Side = "rows") -> Array:
         out = self._left.diagonal(side)
@@ -249,8 +280,8 @@ class _ScalarEvaluator(Evaluator):
         self.shape = inner.shape
         self._inner, self._value, self._power = inner, value, power
 
-    def panel(self, side: Side, lo: int, hi: int) -> Any:
-        return self._inner.panel(side, lo, hi)
+    def panel(self, side: Side, which: Which) -> Any:
+        return self._inner.panel(side, which)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
         self._inner.tile(rows, cols, out, log=log)
@@ -266,6 +297,10 @@ class _ScalarEvaluator(Evaluator):
             np.power(out, value, out=out)
         else:
             out *= value
+
+    @property
+    def cost(self) -> float:
+        return self._inner.cost
 
     def diagonal(self, side: Side = "rows") -> Array:
         out = self._inner.diagonal(side)
@@ -290,8 +325,8 @@ class _NormalizedEvaluator(Evaluator):
         with np.errstate(divide="ignore"):
             return np.where(diagonal > 0, 1 / np.sqrt(diagonal), 0).astype(diagonal.dtype)
 
-    def panel(self, side: Side, lo: int, hi: int) -> Any:
-        return self._inner.panel(side, lo, hi), self._scales[side][lo:hi]
+    def panel(self, side: Side, which: Which) -> Any:
+        return self._inner.panel(side, which), self._scales[side][which]
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
         self._inner.tile(rows[0], cols[0], out, log=log)
@@ -300,6 +335,10 @@ class _NormalizedEvaluator(Evaluator):
                 out += np.log(rows[1])[:, None] + np.log(cols[1])
         else:
             out *= rows[1][:, None] * cols[1]  # the outer product first: it keeps the matrix symmetric to the last bit
+
+    @property
+    def cost(self) -> float:
+        return self._inner.cost
 
     def diagonal(self, side: Side = "rows") -> Array:
         return (self._scales[side] > 0).astype(self.dtype)

@@ -1,0 +1,39 @@
+"""Leading eigenpairs of a symmetric map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
+
+from mercer.operators import LinearMap
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_DENSE_UP_TO = 1500
+
+
+def leading_eigenpairs(
+    map_: LinearMap, count: int, *, rng: np.random.Generator, tolerance: float = 0.0
+) -> tuple[Array, Array]:
+    """The ``count`` largest eigenvalues, in falling order, with orthonormal eigenvectors of deterministic sign.
+
+    A dense decomposition for small n, Lanczos (ARPACK) from a random start otherwise.
+    """
+    n = map_.shape[0]
+    if n <= _DENSE_UP_TO or count > n // 4:
+        values, vectors = eigh(map_.to_dense(), subset_by_index=[n - count, n - 1])
+    else:
+        start = rng.standard_normal(n)
+        values, vectors = eigsh(map_.as_scipy(), k=count, which="LA", v0=start, tol=tolerance)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order] * deterministic_signs(vectors[:, order])
+
+
+def deterministic_signs(vectors: Array) -> Array:
+    """The sign of each column's largest entry in absolute value, so that multiplying by it makes that entry positive."""
+    if vectors.shape[0] == 0:
+        return np.ones(vectors.shape[1])
+    largest = np.argmax(np.abs(vectors), axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

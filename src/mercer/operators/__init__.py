@@ -1,0 +1,17 @@
+"""Kernel matrices as linear maps: Gram, diffusion, centred, normalised, low rank. Never stored by default."""
+
+from mercer.operators.base import LinearMap
+from mercer.operators.centered import CenteredOperator
+from mercer.operators.diffusion import DiffusionOperator
+from mercer.operators.gram import GramOperator
+from mercer.operators.lowrank import LowRankOperator
+from mercer.operators.normalized import NormalizedOperator
+
+__all__ = [
+    "CenteredOperator",
+    "DiffusionOperator",
+    "GramOperator",
+    "LinearMap",
+    "LowRankOperator",
+    "NormalizedOperator",
+]

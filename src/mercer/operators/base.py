@@ -1,0 +1,117 @@
+"""The interface every operator shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Index = Any
+
+
+class LinearMap(ABC):
+    """A matrix known by what it does.
+
+    A subclass gives ``_multiply``, ``_transpose_multiply``, ``diagonal`` and ``block``; everything else follows. ``block`` takes
+    slices or index arrays and returns a dense array, so any part of the matrix can be looked at.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: Any, *, symmetric: bool) -> None:
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.symmetric = symmetric
+
+    @abstractmethod
+    def _multiply(self, v: Array) -> Array:
+        """The product with an m × r block of this dtype."""
+
+    @abstractmethod
+    def _transpose_multiply(self, v: Array) -> Array:
+        """The product of the transpose with an n × r block."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """The diagonal of a square matrix."""
+
+    @abstractmethod
+    def block(self, rows: Index, cols: Index) -> Array:
+        """The dense block of some rows and columns (slices or index arrays)."""
+
+    def row_sums(self) -> Array:
+        """The sum of every row."""
+        return self @ np.ones(self.shape[1], self.dtype)
+
+    @final
+    def to_dense(self) -> Array:
+        """The whole matrix, n × m, in memory."""
+        return self.block(slice(None), slice(None))
+
+    @final
+    def __matmul__(self, v: Any) -> Array:
+        """Return the product with a vector or a block of columns."""
+        return self._apply(v, self.shape[1], self._multiply)
+
+    @property
+    def T(self) -> LinearMap:
+        """The transposed map."""
+        return self if self.symmetric else _Transposed(self)
+
+    @final
+    def as_scipy(self) -> Any:
+        """Return a :class:`scipy.sparse.linalg.LinearOperator` of this map."""
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(
+            self.shape,
+            matvec=lambda v: self @ np.ravel(v),
+            matmat=lambda v: self @ v,
+            rmatvec=lambda v: self.T @ np.ravel(v),
+            rmatmat=lambda v: self.T @ v,
+            dtype=self.dtype,
+        )
+
+    def _apply(self, v: Any, length: int, multiply: Any) -> Array:
+        v = np.asarray(v)
+        if v.ndim not in (1, 2) or v.shape[0] != length:
+            raise ValueError(f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {v.shape}.")
+        if v.dtype.kind == "c":
+            raise ValueError("A product with a complex block is not supported: multiply its parts.")
+        block = multiply(np.ascontiguousarray(v.reshape(length, -1), dtype=self.dtype))
+        return block[:, 0] if v.ndim == 1 else block
+
+    def __repr__(self) -> str:
+        """Return the kind, the shape and the dtype."""
+        return f"<{type(self).__name__} {self.shape[0]} × {self.shape[1]} {self.dtype}>"
+
+
+@final
+class _Transposed(LinearMap):
+    """The transpose of a map, sharing its work."""
+
+    def __init__(self, inner: LinearMap) -> None:
+        super().__init__((inner.shape[1], inner.shape[0]), inner.dtype, symmetric=False)
+        self._inner = inner
+
+    def _multiply(self, v: Array) -> Array:
+        return self._inner._transpose_multiply(v)
+
+    def _transpose_multiply(self, v: Array) -> Array:
+        return self._inner._multiply(v)
+
+    def diagonal(self) -> Array:
+        return self._inner.diagonal()
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        return self._inner.block(cols, rows).T
+
+    @property
+    def T(self) -> LinearMap:
+        return self._inner
+
+
+def require_square(map_: LinearMap) -> None:
+    """Refuse to take the diagonal of a rectangle."""
+    if map_.shape[0] != map_.shape[1]:
+        raise ValueError(f"A {map_.shape[0]} × {map_.shape[1]} map has no diagonal.")

@@ -1,0 +1,153 @@
+"""The Gram matrix of a kernel as a linear map, evaluated in tiles or stored where that pays."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, final
+
+import numpy as np
+
+from mercer.backends import get_config, products
+from mercer.backends.threads import run_chunks
+from mercer.backends.tiles import StoredEvaluator
+from mercer.kernels.base import Kernel
+from mercer.kernels.validation import as_points
+from mercer.operators.base import Array, Index, LinearMap, require_square
+
+_IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
+_STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
+_PRODUCTS_BEFORE_STORING = 1
+_DENSE_ROWS = 512
+
+
+@final
+class GramOperator(LinearMap):
+    """The matrix k(X, Y), or k(X, X), applied without being stored.
+
+    With weights w on the points of Y it is K Diag(w): a sum over a weighted sample, Σⱼ wⱼ k(xᵢ, yⱼ) vⱼ, whose row sums
+    are Σⱼ wⱼ k(xᵢ, yⱼ).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A resolved kernel.
+    X : array of shape (n, d)
+        Points of the rows. For ``Precomputed()``, the kernel matrix itself, dense or sparse.
+    Y : array of shape (m, d), optional
+        Points of the columns; X if left out.
+    weights : array of shape (m,), optional
+        Non-negative weights of the columns.
+
+    Notes
+    -----
+    A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its memory is a
+    tile a thread. From the second product on the matrix is stored if it fits the memory limit of the configuration *and*
+    reading it is cheaper than evaluating it: when it fits the cache, or the points have many features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Gaussian, GramOperator
+    >>> gram = GramOperator(Gaussian(sigma=1.0), np.array([[0.0], [1.0]]))
+    >>> gram @ np.array([1.0, 2.0])
+    array([1.73575888, 2.36787944])
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None) -> None:
+        self.kernel = kernel
+        self._evaluator = kernel.evaluator(*kernel._checked(X, Y))
+        self.weights = None if weights is None else _checked_weights(weights, self._evaluator.shape[1])
+        symmetric = self._evaluator.symmetric and self.weights is None
+        super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
+        self._stored: Any = self._evaluator.matrix if isinstance(self._evaluator, StoredEvaluator) else None
+        self._products = 0
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the matrix lies in memory now."""
+        return self._stored is not None
+
+    def unweighted(self) -> GramOperator:
+        """The same map without its weights, sharing points and stored entries."""
+        if self.weights is None:
+            return self
+        twin = object.__new__(GramOperator)
+        twin.__dict__.update(self.__dict__, weights=None, symmetric=self._evaluator.symmetric)
+        return twin
+
+    def _multiply(self, v: Array) -> Array:
+        return self._kernel_product(v if self.weights is None else self.weights[:, None] * v, transpose=False)
+
+    def _transpose_multiply(self, v: Array) -> Array:
+        product = self._kernel_product(v, transpose=True)
+        return product if self.weights is None else self.weights[:, None] * product
+
+    def _kernel_product(self, v: Array, *, transpose: bool) -> Array:
+        if self._stored is None and self._products >= _PRODUCTS_BEFORE_STORING and self._storing_pays():
+            self._stored = products.dense(self._evaluator)
+        self._products += 1
+        if self._stored is None:
+            return products.multiply(self._evaluator, v, transpose=transpose)
+        matrix = self._stored.T if transpose and not self._evaluator.symmetric else self._stored
+        return _stored_product(matrix, v, self.dtype)
+
+    def _storing_pays(self) -> bool:
+        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        if size > get_config().memory_bytes:
+            return False
+        return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
+
+    def row_sums(self) -> Array:
+        """Σⱼ wⱼ k(xᵢ, yⱼ)."""
+        if self._stored is None and self.weights is None:
+            return products.row_sums(self._evaluator)
+        return self @ np.ones(self.shape[1], self.dtype)
+
+    def diagonal(self) -> Array:
+        """wᵢ k(xᵢ, xᵢ), or the entries (i, i) of a square block of two sets of points."""
+        require_square(self)
+        if self._evaluator.symmetric:
+            values = self._evaluator.diagonal()
+        else:
+            values = np.array([self._kernel_block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])])
+        return values if self.weights is None else values * self.weights
+
+    def kernel_diagonal(self, side: Literal["rows", "cols"] = "rows") -> Array:
+        """k(x, x) of the points of the rows or of the columns, without weights, for rectangular blocks too."""
+        return self._evaluator.diagonal(side)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """The dense block of some rows and columns."""
+        values = self._kernel_block(rows, cols)
+        return values if self.weights is None else values * self.weights[cols]
+
+    def _kernel_block(self, rows: Index, cols: Index) -> Array:
+        if self._stored is None:
+            return products.block(self._evaluator, rows, cols)
+        part = self._stored[rows][:, cols]
+        return part.toarray() if hasattr(part, "toarray") else np.array(part)
+
+    def log_rows(self, lo: int, hi: int) -> Array:
+        """log k of rows lo to hi against every column, finite where k underflows."""
+        return products.log_rows(self._evaluator, lo, hi)
+
+
+def _stored_product(matrix: Any, v: Array, dtype: Any) -> Array:
+    """A product with a matrix in memory: rows dealt to our threads, so that it is the same for any number of them."""
+    if hasattr(matrix, "toarray"):
+        return np.asarray(matrix @ v, dtype=dtype)
+    out = np.empty((matrix.shape[0], v.shape[1]), dtype)
+
+    def fill(lo: int) -> None:
+        np.matmul(matrix[lo : lo + _DENSE_ROWS], v, out=out[lo : lo + _DENSE_ROWS])
+
+    run_chunks(fill, range(0, matrix.shape[0], _DENSE_ROWS))
+    return out
+
+
+def _checked_weights(weights: Any, m: int) -> Array:
+    weights = as_points(np.reshape(weights, (-1, 1)), "weights")[:, 0]
+    if weights.shape[0] != m:
+        raise ValueError(f"weights has {weights.shape[0]} entries for {m} points.")
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError("weights must not be negative, and at least one must be positive.")
+    return weights

@@ -1,0 +1,59 @@
+"""A matrix given by a factor."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.kernels.validation import as_points
+from mercer.operators.base import Array, Index, LinearMap, require_square
+
+
+@final
+class LowRankOperator(LinearMap):
+    """F Fᵀ for an n × r factor F, or F Gᵀ with a second factor. A product costs 2 n r flops a column.
+
+    Parameters
+    ----------
+    factor : array of shape (n, r)
+        F.
+    right : array of shape (m, r), optional
+        G; F if left out.
+    landmarks : array of int, optional
+        Indices of the columns the factor was built from.
+    residual_diagonal : array of shape (n,), optional
+        The diagonal of what the factor leaves out, where that is known.
+    """
+
+    def __init__(
+        self, factor: Any, right: Any = None, *, landmarks: Any = None, residual_diagonal: Any = None
+    ) -> None:
+        self.landmarks = landmarks
+        self.residual_diagonal = residual_diagonal
+        self.factor = as_points(factor, "factor")
+        self.right = self.factor if right is None else as_points(right, "right")
+        if self.factor.shape[1] != self.right.shape[1]:
+            raise ValueError(f"The factors have {self.factor.shape[1]} and {self.right.shape[1]} columns: they must agree.")
+        shape = (self.factor.shape[0], self.right.shape[0])
+        super().__init__(shape, np.result_type(self.factor, self.right), symmetric=right is None)
+
+    @property
+    def rank(self) -> int:
+        """The number of columns of the factor."""
+        return int(self.factor.shape[1])
+
+    def _multiply(self, v: Array) -> Array:
+        return np.asarray(self.factor @ (self.right.T @ v), self.dtype)
+
+    def _transpose_multiply(self, v: Array) -> Array:
+        return np.asarray(self.right @ (self.factor.T @ v), self.dtype)
+
+    def diagonal(self) -> Array:
+        """Σₖ Fᵢₖ Gᵢₖ."""
+        require_square(self)
+        return np.einsum("ij,ij->i", self.factor, self.right)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """The dense block of some rows and columns."""
+        return np.asarray(self.factor[rows] @ self.right[cols].T, self.dtype)
