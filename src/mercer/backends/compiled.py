@@ -102,7 +102,7 @@ def scale_panel(points, center, length, limit, out, norms):  # type: ignore[no-u
     """out = clip((points - center) / length, ±limit), norms = squared row norms of out.
 
     Centring is exact where it matters (Sterbenz), so an offset common to all points costs no digit; the limit keeps
-    squares finite where any kernel has long been zero.
+    squares finite.
     """
     for i in range(points.shape[0]):
         total = 0.0
@@ -130,9 +130,15 @@ def direction_panel(points, out):  # type: ignore[no-untyped-def]
             out[i, k] = np.float64(points[i, k]) / largest * factor if largest > 0 else 0.0
 
 
+@njit(nogil=True)
+def _scale_row(row, factor, most):  # type: ignore[no-untyped-def]
+    for j in range(row.shape[0]):
+        row[j] = min(row[j] * factor, most)
+
+
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def squared_differences(x, yt, out):  # type: ignore[no-untyped-def]
-    """out[i, j] = Σ_k (x[i, k] - yt[k, j])², four coordinates a pass."""
+def squared_differences(x, yt, factor, most, out):  # type: ignore[no-untyped-def]
+    """out[i, j] = min(factor Σ_k (x[i, k] - yt[k, j])², most), four coordinates a pass."""
     d = x.shape[1]
     for i in range(x.shape[0]):
         row = out[i]
@@ -152,11 +158,12 @@ def squared_differences(x, yt, out):  # type: ignore[no-untyped-def]
                 p = a - ya[j]
                 row[j] += p * p
             k += 1
+        _scale_row(row, factor, most)
 
 
 @njit(nogil=True, cache=True)
-def absolute_differences(x, yt, out):  # type: ignore[no-untyped-def]
-    """out[i, j] = Σ_k |x[i, k] - yt[k, j]|, four coordinates a pass."""
+def absolute_differences(x, yt, factor, most, out):  # type: ignore[no-untyped-def]
+    """out[i, j] = min(factor Σ_k |x[i, k] - yt[k, j]|, most), four coordinates a pass."""
     d = x.shape[1]
     for i in range(x.shape[0]):
         row = out[i]
@@ -174,11 +181,12 @@ def absolute_differences(x, yt, out):  # type: ignore[no-untyped-def]
             for j in range(row.shape[0]):
                 row[j] += abs(a - ya[j])
             k += 1
+        _scale_row(row, factor, most)
 
 
 @njit(nogil=True, cache=True)
-def chi_squared_differences(x, yt, out):  # type: ignore[no-untyped-def]
-    """out[i, j] = Σ_k (x - y)² / (x + y), a coordinate where both vanish counting zero."""
+def chi_squared_differences(x, yt, factor, most, out):  # type: ignore[no-untyped-def]
+    """out[i, j] = min(factor Σ_k (x - y)² / (x + y), most), a coordinate where both vanish counting zero."""
     for i in range(x.shape[0]):
         row = out[i]
         row[:] = 0
@@ -189,6 +197,7 @@ def chi_squared_differences(x, yt, out):  # type: ignore[no-untyped-def]
                 total = a + y[j]
                 difference = a - y[j]
                 row[j] += difference * (difference / total) if total > 0 else type(total)(0)
+        _scale_row(row, factor, most)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

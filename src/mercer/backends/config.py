@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -116,10 +117,7 @@ def config_context(
             raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1.")
         changes["n_threads"] = int(n_threads)
     if dtype is not None:
-        name = np.dtype(dtype).name
-        if name not in ("float32", "float64"):
-            raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
-        changes["dtype"] = name
+        changes["dtype"] = _parse_dtype(dtype)
     token = _current.set(replace(_current.get(), **changes))
     try:
         yield _current.get()
@@ -127,12 +125,22 @@ def config_context(
         _current.reset(token)
 
 
+def _parse_dtype(dtype: Any) -> str:
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
+    return name
+
+
 def _parse_bytes(amount: int | float | str) -> int:
     if isinstance(amount, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", amount.lower())
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]i?)?b?\s*", amount.lower())
         if match is None:
             raise ValueError(f"memory_limit={amount!r} must be bytes or text such as '2GB' or '500 MiB'.")
         return int(float(match[1]) * _UNITS[match[2] or ""])
-    if isinstance(amount, bool) or not np.isfinite(amount) or amount < 0:
+    if isinstance(amount, bool) or not isinstance(amount, Real) or not np.isfinite(amount) or amount < 0:
         raise ValueError(f"memory_limit={amount!r} must be a number of bytes of at least 0.")
     return int(amount)

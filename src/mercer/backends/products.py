@@ -131,7 +131,7 @@ def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
                 total[cols] += tile.T @ v[row]
         return total
 
-    return _added(run_chunks(add, _deal(rows, _chunk_count(shape))), evaluator.dtype)
+    return _added(run_chunks(add, _deal(rows, _chunk_count(shape))), shape, evaluator.dtype)
 
 
 def _tiles_of_row(evaluator: Evaluator, rows: slice) -> Iterator[tuple[slice, Array]]:
@@ -165,7 +165,7 @@ def _sum_over_chunks(evaluator: Evaluator, shape: tuple[int, ...], use: Callable
             use(total, rows, cols, tile)
         return total
 
-    return _added(run_chunks(sweep, _deal(pairs, _chunk_count(shape))), evaluator.dtype)
+    return _added(run_chunks(sweep, _deal(pairs, _chunk_count(shape))), shape, evaluator.dtype)
 
 
 def _side(evaluator: Evaluator) -> int:
@@ -188,8 +188,8 @@ def _deal(items: list[Any], count: int) -> list[list[Any]]:
     return [items[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
-def _added(parts: list[Array], dtype: Any) -> Array:
-    total = parts[0]
+def _added(parts: list[Array], shape: tuple[int, ...], dtype: Any) -> Array:
+    total = parts[0] if parts else np.zeros(shape)
     for part in parts[1:]:
         total += part
     return total.astype(dtype, copy=False)

@@ -19,8 +19,24 @@ _SERIES_BELOW = 1e-3
 _DEBYE_FROM = 100.0
 
 
+def log_in_place(values: Array) -> None:
+    """Replace values by their logarithm, minus infinity where they are zero or negative."""
+    with np.errstate(divide="ignore"):
+        np.log(np.maximum(values, 0, out=values), out=values)
+
+
 class Profile(ABC):
     """A scalar function applied entry by entry."""
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether f ≥ 0 is known everywhere, so that its logarithm tells all of it."""
+        return False
+
+    @property
+    def root_at_zero(self) -> bool:
+        """Whether f moves like a root of t near zero, so that small t must be right in all digits."""
+        return False
 
     @abstractmethod
     def apply(self, t: Array) -> None:
@@ -29,13 +45,17 @@ class Profile(ABC):
     def log(self, t: Array) -> None:
         """Replace t by log f(t), in place; minus infinity where f is zero or negative."""
         self.apply(t)
-        with np.errstate(divide="ignore"):
-            np.log(np.maximum(t, 0, out=t), out=t)
+        log_in_place(t)
 
 
 @dataclass(frozen=True)
 class Exponential(Profile):
     """f(t) = exp(-t): Gaussian of a squared distance, Laplacian of an l1 distance, chi-squared."""
+
+    @property
+    def nonnegative(self) -> bool:
+        """Always."""
+        return True
 
     def apply(self, t: Array) -> None:
         """Replace t by exp(-t)."""
@@ -52,6 +72,16 @@ class RootExponential(Profile):
 
     linear: float = 0.0
     quadratic: float = 0.0
+
+    @property
+    def nonnegative(self) -> bool:
+        """Always, since a, b ≥ 0."""
+        return True
+
+    @property
+    def root_at_zero(self) -> bool:
+        """Without its linear term, exp(-s) = 1 - sqrt(t) + ..."""
+        return self.linear < 1
 
     def apply(self, t: Array) -> None:
         """Replace t by (1 + a s + b s²) exp(-s)."""
@@ -79,6 +109,16 @@ class BesselMatern(Profile):
     """
 
     order: float
+
+    @property
+    def nonnegative(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def root_at_zero(self) -> bool:
+        """Below order one, f = 1 - c t^ν + ..."""
+        return self.order < 1
 
     def apply(self, t: Array) -> None:
         """Replace t by f(t)."""
@@ -129,6 +169,11 @@ class BesselMatern(Profile):
 class Identity(Profile):
     """f(t) = t."""
 
+    @property
+    def root_at_zero(self) -> bool:
+        """Who asks for t itself may take its root."""
+        return True
+
     def apply(self, t: Array) -> None:
         """Leave t as it is."""
 
@@ -141,10 +186,17 @@ class PowerOfAffine(Profile):
     coef0: float
     degree: float
 
+    @property
+    def nonnegative(self) -> bool:
+        """For an even degree."""
+        return self.degree % 2 == 0
+
     def apply(self, t: Array) -> None:
         """Replace t by (γ t + c)^degree."""
         t *= t.dtype.type(self.gamma)
         t += t.dtype.type(self.coef0)
+        if self.degree % 1 and np.any(t < 0):
+            raise ValueError(f"degree={self.degree:g} must be a whole number: γ x · y + c is negative on this data.")
         np.power(t, t.dtype.type(self.degree), out=t)
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from mercer.backends.config import get_config
@@ -42,10 +43,12 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
 
 
 def _marked(function: Callable[[T], R]) -> Callable[[T], R]:
+    context = copy_context()  # the caller's configuration, which a worker thread would not see
+
     def call(chunk: T) -> R:
         _worker.busy = True
         try:
-            return function(chunk)
+            return context.copy().run(function, chunk)
         finally:
             _worker.busy = False
 

@@ -1,24 +1,30 @@
 """Forms compiled for the CPU: an evaluator fills one tile of the kernel matrix at a time.
 
-An evaluator is made once for a form and its points. ``panel(side, lo, hi)`` prepares a run of rows or columns (centred,
+An evaluator is made once for a form and its points. ``panel(side, which)`` prepares a run of rows or columns (centred,
 scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied: panels are
 made again for each tile, which costs 1/(tile side) of the tile itself.
 
 Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the points
 centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest norm and u
-the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64 and float64 points are subtracted.
+the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not enough the points
+are subtracted. A profile that behaves like a root at zero turns u·R² into its root and is held to the square of the bound.
+
+Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of the
+length goes into the distance. So the digits of a difference are those of the points, whatever offset, outlier or unit they have.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.profiles import Exponential, Identity, Profile, RootExponential
+from mercer.backends.profiles import Exponential, Identity, Profile, RootExponential, log_in_place
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Side = Literal["rows", "cols"]
@@ -27,6 +33,7 @@ Which = slice | Array
 _DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accurate for any points
 _EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
 _COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
+_LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
 _PREPARE_ROWS = 4096
 
 
@@ -53,6 +60,11 @@ class Evaluator(ABC):
 
     @property
     @abstractmethod
+    def nonnegative(self) -> bool:
+        """Whether k ≥ 0 is known, so that logarithms tell all of it and may be combined."""
+
+    @property
+    @abstractmethod
     def cost(self) -> float:
         """What an entry costs to evaluate, in units of one coordinate of an inner product."""
 
@@ -72,9 +84,9 @@ class Evaluator(ABC):
             rows, cols = (np.r_[which] if isinstance(which, slice) else which for which in (rows, cols))
             at = np.nonzero(rows[:, None] == cols)
             values = self._diagonal[rows[at[0]]]
-        if log:
-            with np.errstate(divide="ignore"):
-                values = np.log(np.maximum(values, 0))
+        if log:  # where k(x, x) underflows, the tile knows its logarithm
+            seen = values > 0
+            at, values = (at[0][seen], at[1][seen]), np.log(values[seen])
         out[at] = values
 
     @cached_property
@@ -83,33 +95,55 @@ class Evaluator(ABC):
 
 
 class _DistanceEvaluator(Evaluator):
-    """Squared Euclidean and l1 distances of centred, scaled points, and the chi-squared distance of scaled ones."""
+    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
 
     def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None) -> None:
         super().__init__(rows, cols)
         self._metric, self._profile = form.metric, form.profile
         self._length = float(form.length)
-        d = rows.shape[1]
-        self._limit = _COORDINATE_LIMIT[self.dtype.name]
-        self._center = np.zeros(d) if form.metric == "chi2" else _center(self._points["cols"])
-        self._use_blas = form.metric == "sqeuclidean" and d > _DIRECT_UP_TO
         self._work = self.dtype
-        if self._use_blas and np.finfo(self.dtype).eps * self._largest_norm() > _EXPONENT_ERROR[self.dtype.name]:
-            if self.dtype == np.float32:
-                self._work = np.dtype(np.float64)
-            else:
-                self._use_blas = False
+        self._use_blas = form.metric == "sqeuclidean" and rows.shape[1] > _DIRECT_UP_TO and self._inner_products_hold()
+        if not self._use_blas:
+            self._choose_scale()
+
+    def _inner_products_hold(self) -> bool:
+        """Find the precision in which inner products are accurate enough, if there is one."""
+        self._limit = _COORDINATE_LIMIT[self.dtype.name]
+        self._center = _center(self._points["cols"])
+        largest = self._largest_norm()
+        allowed = _EXPONENT_ERROR[self.dtype.name] ** (2 if self._profile.root_at_zero else 1)
+        for work in (self.dtype, np.dtype(np.float64)):
+            self._work = work
+            if np.finfo(work).eps * largest <= allowed:
+                return True
+        return False
 
     def _largest_norm(self) -> float:
         largest = 0.0
         for side in ("rows", "cols") if not self.symmetric else ("rows",):
             points = self._points[side]
             for lo in range(0, points.shape[0], _PREPARE_ROWS):
-                norms = self._scaled(points[lo : lo + _PREPARE_ROWS])[1]
+                norms = self._centered(points[lo : lo + _PREPARE_ROWS])[1]
                 largest = max(largest, float(norms.max(initial=0.0)))
         return largest
 
-    def _scaled(self, points: Array) -> tuple[Array, Array]:
+    def _choose_scale(self) -> None:
+        """Points times a power of two, distances times a factor: together a division by the length that costs no digit."""
+        largest = max(float(np.abs(points).max(initial=0.0)) for points in self._extremes())
+        scale = _power_of_two_below(1 / self._length, _COORDINATE_LIMIT["float64"], largest)
+        narrow = self.dtype == np.float32 and scale * largest < _COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
+        self._work = self.dtype if narrow else np.dtype(np.float64)
+        self._scale = self._work.type(scale)
+        rest = min(1 / max(self._length * scale, 1e-300), _COORDINATE_LIMIT[self.dtype.name])
+        self._factor = self.dtype.type(rest**2 if self._metric == "sqeuclidean" else rest)
+
+    def _extremes(self) -> Iterator[Array]:
+        """Least and greatest coordinates, found without a copy."""
+        for points in self._points.values():
+            yield points.min(axis=0, initial=0.0)
+            yield points.max(axis=0, initial=0.0)
+
+    def _centered(self, points: Array) -> tuple[Array, Array]:
         from mercer.backends import compiled
 
         out = np.empty(points.shape, self._work)
@@ -117,27 +151,29 @@ class _DistanceEvaluator(Evaluator):
         compiled.scale_panel(points, self._center, self._length, self._limit, out, norms)
         return out, norms
 
-    def panel(self, side: Side, which: Which) -> tuple[Array, Array]:
-        points, norms = self._scaled(self._points[side][which])
-        if side == "cols" and not self._use_blas:
-            points = np.ascontiguousarray(points.T)
-        return points, norms
+    def panel(self, side: Side, which: Which) -> Any:
+        points = self._points[side][which]
+        if self._use_blas:
+            return self._centered(points)
+        scaled = np.multiply(points, self._scale, dtype=self._work)
+        return scaled if side == "rows" else np.ascontiguousarray(scaled.T)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
         from mercer.backends import compiled
 
-        (x, x_norms), (y, y_norms) = rows, cols
         if self._use_blas:
+            (x, x_norms), (y, y_norms) = rows, cols
             if not log and self._work == out.dtype and self._sweep_products(x, x_norms, y, y_norms, out):
                 return
             products = x @ y.T
             compiled.squared_distances_from_products(products, x_norms, y_norms, out)
-        elif self._metric == "sqeuclidean":
-            compiled.squared_differences(x, y, out)
-        elif self._metric == "cityblock":
-            compiled.absolute_differences(x, y, out)
         else:
-            compiled.chi_squared_differences(x, y, out)
+            loops = {
+                "sqeuclidean": compiled.squared_differences,
+                "cityblock": compiled.absolute_differences,
+                "chi2": compiled.chi_squared_differences,
+            }
+            loops[self._metric](rows, cols, self._factor, out.dtype.type(_LARGEST_DISTANCE[out.dtype.name]), out)
         _apply_profile(self._profile, out, log)
 
     def _sweep_products(self, x: Array, x_norms: Array, y: Array, y_norms: Array, out: Array) -> bool:
@@ -154,6 +190,10 @@ class _DistanceEvaluator(Evaluator):
             compiled.root_exponential_of_products(out, x_norms, y_norms, a, b)
             return True
         return False
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._profile.nonnegative
 
     @property
     def cost(self) -> float:
@@ -189,6 +229,10 @@ class _InnerProductEvaluator(Evaluator):
         _apply_profile(self._profile, out, log)
 
     @property
+    def nonnegative(self) -> bool:
+        return self._profile.nonnegative
+
+    @property
     def cost(self) -> float:
         return float(self._points["rows"].shape[1] + (0 if isinstance(self._profile, Identity) else 40))
 
@@ -218,8 +262,11 @@ class StoredEvaluator(Evaluator):
         block = self.matrix[rows][:, cols]
         out[...] = block.toarray() if hasattr(block, "toarray") else block
         if log:
-            with np.errstate(divide="ignore"):
-                np.log(np.maximum(out, 0, out=out), out=out)
+            log_in_place(out)
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        return 0 in self.shape or bool(self.matrix.min() >= 0)
 
     @property
     def cost(self) -> float:
@@ -253,6 +300,9 @@ class _PairEvaluator(Evaluator):
         return self._left.panel(side, which), self._right.panel(side, which)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        if log and not self.nonnegative:
+            self.tile(rows, cols, out)
+            return log_in_place(out)
         other = np.empty_like(out)
         self._left.tile(rows[0], cols[0], out, log=log)
         self._right.tile(rows[1], cols[1], other, log=log)
@@ -261,6 +311,10 @@ class _PairEvaluator(Evaluator):
     def _combine(self, a: Array, b: Array, out: Array, log: bool) -> None:
         operation = (np.add if self._product else np.logaddexp) if log else (np.multiply if self._product else np.add)
         operation(a, b, out=out)
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._left.nonnegative and self._right.nonnegative
 
     @property
     def cost(self) -> float:
@@ -284,6 +338,9 @@ class _ScalarEvaluator(Evaluator):
         return self._inner.panel(side, which)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        if log and self._power and not self._inner.nonnegative:
+            self.tile(rows, cols, out)
+            return log_in_place(out)
         self._inner.tile(rows, cols, out, log=log)
         if log:
             out *= self._value if self._power else 1.0
@@ -297,6 +354,10 @@ class _ScalarEvaluator(Evaluator):
             np.power(out, value, out=out)
         else:
             out *= value
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._inner.nonnegative or (self._power and self._value % 2 == 0)
 
     @property
     def cost(self) -> float:
@@ -337,6 +398,10 @@ class _NormalizedEvaluator(Evaluator):
             out *= rows[1][:, None] * cols[1]  # the outer product first: it keeps the matrix symmetric to the last bit
 
     @property
+    def nonnegative(self) -> bool:
+        return self._inner.nonnegative
+
+    @property
     def cost(self) -> float:
         return self._inner.cost
 
@@ -374,6 +439,14 @@ def _apply_profile(profile: Profile, out: Array, log: bool) -> None:
         compiled.root_exponential(out, out.dtype.type(profile.linear), out.dtype.type(profile.quadratic))
     elif not isinstance(profile, Identity):
         profile.apply(out)
+
+
+def _power_of_two_below(value: float, limit: float, largest: float) -> float:
+    """A power of two of about value, or less where its product with largest would exceed the limit."""
+    exponents = [math.frexp(min(value, 1e300))[1] - 1]
+    if largest > 0:
+        exponents.append(math.frexp(limit)[1] - math.frexp(largest)[1] - 1)
+    return math.ldexp(1.0, max(min(exponents), -1000))
 
 
 def _center(points: Array) -> Array:

@@ -1,0 +1,6 @@
+"""Proofs by recomputation. They never import solvers, so no solver certifies itself."""
+
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.elliptope import certify_elliptope
+
+__all__ = ["Certificate", "certify_elliptope"]

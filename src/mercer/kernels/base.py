@@ -40,7 +40,7 @@ class Kernel(ABC):
     @property
     def is_resolved(self) -> bool:
         """Whether every parameter is fixed."""
-        return all(value.is_resolved for value in self._own_params().values() if isinstance(value, Kernel))
+        return all(kernel.is_resolved for kernel in self._inner_kernels())
 
     def resolve(self, X: Any) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
@@ -76,7 +76,12 @@ class Kernel(ABC):
         return products.log_rows(evaluator, 0, evaluator.shape[0])
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Validate both sides; Y being X means the symmetric block."""
+        """Validate both sides, as every inner kernel asks for; Y being X means the symmetric block."""
+        inner = self._inner_kernels()
+        for kernel in inner:
+            X, Y = kernel._checked(X, Y)
+        if inner:
+            return X, Y
         symmetric = Y is None or Y is X
         X = as_points(X)
         if symmetric:
@@ -97,6 +102,9 @@ class Kernel(ABC):
         names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
         return {name: getattr(self, name) for name in names}
 
+    def _inner_kernels(self) -> list[Kernel]:
+        return [value for value in self._own_params().values() if isinstance(value, Kernel)]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, with those of inner kernels as ``name__parameter`` if deep."""
         params = self._own_params()
@@ -109,12 +117,15 @@ class Kernel(ABC):
     def set_params(self, **params: Any) -> Kernel:
         """Set parameters in place, ``name__parameter`` reaching inner kernels, and return self."""
         own = self._own_params()
-        for key, value in params.items():
+        for key, value in sorted(params.items(), key=lambda item: "__" in item[0]):  # inner kernels before what is in them
             name, _, rest = key.partition("__")
             if name not in own:
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}.")
             if rest:
-                getattr(self, name).set_params(**{rest: value})
+                inner = getattr(self, name)
+                if not isinstance(inner, Kernel):
+                    raise ValueError(f"{name}={inner!r} is not a kernel, so it has no parameter {rest!r}.")
+                inner.set_params(**{rest: value})
             else:
                 setattr(self, name, value)
         return self

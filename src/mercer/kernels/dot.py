@@ -70,7 +70,7 @@ class Polynomial(Kernel):
         return Properties(
             bounded=False,
             stationary=False,
-            positive=whole and self.degree % 2 == 0,
+            positive=self.degree % 2 == 0 if whole else None,
             universal=False if whole else None,
             characteristic=False if whole else None,
             positive_definite=True if whole and self.coef0 >= 0 else None,

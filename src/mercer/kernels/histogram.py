@@ -28,14 +28,15 @@ class ChiSquared(Kernel):
     def _form(self, n_features: int) -> forms.Form:
         return forms.Pairing("chi2", profiles.Exponential(), 1 / positive_number(self.gamma, "gamma"))
 
-    def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
+    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        X, Y = super()._checked(X, Y)
         for name, points in (("X", X), ("Y", Y)):
             if points is not None and np.any(points < 0):
                 row, col = np.argwhere(points < 0)[0]
                 raise ValueError(
                     f"{name} is negative in row {row}, column {col}: the chi-squared kernel takes data ≥ 0, such as counts."
                 )
-        return super()._points(X, Y)
+        return X, Y
 
     @property
     def properties(self) -> Properties:

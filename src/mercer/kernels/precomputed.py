@@ -9,7 +9,7 @@ import numpy as np
 from mercer.backends import forms
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import as_points
+from mercer.kernels.validation import as_points, positive_number, require_columns
 
 _SYMMETRY = 1e-10
 
@@ -31,7 +31,9 @@ class Precomputed(Kernel):
         self.new_diagonal = new_diagonal
 
     def _form(self, n_features: int) -> forms.Form:
-        return forms.Stored(self.new_diagonal)
+        if self.new_diagonal is None:
+            return forms.Stored()
+        return forms.Stored(positive_number(self.new_diagonal, "new_diagonal", zero=True))
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
         symmetric = Y is None or Y is X
@@ -42,7 +44,7 @@ class Precomputed(Kernel):
             if abs(X - X.T).max() > _SYMMETRY * abs(X).max():
                 raise ValueError("A precomputed kernel must be symmetric: pass (K + K.T) / 2 if rounding made it so.")
             return X, None
-        Y = _as_matrix(Y)
+        Y = _as_matrix(Y, "Y")
         if X.shape[1] != Y.shape[0]:
             raise ValueError(
                 f"A precomputed block against {Y.shape[0]} training points must have {Y.shape[0]} columns, not {X.shape[1]}."
@@ -55,10 +57,11 @@ class Precomputed(Kernel):
         return Properties()
 
 
-def _as_matrix(X: Any) -> Any:
+def _as_matrix(X: Any, name: str = "X") -> Any:
     if not hasattr(X, "toarray"):
-        return as_points(X)
+        return as_points(X, name)
     matrix = X.tocsr()
+    require_columns(matrix, name)
     if matrix.dtype.kind == "c":
         raise ValueError("Complex data not supported: a precomputed kernel must be real.")
     if matrix.dtype != np.float32:

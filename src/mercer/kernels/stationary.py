@@ -10,7 +10,7 @@ from mercer.backends import forms, profiles
 from mercer.kernels.bandwidth import check_rule, resolve_length
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import positive_number
+from mercer.kernels.validation import as_points, positive_number
 
 _EVERYTHING = Properties(True, True, True, True, True, True)
 
@@ -176,7 +176,7 @@ class Sobolev(Kernel):
 
     def resolve(self, X: Any) -> Sobolev:
         """Fix length_scale from X."""
-        profile = matern_profile(self._order(np.shape(X)[1]))
+        profile = matern_profile(self._order(as_points(X).shape[1]))
 
         def kernel_of(r: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             t = r**2

@@ -14,7 +14,10 @@ def as_points(X: Any, name: str = "X") -> Array:
     """A two-dimensional, finite float32 or float64 array with rows as points."""
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: pass a dense array, or sparse affinities with Precomputed().")
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} must be a table of numbers whose rows are equally long.") from None
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must be real.")
     if array.dtype.kind not in "fiub":
@@ -25,6 +28,7 @@ def as_points(X: Any, name: str = "X") -> Array:
     if array.ndim != 2:
         hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
         raise ValueError(f"{name} must be 2-dimensional, not {array.ndim}-dimensional. {hint}")
+    require_columns(array, name)
     if array.dtype != np.float32:
         array = array.astype(np.float64, copy=False)
     finite = np.isfinite(array)
@@ -32,6 +36,12 @@ def as_points(X: Any, name: str = "X") -> Array:
         row, col = np.argwhere(~finite)[0]
         raise ValueError(f"{name} has {array[row, col]} in row {row}, column {col}: remove or impute it first.")
     return np.ascontiguousarray(array)
+
+
+def require_columns(array: Any, name: str) -> None:
+    """Refuse points without coordinates; no points at all are fine, their block is empty."""
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has no columns: a point needs at least one feature.")
 
 
 def positive_number(value: Any, name: str, *, zero: bool = False) -> float:

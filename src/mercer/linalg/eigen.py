@@ -28,7 +28,8 @@ def leading_eigenpairs(
         start = rng.standard_normal(n)
         values, vectors = eigsh(map_.as_scipy(), k=count, which="LA", v0=start, tol=tolerance)
     order = np.argsort(values)[::-1]
-    return values[order], vectors[:, order] * deterministic_signs(vectors[:, order])
+    vectors = vectors[:, order]
+    return values[order], vectors * deterministic_signs(vectors).astype(vectors.dtype)
 
 
 def deterministic_signs(vectors: Array) -> Array:

@@ -36,6 +36,8 @@ def nystrom(gram: LinearMap, landmarks: Any) -> LowRankOperator:
         raise ValueError("nystrom completes a symmetric map.")
     index = np.atleast_1d(np.asarray(landmarks))
     if index.dtype == bool:
+        if index.shape != (gram.shape[0],):
+            raise ValueError(f"A mask of landmarks must have {gram.shape[0]} entries, not {index.shape}.")
         index = np.flatnonzero(index)
     if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
         raise ValueError("landmarks must be a non-empty list of whole numbers, or a mask.")

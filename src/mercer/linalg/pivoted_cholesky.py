@@ -58,10 +58,12 @@ def rp_cholesky(gram: LinearMap, rank: int, random_state: Any = None) -> LowRank
     residual = original.copy()
     factor = np.zeros((n, min(rank, n)))
     pivots: list[int] = []
-    noise = _NOISE * np.finfo(np.float64).eps * original.max(initial=0.0)
+    noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     while len(pivots) < factor.shape[1] and residual.max() > noise:
         k = len(pivots)
         chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
+        if chosen.size == 0:
+            continue
         columns = gram.block(slice(None), chosen).astype(np.float64) - factor[:, :k] @ factor[chosen, :k].T
         lower = np.linalg.cholesky(_regular(columns[chosen]))
         new = solve_triangular(lower, columns.T, lower=True).T
@@ -74,18 +76,21 @@ def rp_cholesky(gram: LinearMap, rank: int, random_state: Any = None) -> LowRank
 
 
 def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: float, rng: np.random.Generator) -> Any:
-    """Propose pivots from the residual diagonal; keep those that one-by-one sampling would have drawn."""
-    while True:
-        proposed = rng.choice(residual.size, size, p=residual / residual.sum())
-        schur = gram.block(proposed, proposed).astype(np.float64) - factor[proposed] @ factor[proposed].T
-        start = residual[proposed]
-        kept: list[int] = []
-        for i in range(size):
-            if schur[i, i] > max(noise, rng.uniform() * start[i]):
-                kept.append(i)
-                schur = schur - np.outer(schur[:, i], schur[i]) / schur[i, i]
-        if kept:
-            return proposed[kept]
+    """Propose pivots from the residual diagonal; keep those that one-by-one sampling would have drawn.
+
+    A residual that turns out to be rounding is corrected: proposed for ever, its point would never be kept.
+    """
+    mass = np.where(residual > noise, residual, 0.0)
+    proposed = rng.choice(residual.size, size, p=mass / mass.sum())
+    schur = gram.block(proposed, proposed).astype(np.float64) - factor[proposed] @ factor[proposed].T
+    start, fresh = residual[proposed], schur.diagonal()
+    residual[proposed[fresh <= noise]] = np.maximum(fresh[fresh <= noise], 0.0)
+    kept: list[int] = []
+    for i in range(size):
+        if schur[i, i] > max(noise, rng.uniform() * start[i]):
+            kept.append(i)
+            schur = schur - np.outer(schur[:, i], schur[i]) / schur[i, i]
+    return proposed[kept]
 
 
 def _regular(matrix: Any) -> Any:

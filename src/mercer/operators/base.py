@@ -78,7 +78,7 @@ class LinearMap(ABC):
             raise ValueError(f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {v.shape}.")
         if v.dtype.kind == "c":
             raise ValueError("A product with a complex block is not supported: multiply its parts.")
-        block = multiply(np.ascontiguousarray(v.reshape(length, -1), dtype=self.dtype))
+        block = multiply(np.ascontiguousarray(v[:, None] if v.ndim == 1 else v, dtype=self.dtype))
         return block[:, 0] if v.ndim == 1 else block
 
     def __repr__(self) -> str:

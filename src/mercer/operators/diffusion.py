@@ -6,8 +6,11 @@ from typing import final
 
 import numpy as np
 
+from mercer.kernels.validation import positive_number
 from mercer.operators.base import Array, Index, LinearMap
 from mercer.operators.gram import GramOperator
+
+_NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
 
 
 class DegenerateKernelError(ValueError):
@@ -51,14 +54,14 @@ class DiffusionOperator(LinearMap):
             raise ValueError("A diffusion operator needs the symmetric Gram operator of one set of points.")
         super().__init__(gram.shape, gram.dtype, symmetric=True)
         self.gram = gram.unweighted()
-        self.alpha = alpha
+        self.alpha = positive_number(alpha, "alpha", zero=True)
         self.weights = np.ones(gram.shape[0], gram.dtype) if gram.weights is None else gram.weights
         self.scale = np.ones(gram.shape[0], gram.dtype)
         self.degrees = _positive(self._sums())
-        if alpha:
-            self.scale = self.degrees**-alpha
+        if self.alpha:
+            self.scale = self.degrees**-self.alpha
             self.degrees = _positive(self.scale * self._sums())
-        self.volume = float(self.weights @ self.degrees)
+        self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
         self.stationary = np.sqrt(self.weights * self.degrees / self.volume)
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
@@ -82,7 +85,7 @@ class DiffusionOperator(LinearMap):
         if not self._deflate:
             return values
         difference = values - self.stationary**2
-        noise = 4 * np.finfo(self.dtype).eps * values
+        noise = _NOISE * np.finfo(self.dtype).eps * values
         return np.where(difference > noise, difference, 0)
 
     def block(self, rows: Index, cols: Index) -> Array:

@@ -55,9 +55,9 @@ class GramOperator(LinearMap):
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None) -> None:
         self.kernel = kernel
         self._evaluator = kernel.evaluator(*kernel._checked(X, Y))
-        self.weights = None if weights is None else _checked_weights(weights, self._evaluator.shape[1])
-        symmetric = self._evaluator.symmetric and self.weights is None
+        symmetric = self._evaluator.symmetric and weights is None
         super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
+        self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
         self._stored: Any = self._evaluator.matrix if isinstance(self._evaluator, StoredEvaluator) else None
         self._products = 0
 

@@ -76,9 +76,12 @@ class NormalizedOperator(LinearMap):
         if self.order == 0:
             mean = np.sqrt(a) * np.sqrt(b)
         else:
-            largest = np.maximum(a, b)  # taken out of the powers, which would overflow for a large order
-            scale = np.where(largest > 0, largest, 1)
-            mean = largest * (((a / scale) ** self.order + (b / scale) ** self.order) / 2) ** (1 / self.order)
+            # With M the larger of a and b and r their ratio, log(M_t / M) = log(1 + (r^t - 1)/2) / t: nothing overflows for a
+            # large order, and nothing cancels for a small one.
+            largest = np.maximum(a, b)
+            ratio = np.minimum(a, b) / np.where(largest > 0, largest, 1)
+            with np.errstate(divide="ignore", over="ignore"):
+                mean = largest * np.exp(np.log1p(np.expm1(self.order * np.log(ratio)) / 2) / self.order)
         return np.where((a > 0) & (b > 0), mean, np.inf)
 
 

@@ -1,0 +1,67 @@
+"""A pair of bounds on an optimum, with what they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """lower ≤ optimum ≤ upper, proved.
+
+    Attributes
+    ----------
+    lower : float
+        The objective of the solution at hand: the optimum is at least this.
+    upper : float
+        A value the optimum cannot exceed.
+    failure_probability : float
+        The probability, over the random numbers of the proof, that ``upper`` is wrong; 0 for a deterministic proof.
+    method : str
+        How the upper bound was proved.
+    n_products : int
+        Columns the operator was applied to (or whose entries were formed) for the proof.
+    least_eigenvalues : array
+        The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an optimum.
+    complementarity : float
+        ‖(Diag(y) - Ã) B‖ relative to ‖Ã B‖, in the Frobenius norm: zero at an optimum.
+    """
+
+    lower: float
+    upper: float
+    failure_probability: float
+    method: str
+    n_products: int
+    least_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
+    complementarity: float = float("nan")
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper - lower) / lower, never negative; infinite where the optimum may be zero."""
+        width = max(self.upper - self.lower, 0.0)
+        if width == 0:
+            return 0.0
+        return width / abs(self.lower) if self.lower != 0 else float("inf")
+
+    def holds(self, tol: float) -> bool:
+        """Whether the solution is proved to be within a fraction tol of the optimum."""
+        return bool(self.relative_gap <= tol)
+
+    def __str__(self) -> str:
+        """One line a person understands."""
+        chance = (
+            "no chance involved" if self.failure_probability == 0 else f"wrong with probability {self.failure_probability:.0e}"
+        )
+        if not np.isfinite(self.relative_gap):
+            return f"Not certified: objective {self.lower:.7g}, best possible at most {self.upper:.7g} ({self.method}, {chance})"
+        word = "Certified optimal to within" if self.relative_gap < 0.1 else "Far from certified:"
+        tail = "" if self.relative_gap < 0.1 else " gap"
+        return (
+            f"{word} {self.relative_gap:.1e}{tail}: objective {self.lower:.7g}, best possible at most {self.upper:.7g} "
+            f"({self.method}, {chance})"
+        )

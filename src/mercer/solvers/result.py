@@ -1,0 +1,57 @@
+"""What a solver returns, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Status(Enum):
+    """Why a loop ended; the value says what to do next."""
+
+    CONVERGED = "The gap and the row residual are below their tolerances."
+    MAX_ITER = "The iteration budget ran out: raise max_iter, or accept the gap that the certificate states."
+    MAX_PRODUCTS = "The product budget ran out: raise max_products, or accept the gap that the certificate states."
+    STALLED = (
+        "The iterate no longer moves, at the limit of rounding: the tolerances are out of reach in this arithmetic, "
+        "or the rank is too small. Loosen tol or raise initial_rank."
+    )
+    INTERRUPTED = "The run was interrupted: this is the best iterate so far."
+    STOPPED = "A callback asked to stop."
+
+    @property
+    def message(self) -> str:
+        """One or two sentences for a person."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history."""
+
+    number: int
+    objective: float
+    row_residual: float
+    n_columns: int
+    seconds: float
+    relative_gap: float | None = None
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """The last iterate, its product with J, and how it came about."""
+
+    H: Array
+    G: Array
+    status: Status
+    history: tuple[Iteration, ...]
+
+    @property
+    def n_iter(self) -> int:
+        """Steps taken."""
+        return self.history[-1].number
