@@ -4,13 +4,14 @@ An evaluator is made once for a form and its points. ``panel(side, which)`` prep
 scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied: panels are
 made again for each tile, which costs 1/(tile side) of the tile itself.
 
-Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the points
-centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest norm and u
-the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not enough the points
-are subtracted. A profile that behaves like a root at zero turns u·R² into its root and is held to the square of the bound.
+Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the
+points centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest
+norm and u the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not
+enough the points are subtracted. A profile that behaves like a root at zero turns u·R² into its root and is held to the
+square of the bound.
 
-Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of the
-length goes into the distance. So the digits of a difference are those of the points, whatever offset, outlier or unit they have.
+Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
+the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class _DistanceEvaluator(Evaluator):
         return largest
 
     def _choose_scale(self) -> None:
-        """Points times a power of two, distances times a factor: together a division by the length that costs no digit."""
+        """Points times a power of two, distances times a factor: together a division by the length, without rounding."""
         largest = max(float(np.abs(points).max(initial=0.0)) for points in self._extremes())
         scale = _power_of_two_below(1 / self._length, _COORDINATE_LIMIT["float64"], largest)
         narrow = self.dtype == np.float32 and scale * largest < _COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30

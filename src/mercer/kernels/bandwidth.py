@@ -70,7 +70,7 @@ def _median(distances: Array) -> float:
 
 
 def _steepest(distances: Array, kernel_of: Callable[[Array], Array]) -> float:
-    """The steepest point of log S over a grid of log σ, with the distances counted in narrow bins of their logarithm."""
+    """The steepest point of log S on a grid of log σ, the distances counted in narrow bins of their logarithm."""
     positive = np.log(distances[distances > 0])
     n = (1 + np.sqrt(1 + 8 * distances.size)) / 2
     counts, edges = np.histogram(positive, _BINS)

@@ -117,7 +117,8 @@ class Kernel(ABC):
     def set_params(self, **params: Any) -> Kernel:
         """Set parameters in place, ``name__parameter`` reaching inner kernels, and return self."""
         own = self._own_params()
-        for key, value in sorted(params.items(), key=lambda item: "__" in item[0]):  # inner kernels before what is in them
+        own_first = sorted(params.items(), key=lambda item: "__" in item[0])
+        for key, value in own_first:
             name, _, rest = key.partition("__")
             if name not in own:
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import final
 
 import numpy as np
@@ -13,7 +14,7 @@ from mercer.kernels.validation import positive_number
 
 
 def _finite(value: float, name: str) -> float:
-    if isinstance(value, bool) or not np.isscalar(value) or not np.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number.")
     return float(value)
 

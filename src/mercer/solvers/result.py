@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -55,3 +55,9 @@ class SolverResult:
     def n_iter(self) -> int:
         """Steps taken."""
         return self.history[-1].number
+
+    def after(self, earlier: SolverResult) -> SolverResult:
+        """This result with the history of an earlier one before its own, numbers and seconds running on."""
+        last = earlier.history[-1]
+        own = tuple(replace(i, number=i.number + last.number, seconds=i.seconds + last.seconds) for i in self.history)
+        return replace(self, history=(*earlier.history, *own))

@@ -1,0 +1,126 @@
+"""Diffusion maps with the Nyström extension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.embedding.extension import log_degrees_and_sums
+from mercer.embedding.validation import (
+    checked_points,
+    pad_components,
+    refuse_degenerate,
+    resolved_kernel,
+    whole_number,
+)
+from mercer.kernels import Precomputed
+from mercer.kernels.validation import positive_number
+from mercer.linalg import leading_eigenpairs
+from mercer.linalg.random import as_generator
+from mercer.operators import DiffusionOperator, GramOperator
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embed points by the slow directions of a diffusion between them (Coifman, Lafon 2006).
+
+    The coordinates are λᵗψ, where λ, ψ are the leading non-trivial eigenpairs of the Markov matrix Diag(m)⁻¹K.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=None
+        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    n_components : int, default=2
+        Coordinates to compute.
+    time : float, default=1
+        The diffusion time t ≥ 0.
+    alpha : float, default=0
+        Density correction: 0 for none, 1 to recover the geometry whatever the density.
+    random_state : None, int or generator, default=None
+        Start of the eigensolver for large samples; the result does not depend on it but for rounding.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n, n_components)
+        The coordinates of the training points.
+    eigenvalues_ : array of shape (n_components,)
+        λ in falling order; zero where there is no further dimension.
+    stationary_ : array of shape (n,)
+        The stationary distribution of the diffusion.
+    kernel_ : Kernel
+        The kernel with its parameters fixed.
+
+    Notes
+    -----
+    Cost: a dense eigenproblem up to n = 1500, beyond it some tens of products with the kernel matrix, which is not stored unless
+    that pays. New points cost n kernel evaluations each.
+
+    Examples
+    --------
+    >>> from mercer import DiffusionMaps
+    >>> from mercer.datasets import three_clusters
+    >>> X, labels = three_clusters()
+    >>> DiffusionMaps().fit_transform(X).shape
+    (310, 2)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        n_components: int = 2,
+        time: float = 1.0,
+        alpha: float = 0.0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.time = time
+        self.alpha = alpha
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> DiffusionMaps:
+        """Compute the eigenpairs of the diffusion on X."""
+        count = whole_number(self.n_components, "n_components", 1)
+        time = positive_number(self.time, "time", zero=True)
+        alpha = positive_number(self.alpha, "alpha", zero=True)
+        X = checked_points(self, X, fitting=True)
+        self.kernel_ = resolved_kernel(self.kernel, X)
+        operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
+        refuse_degenerate(operator, self.kernel_, X)
+        available = min(count, X.shape[0] - 1)
+        values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
+        kept = values > X.shape[0] * np.finfo(operator.dtype).eps * max(values[0], 0.0)
+        values, vectors = values[kept], vectors[:, kept]
+        self._training = X
+        self._eigenfunctions = vectors / operator.stationary[:, None]
+        self._scale = operator.scale
+        self.stationary_ = operator.stationary**2
+        self.eigenvalues_ = np.pad(values, (0, count - values.size))
+        self.embedding_ = pad_components(values**time * self._eigenfunctions, count, values.size)
+        self._n_features_out = count
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit to X and return its coordinates."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ)."""
+        check_is_fitted(self)
+        X = checked_points(self, X, fitting=False)
+        functions = self._eigenfunctions
+        _, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)
+        values = self.eigenvalues_[: functions.shape[1]]
+        coordinates = values ** (float(self.time) - 1) * averages
+        return np.pad(coordinates, ((0, 0), (0, self._n_features_out - functions.shape[1])))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
+        tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
+        return tags

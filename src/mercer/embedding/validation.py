@@ -1,0 +1,108 @@
+"""Checks that the embeddings share: data, kernel, and a kernel that says something of the data."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import validate_data
+
+from mercer.backends import get_config
+from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.operators import DiffusionOperator
+from mercer.operators.diffusion import DegenerateKernelError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_ISOLATED = 1e-12
+_CONSTANT = 1e-12
+_NEARLY_CONSTANT = 1e-8
+
+
+class RankWarning(UserWarning):
+    """More components were asked for than there are."""
+
+
+def checked_kernel(kernel: Any) -> Kernel:
+    """The user's kernel, or the Gaussian with the median bandwidth."""
+    if kernel is None:
+        return Gaussian()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel={kernel!r} must be a kernel of mercer.kernels, such as Gaussian(sigma=1.0), or None.")
+    return kernel
+
+
+def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
+    """Validate X as scikit-learn does, in the arithmetic of the configuration."""
+    precomputed = isinstance(estimator.kernel, Precomputed)
+    X = validate_data(
+        estimator,
+        X,
+        reset=fitting,
+        accept_sparse="csr" if precomputed else False,
+        dtype=np.dtype(get_config().dtype),
+        order="C",
+        ensure_min_samples=2 if fitting else 1,
+    )
+    if fitting and precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
+    return X
+
+
+def resolved_kernel(kernel: Any, X: Any) -> Kernel:
+    """A copy of the user's kernel with its parameters fixed from X."""
+    copy: Kernel = clone(checked_kernel(kernel))
+    return copy if isinstance(copy, Precomputed) else copy.resolve(X)
+
+
+def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> None:
+    """Name a kernel that is too narrow or too wide for the data, instead of embedding rounding noise."""
+    if not isinstance(kernel, Precomputed) and np.all(X == X[:1]):
+        raise DegenerateKernelError("All points are equal: there is nothing to embed.")
+    staying = operator.scale**2 * operator.gram.diagonal() / operator.degrees
+    if np.all(staying > 1 - _ISOLATED):
+        raise DegenerateKernelError(
+            f"Every point is isolated under {kernel!r}, so every embedding is optimal: choose a larger bandwidth."
+        )
+    signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying * operator.weights, 1)))
+    if signal <= _CONSTANT:
+        raise DegenerateKernelError(
+            f"All points look alike under {kernel!r}: what tells them apart is lost in rounding. "
+            "Choose a smaller bandwidth."
+        )
+    if signal <= _NEARLY_CONSTANT:
+        warnings.warn(
+            f"All points look nearly alike under {kernel!r} (relative signal {signal:.0e}): the embedding has few "
+            "correct digits. Choose a smaller bandwidth.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+    return int(value)
+
+
+def fraction(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name}={value!r} must lie strictly between 0 and 1.")
+    return float(value)
+
+
+def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
+    """The first ``wanted`` columns; where there are fewer, zero columns, which is what they are."""
+    if wanted <= coordinates.shape[1]:
+        return coordinates[:, :wanted]
+    warnings.warn(
+        f"n_components={wanted}, but there are only {available} dimensions: the other coordinates are zero.",
+        RankWarning,
+        stacklevel=4,
+    )
+    return np.pad(coordinates, ((0, 0), (0, wanted - coordinates.shape[1])))
