@@ -17,6 +17,9 @@ def interval(n_points: int = 2001) -> Array:
 def three_clusters(n_per_cluster: int = 100, n_outliers: int = 10, random_state: Any = 0) -> tuple[Array, Array]:
     """Three Gaussian clusters in the plane with outliers between and around them (as in PSD22 Fig 1).
 
+    The clusters have standard deviation 0.5; the outliers are uniform on a box, at least three of these deviations away from
+    every centre.
+
     Returns
     -------
     X : array of shape (3 n_per_cluster + n_outliers, 2)
@@ -27,7 +30,11 @@ def three_clusters(n_per_cluster: int = 100, n_outliers: int = 10, random_state:
     rng = np.random.default_rng(random_state)
     centers = np.array([[0.0, 0.0], [4.0, 0.0], [2.0, 3.5]])
     clusters = [center + 0.5 * rng.standard_normal((n_per_cluster, 2)) for center in centers]
-    outliers = rng.uniform([-2.5, -2.5], [6.5, 6.0], (n_outliers, 2))
+    outliers = np.empty((0, 2))
+    while len(outliers) < n_outliers:
+        drawn = rng.uniform([-2.5, -2.5], [6.5, 6.0], (n_outliers, 2))
+        distances = np.linalg.norm(drawn[:, None] - centers, axis=2).min(axis=1)
+        outliers = np.concatenate([outliers, drawn[distances > 1.5]])[:n_outliers]
     labels = np.repeat([0, 1, 2, -1], [n_per_cluster] * 3 + [n_outliers])
     return np.concatenate([*clusters, outliers]), labels
 

@@ -1,0 +1,6 @@
+"""``python -m mercer`` is the command ``mercer``."""
+
+from mercer.cli import main
+
+if __name__ == "__main__":
+    main()

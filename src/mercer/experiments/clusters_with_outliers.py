@@ -1,0 +1,63 @@
+"""Three clusters with outliers, embedded by the semi-definite programme and by diffusion maps (PSD22 Fig 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.datasets import three_clusters
+from mercer.embedding import DiffusionMaps, SDPEmbedding
+from mercer.kernels import Gaussian
+from mercer.plots import new_figure, plot_points
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class ClustersWithOutliers:
+    """The data, both models, and what the picture shows in numbers."""
+
+    X: Array
+    labels: Array
+    sdp: SDPEmbedding
+    diffusion_maps: DiffusionMaps
+
+    def outlier_reach(self, embedding: Array) -> float:
+        """How much farther from the centre the farthest outlier lies than the farthest cluster point."""
+        distances = np.linalg.norm(embedding - np.median(embedding, axis=0), axis=1)
+        return float(distances[self.labels == -1].max() / distances[self.labels != -1].max())
+
+    def figure(self) -> Any:
+        """Data, SDP embedding and diffusion maps side by side."""
+        figure, axes = new_figure(3)
+        outliers = int(np.sum(self.labels == -1))
+        plot_points(axes[0], self.X, self.labels, title=f"Data: three clusters, {outliers} outliers")
+        gap = self.sdp.certificate_.relative_gap
+        title = f"SDP embedding: rank {self.sdp.rank_}, certified to {gap:.0e}"
+        plot_points(axes[1], self.sdp.embedding_, self.labels, title=title)
+        plot_points(axes[2], self.diffusion_maps.embedding_, self.labels, title="Diffusion maps")
+        return figure
+
+
+def clusters_with_outliers(
+    sigma: float = 1.2, *, n_outliers: int = 10, random_state: Any = 0, callback: Any = None
+) -> ClustersWithOutliers:
+    """Embed three clusters of 100 points and some outliers by both methods.
+
+    Parameters
+    ----------
+    sigma : float, default=1.2
+        The bandwidth of the Gaussian kernel, the paper's by default.
+    n_outliers : int, default=10
+        How many outliers.
+    random_state : int, default=0
+        Seed of the data and of the solver.
+    callback : callable, optional
+        Receives every iteration of the solver.
+    """
+    X, labels = three_clusters(n_outliers=n_outliers, random_state=random_state)
+    kernel = Gaussian(sigma=sigma)
+    sdp = SDPEmbedding(kernel, random_state=random_state, callback=callback).fit(X)
+    return ClustersWithOutliers(X, labels, sdp, DiffusionMaps(kernel, random_state=random_state).fit(X))

@@ -1,0 +1,34 @@
+"""Figures made without pyplot, so that nothing needs a display, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def new_figure(n_panels: int = 1, *, panel_inches: float = 4.2) -> tuple[Any, list[Any]]:
+    """A figure with panels side by side, and their axes."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("Pictures need matplotlib: pip install 'mercer[app]'.") from None
+    figure = Figure(figsize=(panel_inches * n_panels, panel_inches + 0.3), layout="constrained")
+    return figure, list(figure.subplots(1, n_panels, squeeze=False)[0])
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a figure, in the format its suffix names, through a temporary file that is then renamed."""
+    path = Path(path).resolve()
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or choose another output.")
+    handle, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    try:
+        figure.savefig(temporary, dpi=150)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return path

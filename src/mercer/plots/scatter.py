@@ -1,0 +1,49 @@
+"""Scatter plots of points and of embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_COLOURS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")  # told apart by colour-blind readers too
+_OUTLIER = "#ee3333"
+
+
+def plot_points(ax: Any, coordinates: Array, labels: Array | None = None, *, title: str = "") -> Any:
+    """Draw the first two coordinates of points, one colour a label, red stars for the label -1.
+
+    A single coordinate is drawn against the index of the point.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Where to draw.
+    coordinates : array of shape (n, d)
+        The points.
+    labels : array of int, optional
+        Classes of the points; -1 for outliers.
+    title : str, optional
+        The title of the panel.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same axes.
+    """
+    coordinates = np.asarray(coordinates)
+    labels = np.zeros(len(coordinates), dtype=int) if labels is None else np.asarray(labels)
+    if coordinates.shape[1] == 1:
+        coordinates = np.column_stack([np.arange(len(coordinates)), coordinates])
+    else:
+        ax.set_aspect("equal", adjustable="datalim")
+    for i, label in enumerate(label for label in np.unique(labels) if label != -1):
+        x, y = coordinates[labels == label, :2].T
+        ax.scatter(x, y, s=14, color=_COLOURS[i % len(_COLOURS)], alpha=0.75, linewidths=0)
+    x, y = coordinates[labels == -1, :2].T
+    ax.scatter(x, y, s=70, color=_OUTLIER, marker="*", linewidths=0, zorder=3)
+    ax.set_title(title)
+    ax.tick_params(labelsize=8)
+    return ax
