@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 
 from mercer import DiffusionMaps, Gaussian, SDPEmbedding
 from mercer.datasets import three_clusters
+from mercer.plots import plot_points
 
 X, labels = three_clusters(n_per_cluster=100, n_outliers=10, random_state=0)
 
@@ -41,20 +42,10 @@ print(str(sdp.certificate_))
 # %%
 # Side by side
 # ------------
-# The first two coordinates of each embedding; crosses are the outliers.
-
-
-def scatter(axes, points, title):
-    """Draw the clusters in colour and the outliers as crosses."""
-    inside = labels >= 0
-    axes.scatter(*points[inside, :2].T, c=labels[inside], cmap="viridis", s=12)
-    axes.scatter(*points[~inside, :2].T, c="crimson", marker="x", s=28)
-    axes.set_title(title)
-    axes.set_aspect("equal", adjustable="datalim")
-
+# The first two coordinates of each embedding; stars are the outliers.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-scatter(panels[0], X, "data")
-scatter(panels[1], sdp.embedding_, f"SDPEmbedding (rank {sdp.rank_})")
-scatter(panels[2], diffusion.embedding_, "DiffusionMaps")
+plot_points(panels[0], X, labels, title="data")
+plot_points(panels[1], sdp.embedding_, labels, title=f"SDPEmbedding (rank {sdp.rank_})")
+plot_points(panels[2], diffusion.embedding_, labels, title="DiffusionMaps")
 plt.show()

@@ -37,7 +37,7 @@ _HOMES = {
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_WHERE), "__version__"]  # noqa: PLE0604
+__all__ = [*sorted(_WHERE), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _SERIES_BELOW = 1e-3
 _DEBYE_FROM = 100.0
+_DEBYE_BEYOND = 1e6
 
 
 def log_in_place(values: Array) -> None:
@@ -34,9 +35,9 @@ class Profile(ABC):
         return False
 
     @property
-    def root_at_zero(self) -> bool:
-        """Whether f moves like a root of t near zero, so that small t must be right in all digits."""
-        return False
+    def power_at_zero(self) -> float:
+        """The p ≤ 1 of f(0) - f(t) ~ t^p near zero: an error e of a small t becomes one of e^p."""
+        return 1.0
 
     @abstractmethod
     def apply(self, t: Array) -> None:
@@ -79,9 +80,9 @@ class RootExponential(Profile):
         return True
 
     @property
-    def root_at_zero(self) -> bool:
-        """Without its linear term, exp(-s) = 1 - sqrt(t) + ..."""
-        return self.linear < 1
+    def power_at_zero(self) -> float:
+        """One half for exp(-s) = 1 - sqrt(t) + ..., one where the linear term cancels that of the exponential."""
+        return 1.0 if self.linear == 1 else 0.5
 
     def apply(self, t: Array) -> None:
         """Replace t by (1 + a s + b s²) exp(-s)."""
@@ -104,8 +105,8 @@ class RootExponential(Profile):
 class BesselMatern(Profile):
     """f(t) = 2^(1-ν)/Γ(ν) s^ν K_ν(s), s = sqrt(t), for any real order ν > 0.
 
-    ``log K_ν`` comes from scipy's scaled Bessel function up to order 100 and from Debye's uniform expansion beyond, where
-    K_ν itself overflows; near s = 0 the power series of f takes over.
+    ``log K_ν`` comes from scipy's scaled Bessel function up to order 100 and s = 10⁶, and from Debye's uniform expansion
+    beyond, where K_ν overflows or scipy gives up; near s = 0 the power series of f takes over.
     """
 
     order: float
@@ -116,9 +117,9 @@ class BesselMatern(Profile):
         return True
 
     @property
-    def root_at_zero(self) -> bool:
+    def power_at_zero(self) -> float:
         """Below order one, f = 1 - c t^ν + ..."""
-        return self.order < 1
+        return min(self.order, 1.0)
 
     def apply(self, t: Array) -> None:
         """Replace t by f(t)."""
@@ -135,21 +136,27 @@ class BesselMatern(Profile):
         safe = np.where(s > 0, s, 1.0)
         value = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(safe) + self._log_bessel(safe)
         if nu > 4:  # three terms of the series hold below the first order that is not analytic, s^(2ν)
-            u = s**2 / 4
+            u = np.where(tiny, s**2 / 4, 0.0)
             series = -u / (nu - 1) * (1 - u / (2 * (nu - 2)) * (1 - u / (3 * (nu - 3))))
-            value = np.where(tiny, np.log1p(np.where(tiny, series, 0.0)), value)
+            value = np.where(tiny, np.log1p(series), value)
         t[...] = np.where(s > 0, np.minimum(value, 0.0), 0.0)
 
     def _log_bessel(self, s: Array) -> Array:
         """log K_ν(s), s > 0."""
-        nu = self.order
-        if nu <= _DEBYE_FROM:
-            from scipy.special import kve
+        if self.order > _DEBYE_FROM:
+            return self._debye(s)
+        from scipy.special import kve
 
-            with np.errstate(divide="ignore", over="ignore"):
-                return np.asarray(np.log(kve(nu, s)) - s)
+        near = np.minimum(s, _DEBYE_BEYOND)
+        with np.errstate(divide="ignore", over="ignore"):
+            value = np.log(kve(self.order, near)) - near
+        return np.where(s > near, self._debye(np.maximum(s, _DEBYE_BEYOND)), value)
+
+    def _debye(self, s: Array) -> Array:
+        """Four terms of DLMF 10.41.4; for large s they are those of the expansion in 1/s."""
+        nu = self.order
         z = s / nu
-        root = np.sqrt(1 + z**2)
+        root = np.hypot(1.0, z)
         eta = root + np.log(z / (1 + root))
         p = 1 / root
         p2 = p * p
@@ -170,9 +177,9 @@ class Identity(Profile):
     """f(t) = t."""
 
     @property
-    def root_at_zero(self) -> bool:
-        """Who asks for t itself may take its root."""
-        return True
+    def power_at_zero(self) -> float:
+        """One half: who asks for t itself may take its root."""
+        return 0.5
 
     def apply(self, t: Array) -> None:
         """Leave t as it is."""

@@ -74,6 +74,7 @@ def single_threaded_blas() -> Iterator[None]:
                 import scipy.linalg  # noqa: F401  (loads scipy's own BLAS, so that the controller sees it)
 
                 _controller = ThreadpoolController()
+            _disown_blas()
             _limits = _controller.limit(limits=1, user_api="blas")
         _holders += 1
     try:
@@ -82,7 +83,17 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _holders -= 1
             if _holders == 0:
+                _disown_blas()
                 _limits.restore_original_limits()
+                _disown_blas()
+
+
+def _disown_blas() -> None:
+    """Let this thread set OpenBLAS: threadpoolctl 3.8 heeds only the first thread that did, and our callers are many."""
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 def _forget_threads_after_fork() -> None:

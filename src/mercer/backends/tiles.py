@@ -7,8 +7,8 @@ made again for each tile, which costs 1/(tile side) of the tile itself.
 Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the
 points centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest
 norm and u the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not
-enough the points are subtracted. A profile that behaves like a root at zero turns u·R² into its root and is held to the
-square of the bound.
+enough the points are subtracted. A profile that behaves like t^p at zero, p < 1, turns an error e into e^p and is held
+to a stricter bound.
 
 Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
 the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
@@ -112,7 +112,7 @@ class _DistanceEvaluator(Evaluator):
         self._limit = _COORDINATE_LIMIT[self.dtype.name]
         self._center = _center(self._points["cols"])
         largest = self._largest_norm()
-        allowed = _EXPONENT_ERROR[self.dtype.name] ** (2 if self._profile.root_at_zero else 1)
+        allowed = _EXPONENT_ERROR[self.dtype.name] ** (1 / self._profile.power_at_zero)
         for work in (self.dtype, np.dtype(np.float64)):
             self._work = work
             if np.finfo(work).eps * largest <= allowed:
@@ -276,7 +276,7 @@ class StoredEvaluator(Evaluator):
     def diagonal(self, side: Side = "rows") -> Array:
         points = self._points[side]
         if self.symmetric or side == "cols":
-            return np.asarray(points.diagonal(), dtype=self.dtype)
+            return np.array(points.diagonal(), dtype=self.dtype)
         value = self._new_diagonal
         if value is None:
             training = np.asarray(self._points["cols"].diagonal())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_FAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Certificate:
     n_products : int
         Columns the operator was applied to (or whose entries were formed) for the proof.
     least_eigenvalues : array
-        The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an optimum.
+        The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an
+        optimum.
     complementarity : float
         ‖(Diag(y) - Ã) B‖ relative to ‖Ã B‖, in the Frobenius norm: zero at an optimum.
     """
@@ -54,14 +56,11 @@ class Certificate:
 
     def __str__(self) -> str:
         """One line a person understands."""
-        chance = (
-            "no chance involved" if self.failure_probability == 0 else f"wrong with probability {self.failure_probability:.0e}"
-        )
+        odds = self.failure_probability
+        chance = "no chance involved" if odds == 0 else f"wrong with probability {odds:.0e}"
+        bounds = f"objective {self.lower:.7g}, best possible at most {self.upper:.7g} ({self.method}, {chance})"
         if not np.isfinite(self.relative_gap):
-            return f"Not certified: objective {self.lower:.7g}, best possible at most {self.upper:.7g} ({self.method}, {chance})"
-        word = "Certified optimal to within" if self.relative_gap < 0.1 else "Far from certified:"
-        tail = "" if self.relative_gap < 0.1 else " gap"
-        return (
-            f"{word} {self.relative_gap:.1e}{tail}: objective {self.lower:.7g}, best possible at most {self.upper:.7g} "
-            f"({self.method}, {chance})"
-        )
+            return f"Not certified: {bounds}"
+        if self.relative_gap > _FAR:
+            return f"Far from certified, gap {self.relative_gap:.1e}: {bounds}"
+        return f"Certified optimal to within {self.relative_gap:.1e}: {bounds}"

@@ -4,10 +4,11 @@ For any H with unit rows, z = diag(J H Hᵀ) gives the lower bound Σ zᵢ. For 
 
     M = Diag(y)^-½ J Diag(y)^-½,   J ≼ λmax(M) Diag(y),   p* ≤ max(λmax(M), 0) Σ yᵢ.
 
-At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some zᵢ
-is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of two ways: by a Cholesky
-factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`), which is a proof, or without the matrix by Lanczos
-on the complement of that space (:mod:`mercer.certificates.krylov`), which holds but for a stated probability.
+At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some
+zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of two ways: by a
+Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`), which is a proof, or without the
+matrix by Lanczos on the complement of that space (:mod:`mercer.certificates.krylov`), which holds but for a stated
+probability.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def certify_elliptope(
 
     Notes
     -----
-    Up to n = 8000, where memory allows: n² entries and n³/3 flops a factorisation, usually one; 3 n² doubles. Beyond: r plus
-    some tens of columns, and as many vectors of length n.
+    Up to n = 8000, where memory allows: n² entries and n³/3 flops a factorisation, usually one; 3 n² doubles. Beyond: r
+    plus some tens of columns, and as many vectors of length n.
     """
     fallback = np.eye(1, H.shape[1]).repeat(problem.size, axis=0)
     H = problem.project(np.asarray(H, np.float64), fallback)
@@ -68,18 +69,20 @@ def _by_factorisation(problem: Elliptope, H: Array, rng: np.random.Generator, sp
     active = np.flatnonzero(problem.active)
     matrix = np.asarray(problem.operator.block(active, active), np.float64)
     s = problem.scale[active].astype(np.float64)
+    v = _removed(problem)[active]
     SH = s[:, None] * H[active]
     AB = matrix @ SH
     z = np.einsum("ij,ij->i", SH, AB)
     y = _positive_multipliers(z, s**2 * np.diagonal(matrix))
     root = s / np.sqrt(y)
     M = root[:, None] * matrix * root
-    guess = Deflated(lambda v: M @ v, np.sqrt(y)[:, None] * H[active]).estimate(rng)
-    top = bound_largest_eigenvalue(M, guess, entry_error=_entry_rounding(problem, M, root, active))
+    guess = Deflated(M.dot, np.sqrt(y)[:, None] * H[active]).estimate(rng)
+    top = bound_largest_eigenvalue(M, guess, entry_error=_entry_rounding(M, root * v))
     del M
     slack = z / s**2
     complementarity = _relative_norm(slack[:, None] * SH - AB, AB)
-    lower = float(z.sum()) - _product_rounding(problem, np.abs(matrix) @ s, s, active)
+    size = float(s @ np.abs(matrix) @ s) + 2 * float(s @ v) ** 2
+    lower = float(z.sum()) - _product_rounding(size, active.size, _UNIT)
     least = np.empty(0)
     if spectrum:
         matrix *= -1
@@ -117,9 +120,14 @@ def _by_lanczos(problem: Elliptope, H: Array, rng: np.random.Generator, failure_
         failure_probability=failure_probability,
         rng=rng,
     )
+    unit = float(np.finfo(problem.operator.dtype).eps) / 2
+    v = s * _removed(problem)
+    top += _product_rounding(max(top, 0.0) + 2 * float(np.sum((root * v) ** 2)), problem.size, unit)
     inverse = np.divide(1.0, s, out=np.zeros_like(s), where=active)
     residual = inverse[:, None] * (z[:, None] * H - G)
-    lower = float(z[active].sum()) - _product_rounding(problem, inverse * np.abs(z), s, active)
+    lower = float(z[active].sum()) - _product_rounding(
+        float(np.abs(z[active]).sum()) + 2 * float(v.sum()) ** 2, problem.size, unit
+    )
     return Certificate(
         lower=lower,
         upper=max(_upper(top, y[active]), lower),
@@ -131,11 +139,16 @@ def _by_lanczos(problem: Elliptope, H: Array, rng: np.random.Generator, failure_
 
 
 def _positive_multipliers(z: Array, floor: Array) -> Array:
-    """z itself where it is safely positive, else max(z, diag J), which serves as well."""
+    """The multipliers z where they are safely positive, else max(z, diag J), which serves as well."""
     if np.all(z > 1e-3 * floor) and np.all(z > 0):
         return z
     tiny = np.finfo(np.float64).eps * max(float(np.max(np.abs(z), initial=0.0)), float(floor.max(initial=0.0)))
     return np.maximum(np.maximum(z, floor), max(tiny, np.finfo(np.float64).tiny))
+
+
+def _removed(problem: Elliptope) -> Array:
+    """The vector v of Ã = A - vvᵀ, whose subtraction rounds; zero if there is none."""
+    return np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
 
 
 def _upper(top: float, y: Array) -> float:
@@ -147,18 +160,12 @@ def _relative_norm(part: Array, whole: Array) -> float:
     return float(np.linalg.norm(part)) / size if size > 0 else 0.0
 
 
-def _product_rounding(problem: Elliptope, absolute_product: Array, s: Array, active: Array) -> float:
-    """How much rounding can have added to Σ zᵢ: errors of size u in every entry and in every sum, for unit rows."""
-    weight = float(s @ absolute_product)
-    if problem.removed is not None:
-        weight += 2 * float((problem.scale * problem.removed).sum()) ** 2
-    return float(2 * np.sqrt(problem.size) + 8) * _UNIT * weight
+def _product_rounding(size: float, n: int, unit: float) -> float:
+    """How far rounding can move a quadratic form of this absolute size: a unit for every entry and every sum."""
+    return (2 * float(np.sqrt(n)) + 8) * unit * size
 
 
-def _entry_rounding(problem: Elliptope, M: Array, root: Array, active: Array) -> float:
+def _entry_rounding(M: Array, v: Array) -> float:
     """A bound on ‖ΔM‖ for the roundings that formed M from the kernel's values: eight an entry, and the subtraction."""
     bound = float(np.abs(M).sum(axis=1).max(initial=0.0))
-    if problem.removed is not None:
-        v = root * problem.removed[active]
-        bound += 2 * float(v.max(initial=0.0) * v.sum())
-    return 8 * _UNIT * bound
+    return 8 * _UNIT * (bound + 2 * float(v.max(initial=0.0) * v.sum()))

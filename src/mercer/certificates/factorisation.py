@@ -1,8 +1,8 @@
 """Bounds on eigenvalues of dense symmetric matrices that hold in floating point.
 
 A Cholesky factorisation that runs to completion computes R with RᵀR = S + ΔS and |ΔS| ≤ γ |Rᵀ||R| entry by entry,
-γ = (n+1)u/(1-(n+1)u) (Higham 2002, Theorem 10.3), so λmin(S) ≥ -γ ‖|Rᵀ||R|‖∞. The bound is componentwise: about 5e-12 at
-n = 2000, a hundred times below the one by traces.
+γ = (n+1)u/(1-(n+1)u) (Higham 2002, Theorem 10.3), so λmin(S) ≥ -γ ‖|Rᵀ||R|‖∞. The bound is componentwise: about 5e-12
+at n = 2000, a hundred times below the one by traces.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CHUNK = 512
 def bound_largest_eigenvalue(M: Array, guess: float, *, entry_error: float) -> float:
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
-    ``guess`` is where to try first, and may be wrong: each failed factorisation raises it. ``entry_error`` bounds the norm of
-    the rounding errors with which M was formed.
+    ``guess`` is where to try first, and may be wrong: each failed factorisation raises it. ``entry_error`` bounds the
+    norm of the rounding errors with which M was formed.
     """
     n = M.shape[0]
     size = max(abs(guess), float(np.max(np.abs(np.diagonal(M)), initial=0.0)), np.finfo(np.float64).tiny)

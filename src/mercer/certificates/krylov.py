@@ -1,9 +1,9 @@
 """A bound on the largest eigenvalue of a positive semi-definite map by products alone.
 
-Lanczos with k steps from a random start underestimates λmax of a psd matrix of order n by more than the factor 1 - ε with
-probability at most 1.648 √n exp(-√ε (2k - 1)) (Kuczyński, Woźniakowski 1992). Used bluntly that takes 10⁴ products for six digits.
-So the space Q where the eigenvalue is near its largest is taken out first: with a = λmax(QᵀMQ), c = ‖(I - QQᵀ)MQ‖ and
-b ≥ λmax of M on the complement,
+Lanczos with k steps from a random start underestimates λmax of a psd matrix of order n by more than the factor 1 - ε
+with probability at most 1.648 √n exp(-√ε (2k - 1)) (Kuczyński, Woźniakowski 1992). Used bluntly that takes 10⁴ products
+for six digits. So the space Q where the eigenvalue is near its largest is taken out first: with a = λmax(QᵀMQ), c = ‖(I
+- QQᵀ)MQ‖ and b ≥ λmax of M on the complement,
 
     λmax(M) ≤ ½ (a + b + √((a - b)² + 4c²)),
 
@@ -52,13 +52,11 @@ class Deflated:
         return self.combine(largest_ritz_value(self.multiply, self.Q, _ESTIMATE_STEPS, rng)[0])
 
 
-def bound_by_lanczos(
-    deflated: Deflated, *, lift: float, failure_probability: float, rng: np.random.Generator
-) -> float:
+def bound_by_lanczos(deflated: Deflated, *, lift: float, failure_probability: float, rng: np.random.Generator) -> float:
     """A number that λmax does not exceed but for the stated probability.
 
-    ``lift`` is a number t ≥ 0 with M + tI ≽ 0. The number of steps doubles until the complement no longer matters; every stage
-    starts afresh and has its share of the probability.
+    ``lift`` is a number t ≥ 0 with M + tI ≽ 0. The number of steps doubles until the complement no longer matters;
+    every stage starts afresh and has its share of the probability.
     """
     n, q = deflated.Q.shape
     share = failure_probability / len(_STAGES)
@@ -67,15 +65,15 @@ def bound_by_lanczos(
         ritz, k = largest_ritz_value(deflated.multiply, deflated.Q, steps, rng)
         if k == n - q:
             outside = ritz
-        else:
-            root = np.log(1.648 * np.sqrt(n - q) / share) / (2 * k - 1)
+        else:  # k < steps means that the Krylov space closed: it is also the one of every later step
+            root = np.log(1.648 * np.sqrt(n - q) / share) / (2 * steps - 1)
             outside = (ritz + lift) / (1 - root**2) - lift if root < 1 else np.inf
         best = min(best, deflated.combine(outside) if np.isfinite(outside) or outside < 0 else np.inf)
         if best - deflated.inside_top <= 1e-9 + (1 + _WORTH_IT) * _unavoidable(deflated, ritz):
             break
     if not np.isfinite(best):
         raise ArithmeticError("The Lanczos bound needs more steps than it may take.")
-    return best * (1 + 1e-13) + 1e-15
+    return float(best * (1 + 1e-13) + 1e-15)
 
 
 def _unavoidable(deflated: Deflated, ritz: float) -> float:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 
 def main() -> None:
     """Run the command, or say in one sentence what it needs."""
-    try:
-        import click  # noqa: F401
-        import rich  # noqa: F401
-    except ModuleNotFoundError as error:
-        sys.exit(f"The command mercer needs {error.name}, which is not installed: pip install 'mercer[app]'.")
+    missing = [name for name in ("click", "rich", "matplotlib") if find_spec(name) is None]
+    if missing:
+        sys.exit(f"The command mercer needs {', '.join(missing)}: pip install 'mercer[app]'.")
     from mercer.cli.commands import mercer
 
     mercer()

@@ -38,7 +38,9 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
     The same data is embedded by the semi-definite programme and by diffusion maps; the picture shows both.
     """
     if not output.resolve().parent.is_dir():
-        raise click.ClickException(f"The folder {output.resolve().parent} does not exist: create it, or choose another.")
+        raise click.ClickException(
+            f"The folder {output.resolve().parent} does not exist: create it, or choose another."
+        )
     from mercer.cli.progress import residual_bar
     from mercer.experiments import clusters_with_outliers
     from mercer.plots import save_figure

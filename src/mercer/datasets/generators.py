@@ -17,8 +17,8 @@ def interval(n_points: int = 2001) -> Array:
 def three_clusters(n_per_cluster: int = 100, n_outliers: int = 10, random_state: Any = 0) -> tuple[Array, Array]:
     """Three Gaussian clusters in the plane with outliers between and around them (as in PSD22 Fig 1).
 
-    The clusters have standard deviation 0.5; the outliers are uniform on a box, at least three of these deviations away from
-    every centre.
+    The clusters have standard deviation 0.5; the outliers are uniform on a box, at least three of these deviations away
+    from every centre.
 
     Returns
     -------

@@ -56,8 +56,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Notes
     -----
-    Cost: a dense eigenproblem up to n = 1500, beyond it some tens of products with the kernel matrix, which is not stored unless
-    that pays. New points cost n kernel evaluations each.
+    Cost: a dense eigenproblem up to n = 1500, beyond it some tens of products with the kernel matrix, which is not
+    stored unless that pays. New points cost n kernel evaluations each.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Affinities of new points to the training points, in logarithms, and sums over them.
 
-Far from the data every k(x, xⱼ) underflows. Written as k(x, xⱼ) = P_j e^t with t = maxⱼ log k(x, xⱼ), the weights P stay between
-0 and 1 and one of them is 1, so directions and averages are defined arbitrarily far away, and log Σⱼ k(x, xⱼ) is finite.
+Far from the data every k(x, xⱼ) underflows. Written as k(x, xⱼ) = P_j e^t with t = maxⱼ log k(x, xⱼ), the weights P
+stay between 0 and 1 and one of them is 1, so directions and averages are defined arbitrarily far away, and log Σⱼ k(x,
+xⱼ) is finite.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _ENTRIES = 2**21
 
 
-def log_degrees_and_sums(kernel: Kernel, X: Any, training: Any, values: Array, weights: Array) -> tuple[Array, Array, Array]:
+def log_degrees_and_sums(
+    kernel: Kernel, X: Any, training: Any, values: Array, weights: Array
+) -> tuple[Array, Array, Array]:
     """Sums over the training points, for every row of X.
 
     Parameters
@@ -59,6 +62,7 @@ Reader = Callable[[GramOperator, int, int], tuple[Array, Array]]
 def _logarithmic(gram: GramOperator, lo: int, hi: int) -> tuple[Array, Array]:
     P = gram.log_rows(lo, hi).astype(np.float64, copy=False)
     scale = P.max(axis=1)
+    scale[scale == -np.inf] = 0.0  # no affinity at all: the weights are zero
     P -= scale[:, None]
     return np.exp(P, out=P), scale
 
@@ -72,5 +76,7 @@ def _chunk(gram: GramOperator, lo: int, hi: int, values: Array, weights: Array, 
     degrees = P @ weights
     if not np.all(degrees > 0):
         row = lo + int(np.argmin(degrees))
-        raise ValueError(f"Row {row} of X has no positive affinity to the training points: it has no place in the embedding.")
+        raise ValueError(
+            f"Row {row} of X has no positive affinity to the training points: it has no place in the embedding."
+        )
     return np.log(degrees) + scale, (P @ (weights[:, None] * values)) / degrees[:, None]

@@ -42,10 +42,10 @@ _METHODS: dict[str, type[Method]] = {
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed points by the optimal kernel of a semi-definite programme, and prove that it is optimal.
 
-    The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the diffusion
-    matrix of the data without its stationary part. Its rank is small, and the coordinates are its eigenvectors. Because the
-    length of every coordinate vector is prescribed, outliers cannot take a dimension for themselves as they do in spectral
-    embeddings (Fanuel, Aspeel, Delvenne, Suykens 2022).
+    The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the
+    diffusion matrix of the data without its stationary part. Its rank is small, and the coordinates are its
+    eigenvectors. Because the length of every coordinate vector is prescribed, outliers cannot take a dimension for
+    themselves as they do in spectral embeddings (Fanuel, Aspeel, Delvenne, Suykens 2022).
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     residual_tol : float, default=1e-6
         The row residual at which to stop: the relative error with which :meth:`transform` reproduces the embedding.
     rank_tol : float, default=1e-5
-        Eigenvalues of B below this fraction of its trace are not counted as dimensions. The solution is brought to the rank
-        counted, and solved to the same tolerances there.
+        Eigenvalues of B below this fraction of its trace are not counted as dimensions. The solution is brought to the
+        rank counted, and solved to the same tolerances there.
     max_iter : int, default=5000
         Steps of the solver at most.
     solver : {"auto", "accelerated", "power"}, default="auto"
@@ -69,8 +69,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     certify : bool, default=True
         Prove the gap. Without it the row residual alone decides when to stop, and ``certificate_`` is None.
     radius : {"capped", "paper"}, default="capped"
-        The length of an extended coordinate vector: √d(x) as in the paper, which grows like exp(distance²/2σ²) away from the data,
-        or that capped at the largest length in the training set.
+        The length of an extended coordinate vector: √d(x) as in the paper, which grows like exp(distance²/2σ²) away
+        from the data, or that capped at the largest length in the training set.
     random_state : None, int or generator, default=None
         The starting point.
     callback : callable or None, default=None
@@ -81,7 +81,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Attributes
     ----------
     embedding_ : array of shape (n, n_components or rank_)
-        The coordinates of the training points; the squared length of row i is ``diagonal_[i]`` when no dimension is cut.
+        The coordinates of the training points; the squared length of row i is ``diagonal_[i]`` when no dimension is
+        cut.
     rank_ : int
         The number of dimensions of the solution.
     eigenvalues_ : array of shape (rank_,)
@@ -105,9 +106,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    Cost: a product with the kernel matrix and ``initial_rank`` columns a step, some tens to some hundreds of steps. The matrix is
-    stored only where that fits the memory limit and pays. The certificate factors an n × n matrix up to n = 8000 and needs products
-    alone beyond. New points cost n kernel evaluations each.
+    Cost: a product with the kernel matrix and ``initial_rank`` columns a step, some tens to some hundreds of steps. The
+    matrix is stored only where that fits the memory limit and pays. The certificate factors an n × n matrix up to n =
+    8000 and needs products alone beyond. New points cost n kernel evaluations each.
 
     Examples
     --------
@@ -178,14 +179,22 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         reduced = _reduced(problem, result.H, self.rank_tol)
         if reduced.shape[1] == result.H.shape[1]:
             return result
-        again = self._run(problem, reduced, rng, max(1, self.max_iter - result.n_iter))
+        again = self._run(problem, reduced, rng, max(1, self.max_iter - result.n_iter), after=result.history[-1])
         if again.status is not Status.CONVERGED:
             return result
         return again.after(result)
 
-    def _run(self, problem: Elliptope, H: Array, rng: np.random.Generator, max_iter: int) -> SolverResult:
+    def _run(
+        self, problem: Elliptope, H: Array, rng: np.random.Generator, max_iter: int, after: Iteration | None = None
+    ) -> SolverResult:
         def gap(H: Array, G: Array) -> float:
             return certify_elliptope(problem, H, rng=rng, spectrum=False).relative_gap
+
+        def notify(iteration: Iteration) -> bool:
+            shown = iteration if after is None else iteration.following(after)
+            if self.verbose:
+                _log_iteration(shown)
+            return self.callback is not None and bool(self.callback(shown))
 
         return maximise(
             problem,
@@ -195,7 +204,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             tol=self.tol,
             residual_tol=self.residual_tol,
             max_iter=max_iter,
-            callbacks=tuple(c for c in (self.callback, _log_iteration if self.verbose else None) if c is not None),
+            callbacks=(notify,),
         )
 
     def _store(
@@ -270,7 +279,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
             row = int(np.argmax(value))
             raise ValueError(
-                f"Row {row} of X is so far from the data that its radius overflows: use radius='capped', or drop the row."
+                f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'."
             )
         return value
 
@@ -284,6 +293,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for name, allowed in (("solver", tuple(_METHODS)), ("radius", ("capped", "paper"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, allowed))}.")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
 
     def _report(self) -> None:
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
@@ -322,5 +333,9 @@ def _shift(operator: DiffusionOperator, kernel: Any, rng: np.random.Generator) -
 def _log_iteration(iteration: Iteration) -> None:
     gap = "" if iteration.relative_gap is None else f", certified gap {iteration.relative_gap:.1e}"
     _log.info(
-        "step %d: objective %.9g, row residual %.1e%s", iteration.number, iteration.objective, iteration.row_residual, gap
+        "step %d: objective %.9g, row residual %.1e%s",
+        iteration.number,
+        iteration.objective,
+        iteration.row_residual,
+        gap,
     )

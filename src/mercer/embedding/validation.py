@@ -60,7 +60,7 @@ def resolved_kernel(kernel: Any, X: Any) -> Kernel:
 
 def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> None:
     """Name a kernel that is too narrow or too wide for the data, instead of embedding rounding noise."""
-    if not isinstance(kernel, Precomputed) and np.all(X == X[:1]):
+    if not isinstance(kernel, Precomputed) and np.all(X[:1] == X):
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     staying = operator.scale**2 * operator.gram.diagonal() / operator.degrees
     if np.all(staying > 1 - _ISOLATED):

@@ -27,7 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 RULES = ("median", "slope")
 _MOST_POINTS = 1000
 _GRID = 96
-_BINS = 4096
+_BINS = 1024
 _FAR = 300.0  # log of a distance in bandwidths whose square is finite and where any kernel is zero
 
 

@@ -28,6 +28,8 @@ class Kernel(ABC):
     until :meth:`resolve` has fixed them, so that fit and predict cannot use different bandwidths.
     """
 
+    __array_ufunc__ = None  # array * kernel is refused instead of becoming an array of kernels
+
     @abstractmethod
     def _form(self, n_features: int) -> Form:
         """Declare how the kernel is evaluated on points with so many features; parameters are validated here."""

@@ -89,7 +89,7 @@ def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: flo
     for i in range(size):
         if schur[i, i] > max(noise, rng.uniform() * start[i]):
             kept.append(i)
-            schur = schur - np.outer(schur[:, i], schur[i]) / schur[i, i]
+            schur = schur - np.outer(schur[:, i] / schur[i, i], schur[i])
     return proposed[kept]
 
 

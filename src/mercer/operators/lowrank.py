@@ -31,8 +31,8 @@ class LowRankOperator(LinearMap):
     ) -> None:
         self.landmarks = landmarks
         self.residual_diagonal = residual_diagonal
-        self.factor = as_points(factor, "factor")
-        self.right = self.factor if right is None else as_points(right, "right")
+        self.factor = _as_factor(factor, "factor")
+        self.right = self.factor if right is None else _as_factor(right, "right")
         if self.factor.shape[1] != self.right.shape[1]:
             raise ValueError(f"The factors have {self.factor.shape[1]} and {self.right.shape[1]} columns: they must agree.")
         shape = (self.factor.shape[0], self.right.shape[0])
@@ -57,3 +57,11 @@ class LowRankOperator(LinearMap):
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
         return np.asarray(self.factor[rows] @ self.right[cols].T, self.dtype)
+
+
+def _as_factor(factor: Any, name: str) -> Array:
+    """Check a factor as points are checked, but for one thing: no columns at all are fine, and mean zero."""
+    array = np.asarray(factor)
+    if array.ndim == 2 and array.shape[1] == 0:
+        return array.astype(np.result_type(array, np.float32))
+    return as_points(factor, name)

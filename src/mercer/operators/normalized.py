@@ -63,7 +63,7 @@ class NormalizedOperator(LinearMap):
         """One, or zero where the kernel's diagonal is zero; computed for a block of two sets of points."""
         if self.symmetric:
             return (self._rows > 0).astype(self.dtype)
-        return self.gram.diagonal() / self._mean(self._rows, self._cols)
+        return np.asarray(self.gram.diagonal() / self._mean(self._rows, self._cols), self.dtype)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
@@ -80,8 +80,9 @@ class NormalizedOperator(LinearMap):
             # large order, and nothing cancels for a small one.
             largest = np.maximum(a, b)
             ratio = np.minimum(a, b) / np.where(largest > 0, largest, 1)
-            with np.errstate(divide="ignore", over="ignore"):
-                mean = largest * np.exp(np.log1p(np.expm1(self.order * np.log(ratio)) / 2) / self.order)
+            with np.errstate(divide="ignore", over="ignore"):  # in double precision, since float32 has no 1e-50
+                power = np.expm1(self.order * np.log(ratio, dtype=np.float64))
+                mean = largest * np.exp(np.log1p(power / 2) / self.order)
         return np.where((a > 0) & (b > 0), mean, np.inf)
 
 

@@ -2,8 +2,8 @@
 
     p* = max ⟨Ã, B⟩  subject to  B ≽ 0, diag B = d
 
-With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: maximise ⟨J, H Hᵀ⟩ over n × r matrices H whose rows
-have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
+With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: maximise ⟨J, H Hᵀ⟩ over n × r matrices H
+whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Elliptope:
     diagonal : array of shape (n,)
         d ≥ 0, the prescribed diagonal of B.
     shift : float, default=0
-        A number c with J + cI ≽ 0, so that power steps ascend; 0 for a positive semi-definite J. Objective and multipliers
-        are those of J itself, never of the shifted matrix.
+        A number c with J + cI ≽ 0, so that power steps ascend; 0 for a positive semi-definite J. Objective and
+        multipliers are those of J itself, never of the shifted matrix.
     removed : array of shape (n,), optional
         A vector v if Ã was formed as A - vvᵀ. Certificates use it to bound the rounding of that subtraction.
 

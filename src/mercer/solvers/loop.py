@@ -2,7 +2,8 @@
 
 It stops when two things hold at once: the row residual is below its tolerance, and a certificate computed from scratch
 proves the gap. One alone does not do: a gap of 5e-9 was seen to hide an error of 3e-3 in the extension, and a point
-with residual zero may be a saddle. The residual is free, so it is asked first; the certificate is computed when it passes.
+with residual zero may be a saddle. The residual is free, so it is asked first; the certificate is computed when it
+passes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Certify = Callable[[Array, Array], float]
 Callback = Callable[[Iteration], bool | None]
 
-_ASK_AGAIN = 0.25  # after a certificate that failed, the residual must fall by this factor before the next
+_ASK_AGAIN = 0.25  # after a certificate that failed, the residual must fall below this part of its value first
 _STALL_STEPS = 200
-_ROUNDING = 4.0
+_SAME = 1e4  # objectives this many roundings apart are equal, and then the later iterate is the better one
 
 
 class Method(Protocol):
@@ -68,37 +69,42 @@ def maximise(
     Returns
     -------
     SolverResult
-        On Ctrl-C too, with the status ``INTERRUPTED``.
+        The iterate that met the tolerances; else the best one, which is the last but for extrapolations that lost
+        ground. On Ctrl-C too, with the status ``INTERRUPTED``.
     """
     began = time.perf_counter()
+    rounding = float(np.finfo(problem.operator.dtype).eps)
     history: list[Iteration] = []
-    ask_at = residual_tol
+    ask_at = np.inf
     best_residual, last_progress = np.inf, 0
-    H, G = method.start(problem, H)
+    best_objective = -np.inf
+    H, G = best = method.start(problem, H)
     status = Status.MAX_ITER
     try:
         for number in range(max_iter + 1):
             if number:
                 H, G = method.step(problem)
             residual = problem.row_residual(H, G)
-            gap = None
-            if residual <= ask_at:
-                gap = 0.0 if certify is None else certify(H, G)
-                ask_at = max(_ASK_AGAIN * residual, _ROUNDING * np.finfo(H.dtype).eps)
+            asking = residual <= residual_tol and residual < ask_at
+            gap = certify(H, G) if asking and certify is not None else None
+            ask_at = _ASK_AGAIN * residual if asking else ask_at
             objective = float(np.sum(problem.multipliers(H, G), dtype=np.float64))
             seconds = time.perf_counter() - began
             history.append(Iteration(number, objective, residual, problem.n_columns, seconds, gap))
-            if any([callback(history[-1]) for callback in callbacks]):
+            if objective >= best_objective - _SAME * rounding * abs(best_objective):
+                best_objective, best = max(objective, best_objective), (H, G)
+            answers = [callback(history[-1]) for callback in callbacks]
+            if any(answers):
                 status = Status.STOPPED
                 break
-            if gap is not None and gap <= tol:
+            if asking and (gap is None or gap <= tol):
                 status = Status.CONVERGED
                 break
             if residual < 0.99 * best_residual:
                 best_residual, last_progress = residual, number
-            elif number - last_progress > _STALL_STEPS and residual < 1e3 * np.finfo(H.dtype).eps:
+            elif number - last_progress > _STALL_STEPS and residual < 1e3 * rounding:
                 status = Status.STALLED
                 break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return SolverResult(H, G, status, tuple(history))
+    return SolverResult(*(best if status is not Status.CONVERGED else (H, G)), status, tuple(history))

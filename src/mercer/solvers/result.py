@@ -41,6 +41,10 @@ class Iteration:
     seconds: float
     relative_gap: float | None = None
 
+    def following(self, last: Iteration) -> Iteration:
+        """The same line with number and seconds running on from another."""
+        return replace(self, number=self.number + last.number, seconds=self.seconds + last.seconds)
+
 
 @dataclass(frozen=True)
 class SolverResult:
@@ -54,10 +58,9 @@ class SolverResult:
     @property
     def n_iter(self) -> int:
         """Steps taken."""
-        return self.history[-1].number
+        return self.history[-1].number if self.history else 0
 
     def after(self, earlier: SolverResult) -> SolverResult:
-        """This result with the history of an earlier one before its own, numbers and seconds running on."""
-        last = earlier.history[-1]
-        own = tuple(replace(i, number=i.number + last.number, seconds=i.seconds + last.seconds) for i in self.history)
+        """The result with the history of an earlier one before its own, numbers and seconds running on."""
+        own = tuple(iteration.following(earlier.history[-1]) for iteration in self.history)
         return replace(self, history=(*earlier.history, *own))

@@ -1,0 +1,207 @@
+"""The bracket of a certificate against an interior-point solver that shares no line of code with us."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import mercer.certificates.elliptope as elliptope_certificate
+from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, Precomputed, SDPEmbedding
+from mercer.certificates import certify_elliptope
+from mercer.operators import LinearMap
+from mercer.problems import Elliptope
+
+cvxpy = pytest.importorskip("cvxpy")
+
+_CONIC = 2e-8  # relative accuracy that the interior-point method is trusted with
+
+_KERNELS = {
+    "gaussian": Gaussian(sigma=1.0),
+    "narrow gaussian": Gaussian(sigma=0.6),
+    "laplacian": Laplacian(sigma=1.5),
+    "matern": Matern(nu=1.5, length_scale=0.8),
+    "composite": Gaussian(sigma=0.7) + 0.5 * Laplacian(sigma=2.0),
+}
+_SIZES = (2, 7, 15, 24)
+_CASES = [(name, n) for name in _KERNELS for n in _SIZES] + [("gaussian", 40), ("matern", 40)]
+
+
+@pytest.fixture(params=["factorisation", "lanczos"])
+def method(request, monkeypatch):
+    if request.param == "lanczos":
+        monkeypatch.setattr(elliptope_certificate, "_DENSE_UP_TO", 0)
+    return request.param
+
+
+def _points(name: str, n: int) -> np.ndarray:
+    return np.random.default_rng(1000 * n + list(_KERNELS).index(name)).standard_normal((n, 2))
+
+
+def _dense(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ā and its diagonal from a kernel matrix, by the formulas of the papers."""
+    m = K.sum(axis=1)
+    A = K / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum()
+    return A, np.diag(A).copy()
+
+
+def _conic_optimum(A: np.ndarray, d: np.ndarray) -> float:
+    """max ⟨A, B⟩ subject to B ≽ 0, diag B = d, brought to unit diagonal and unit trace first."""
+    s = np.sqrt(d)
+    J = s[:, None] * A * s
+    size = float(np.trace(np.abs(J)))
+    B = cvxpy.Variable(J.shape, PSD=True)
+    problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.multiply((J + J.T) / (2 * size), B))), [cvxpy.diag(B) == 1])
+    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert problem.status == "optimal"
+    return size * float(problem.value)
+
+
+@functools.cache
+def _optimum(name: str, n: int) -> float:
+    return _conic_optimum(*_dense(_KERNELS[name](_points(name, n))))
+
+
+def _problem(name: str, n: int) -> Elliptope:
+    operator = DiffusionOperator(GramOperator(_KERNELS[name], _points(name, n)))
+    return Elliptope(operator, operator.diagonal(), removed=operator.stationary)
+
+
+def _assert_brackets(certificate, optimum):
+    assert certificate.lower <= optimum + _CONIC * abs(optimum)
+    assert certificate.upper >= optimum - _CONIC * abs(optimum)
+
+
+@pytest.mark.parametrize(("name", "n"), _CASES)
+def test_fit_agrees_with_conic_solver(name, n, method):
+    model = SDPEmbedding(_KERNELS[name], random_state=0, max_iter=20_000).fit(_points(name, n))
+    certificate, optimum = model.certificate_, _optimum(name, n)
+    _assert_brackets(certificate, optimum)
+    assert certificate.holds(1e-6)
+    assert certificate.lower == pytest.approx(optimum, rel=1e-6)
+    assert certificate.upper == pytest.approx(optimum, rel=1e-6)
+    assert certificate.method.startswith("deflated Lanczos" if method == "lanczos" else "factorisation")
+
+
+def _suspects(problem: Elliptope, optimal: np.ndarray) -> dict[str, np.ndarray]:
+    """Points that a careless certificate would pass: far off, slightly off, saddles, of the wrong rank."""
+    rng = np.random.default_rng(7)
+    n, r = optimal.shape
+    signs = np.sign(rng.standard_normal((n, 1)))
+    stationary = signs
+    for _ in range(100):
+        stationary = np.sign(problem.apply(stationary))
+    return {
+        "random": rng.standard_normal((n, 6)),
+        "random of rank one": signs,
+        "stationary signs": stationary,
+        "all ones": np.ones((n, 1)),
+        "all rows orthogonal": np.eye(n),
+        "zero": np.zeros((n, 3)),
+        "optimal, one row turned round": np.vstack([-optimal[:1], optimal[1:]]),
+        "optimal, shaken by 1e-1": optimal + 1e-1 * rng.standard_normal((n, r)),
+        "optimal, shaken by 1e-2": optimal + 1e-2 * rng.standard_normal((n, r)),
+        "optimal, shaken by 1e-3": optimal + 1e-3 * rng.standard_normal((n, r)),
+        "optimal, cut to one dimension": np.where(optimal[:, :1] >= 0, 1.0, -1.0),
+    }
+
+
+@pytest.mark.parametrize(("name", "n"), [("gaussian", 24), ("laplacian", 15), ("matern", 24), ("composite", 7)])
+def test_no_point_passes_that_is_not_optimal(name, n, method):
+    problem, optimum = _problem(name, n), _optimum(name, n)
+    model = SDPEmbedding(_KERNELS[name], random_state=0, max_iter=20_000).fit(_points(name, n))
+    caught = 0
+    for what, H in _suspects(problem, model.embedding_).items():
+        certificate = certify_elliptope(problem, H, rng=np.random.default_rng(3))
+        _assert_brackets(certificate, optimum)
+        unit = problem.project(H, np.eye(1, H.shape[1]).repeat(n, axis=0))
+        objective = float(np.sum(unit * problem.apply(unit)))
+        assert certificate.lower == pytest.approx(objective, rel=1e-9), what
+        for tol in (1e-1, 1e-3, 1e-6):
+            if (optimum - objective) / abs(objective) > tol + _CONIC:
+                assert not certificate.holds(tol), what
+                caught += 1
+    assert caught > 15  # the suspects are what they are called
+
+
+@pytest.mark.parametrize("solver", ["power", "accelerated"])
+@pytest.mark.parametrize("steps", [1, 3, 10])
+def test_early_stop_is_bracketed(steps, solver, method):
+    name, n = "gaussian", 40
+    with pytest.warns(UserWarning, match="budget ran out"):
+        model = SDPEmbedding(_KERNELS[name], solver=solver, max_iter=steps, random_state=0).fit(_points(name, n))
+    certificate = model.certificate_
+    _assert_brackets(certificate, _optimum(name, n))
+    suboptimality = _optimum(name, n) / certificate.lower - 1
+    assert suboptimality > 1e-5
+    assert not certificate.holds(0.99 * suboptimality)
+
+
+def test_rank_one_start_on_a_rank_two_problem_is_refused(method):
+    name, n = "gaussian", 40
+    with pytest.warns(UserWarning, match="initial_rank"):
+        model = SDPEmbedding(_KERNELS[name], initial_rank=1, random_state=0).fit(_points(name, n))
+    assert model.rank_ == 1
+    _assert_brackets(model.certificate_, _optimum(name, n))
+    assert not model.certificate_.holds(1e-3)
+    assert model.status_.name == "STALLED"
+
+
+def _indefinite(n: int, seed: int) -> np.ndarray:
+    """A Gaussian cut at a threshold: positive row sums, a dominant diagonal, negative eigenvalues."""
+    K = Gaussian(sigma=1.5)(np.random.default_rng(seed).standard_normal((n, 2)))
+    return np.where(K > 0.2, K, 0.0)
+
+
+@pytest.mark.parametrize("n", [12, 30])
+def test_indefinite_matrix_is_bracketed(n, method):
+    K = _indefinite(n, seed=n)
+    A, d = _dense(K)
+    assert np.linalg.eigvalsh(A)[0] < -1e-2
+    assert d.min() > 0
+    optimum = _conic_optimum(A, d)
+    model = SDPEmbedding(Precomputed(), random_state=0, max_iter=20_000).fit(K)
+    _assert_brackets(model.certificate_, optimum)
+    assert model.certificate_.lower == pytest.approx(optimum, rel=1e-6)
+    assert model.certificate_.upper == pytest.approx(optimum, rel=1e-6)
+
+
+def test_indefinite_matrix_with_a_poor_point_is_bracketed(method):
+    K = _indefinite(30, seed=30)
+    optimum = _conic_optimum(*_dense(K))
+    with pytest.warns(UserWarning, match="budget ran out"):
+        model = SDPEmbedding(Precomputed(), random_state=0, max_iter=3).fit(K)
+    _assert_brackets(model.certificate_, optimum)
+    assert not model.certificate_.holds(1e-4)
+
+
+def test_negative_optimum_is_bracketed(method):
+    """All of -Ā: the optimum is zero or below, and the upper bound zero."""
+    operator = DiffusionOperator(GramOperator(Gaussian(sigma=1.0), _points("gaussian", 7)))
+    problem = Elliptope(_Negated(operator), operator.diagonal(), shift=1.0)
+    H = problem.random_point(3, np.random.default_rng(0))
+    certificate = certify_elliptope(problem, H, rng=np.random.default_rng(0))
+    A, d = _dense(_KERNELS["gaussian"](_points("gaussian", 7)))
+    optimum = _conic_optimum(-A, d)
+    assert optimum <= 1e-9
+    assert certificate.lower < 0 <= certificate.upper
+    assert certificate.lower <= optimum <= certificate.upper
+    assert not certificate.holds(0.5)
+
+
+class _Negated(LinearMap):
+    def __init__(self, inner: LinearMap) -> None:
+        super().__init__(inner.shape, inner.dtype, symmetric=True)
+        self._inner = inner
+
+    def _multiply(self, v):
+        return -(self._inner @ v)
+
+    _transpose_multiply = _multiply
+
+    def diagonal(self):
+        return -self._inner.diagonal()
+
+    def block(self, rows, cols):
+        return -self._inner.block(rows, cols)

@@ -1,0 +1,23 @@
+"""PSD22 Fig 1: rank two, certified, outliers kept apart from the clusters."""
+
+import numpy as np
+import pytest
+
+from mercer.experiments import clusters_with_outliers
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_outliers_stay_far_and_clusters_stay_apart(seed):
+    result = clusters_with_outliers(random_state=seed)
+    assert result.sdp.rank_ == 2
+    assert result.sdp.certificate_.holds(1e-6)
+    assert result.outlier_reach(result.sdp.embedding_) > 1.5
+    directions = result.sdp.embedding_ / np.linalg.norm(result.sdp.embedding_, axis=1, keepdims=True)
+    means = np.array([directions[result.labels == c].mean(axis=0) for c in range(3)])
+    nearest = np.argmax(directions[result.labels >= 0] @ means.T, axis=1)
+    assert np.mean(nearest == result.labels[result.labels >= 0]) > 0.97
+
+
+def test_figure_has_three_panels():
+    figure = clusters_with_outliers().figure()
+    assert [ax.get_title().split(":")[0] for ax in figure.axes] == ["Data", "SDP embedding", "Diffusion maps"]

@@ -1,0 +1,78 @@
+"""The kernels every structural test goes through, and points they accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mercer.kernels import (
+    ChiSquared,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Sigmoid,
+    Sobolev,
+)
+
+ATOMS = {
+    "gaussian": Gaussian(1.7),
+    "laplacian": Laplacian(2.1),
+    "matern-0.3": Matern(0.3, 1.4),
+    "matern-1/2": Matern(0.5, 1.4),
+    "matern-3/2": Matern(1.5, 1.4),
+    "matern-5/2": Matern(2.5, 1.4),
+    "matern-3.7": Matern(3.7, 1.4),
+    "matern-150": Matern(150.0, 1.4),
+    "matern-inf": Matern(np.inf, 1.4),
+    "sobolev": Sobolev(4.2, 0.9),
+    "linear": Linear(),
+    "polynomial-2": Polynomial(2, 0.5, 1.0),
+    "polynomial-3": Polynomial(3, None, 0.3),
+    "sigmoid": Sigmoid(0.01, 0.1),
+    "cosine": Cosine(),
+    "chi-squared": ChiSquared(0.4),
+}
+
+COMPOSITES = {
+    "sum": Gaussian(1.7) + Linear(),
+    "product": Laplacian(2.1) * Polynomial(2),
+    "multiple": 0.3 * Matern(0.5, 1.4),
+    "square": Linear() ** 2,
+    "cube": Cosine() ** 3,
+    "fractional-power": Gaussian(1.7) ** 0.7,
+    "normalized": Polynomial(3, None, 1.0).normalized(),
+    "normalized-sum": (Gaussian(0.8) + 3 * Linear()).normalized(),
+    "chi-squared-sum": ChiSquared(0.4) + Cosine(),
+    "deep": 2.5 * ((Gaussian(1.7) + Matern(1.5, 1.0) * Cosine()) ** 2).normalized() + Laplacian(2.0),
+}
+
+ZOO = ATOMS | COMPOSITES
+
+
+@pytest.fixture(params=ZOO.values(), ids=ZOO.keys())
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    """Every kernel and every operation of the algebra, with fixed parameters."""
+    return request.param
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def points() -> Callable[..., np.ndarray]:
+    """Random points, non-negative where a chi-squared kernel is inside."""
+
+    def draw(kernel: Kernel, n: int, d: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
+        X = np.random.default_rng(seed).normal(size=(n, d))
+        return (np.abs(X) if "ChiSquared" in repr(kernel) else X).astype(dtype)
+
+    return draw

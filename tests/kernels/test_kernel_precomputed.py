@@ -1,0 +1,129 @@
+"""Kernel matrices that are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose
+
+from mercer.kernels import Gaussian, Precomputed
+
+rng = np.random.default_rng(0)
+POINTS = rng.normal(size=(40, 3))
+GRAM = Gaussian(1.0)(POINTS)
+BLOCK = Gaussian(1.0)(rng.normal(size=(6, 3)), POINTS)
+FORMATS = [np.asarray, scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_values_pass_through(form, dtype):
+    gram, block = GRAM.astype(dtype), BLOCK.astype(dtype)
+    assert np.array_equal(Precomputed()(form(gram)), gram)
+    assert np.array_equal(Precomputed()(form(block), form(gram)), block)
+    assert np.array_equal(Precomputed().diag(form(gram)), gram.diagonal())
+    assert Precomputed()(form(gram)).dtype == dtype
+    assert_allclose(Precomputed().log(form(gram)), np.log(gram), rtol=1e-6)
+
+
+def test_a_sparse_matrix_larger_than_a_tile():
+    matrix = scipy.sparse.random_array((400, 400), density=0.02, rng=np.random.default_rng(1), format="csr")
+    matrix = matrix + matrix.T
+    assert np.array_equal(Precomputed()(matrix), matrix.toarray())
+
+
+def test_log_of_zeros_and_negative_entries_is_minus_infinity():
+    matrix = np.array([[1.0, 0.0, -2.0], [0.0, 2.0, 0.5], [-2.0, 0.5, 0.0]])
+    log = Precomputed().log(scipy.sparse.csr_array(matrix))
+    assert_allclose(log, [[0, -np.inf, -np.inf], [-np.inf, np.log(2), np.log(0.5)], [-np.inf, np.log(0.5), -np.inf]])
+
+
+def test_integers_become_float64():
+    assert Precomputed()(np.eye(3, dtype=int)).dtype == np.float64
+    assert Precomputed()(scipy.sparse.eye_array(3, dtype=int)).dtype == np.float64
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_shapes_and_symmetry_are_checked(form):
+    with pytest.raises(ValueError, match=r"A precomputed kernel must be square, not 6 × 40\."):
+        Precomputed()(form(BLOCK))
+    with pytest.raises(ValueError, match=r"against 40 training points must have 40 columns, not 39\."):
+        Precomputed()(form(BLOCK[:, :39]), form(GRAM))
+    crooked = GRAM.copy()
+    crooked[3, 7] += 1e-6
+    with pytest.raises(ValueError, match=r"must be symmetric: pass \(K \+ K\.T\) / 2 if rounding made it so\."):
+        Precomputed()(form(crooked))
+    crooked = GRAM.copy()
+    crooked[3, 7] += 1e-14
+    result = Precomputed()(form(crooked))
+    assert np.array_equal(result, result.T)
+
+
+def test_entries_are_checked():
+    bad = GRAM.copy()
+    bad[2, 5] = bad[5, 2] = np.nan
+    with pytest.raises(ValueError, match="X has nan in row 2, column 5"):
+        Precomputed()(bad)
+    with pytest.raises(ValueError, match="Y has nan in row 2, column 5"):
+        Precomputed()(BLOCK, bad)
+    with pytest.raises(ValueError, match="A precomputed kernel must be finite"):
+        Precomputed()(scipy.sparse.csr_array(bad))
+    with pytest.raises(ValueError, match="must be real"):
+        Precomputed()(scipy.sparse.csr_array(GRAM * 1j))
+
+
+def new_diagonal(kernel, block, gram):
+    return kernel.evaluator(*kernel._checked(block, gram)).diagonal()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_diagonal_of_new_points(form):
+    assert np.array_equal(new_diagonal(Precomputed(), form(BLOCK), form(GRAM)), np.ones(6))
+    assert np.array_equal(new_diagonal(Precomputed(2.5), form(BLOCK), form(GRAM)), np.full(6, 2.5))
+    uneven = GRAM + np.diag(np.arange(40.0))
+    with pytest.raises(ValueError, match=r"is not known .* not constant: pass Precomputed\(new_diagonal=\.\.\.\)\."):
+        new_diagonal(Precomputed(), form(BLOCK), form(uneven))
+    assert np.array_equal(new_diagonal(Precomputed(0.5), form(BLOCK), form(uneven)), np.full(6, 0.5))
+    training = Precomputed().evaluator(*Precomputed()._checked(form(BLOCK), form(uneven))).diagonal("cols")
+    assert np.array_equal(training, uneven.diagonal())
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (-1.0, "new_diagonal=-1.0 must be at least 0"),
+        ("a", "new_diagonal='a' must be a finite"),
+        (np.nan, "must be a finite"),
+    ],
+)
+def test_new_diagonal_is_checked(value, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Precomputed(value)(GRAM)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_algebra_with_a_precomputed_kernel(form):
+    kernel = 2.0 * Precomputed()
+    assert_allclose(kernel(form(GRAM)), 2 * GRAM)
+    assert_allclose(kernel(form(BLOCK), form(GRAM)), 2 * BLOCK)
+    assert_allclose((Precomputed() ** 2)(form(GRAM)), GRAM**2)
+    scaled = 4.0 * GRAM
+    assert_allclose(Precomputed().normalized()(form(scaled)), GRAM, rtol=1e-15)
+    assert_allclose(Precomputed(4.0).normalized()(form(4.0 * BLOCK), form(scaled)), BLOCK, rtol=1e-15)
+    with pytest.raises(ValueError, match="must be square"):
+        kernel(form(BLOCK))
+    with pytest.raises(ValueError, match="must be symmetric"):
+        kernel(form(np.triu(GRAM)))
+
+
+def test_the_matrix_is_not_changed():
+    gram = GRAM.copy()
+    kernel = (3.0 * Precomputed() ** 2).normalized()
+    kernel(gram), kernel.diag(gram), kernel.log(gram)
+    (2.0 * Precomputed()).diag(gram)
+    assert np.array_equal(gram, GRAM)
+
+
+def test_resolve_and_no_new_points():
+    assert Precomputed().resolve(GRAM).is_resolved
+    assert Precomputed()(np.empty((0, 40)), GRAM).shape == (0, 40)
