@@ -93,7 +93,7 @@ def test_blas_has_one_thread_inside_and_what_it_had_afterwards():
 
 
 def test_two_callers_release_blas_once():
-    first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+    first_in, second_in, first_out, second_out = (threading.Event() for _ in range(4))
     seen = {}
 
     def first():
@@ -101,6 +101,7 @@ def test_two_callers_release_blas_once():
             first_in.set()
             second_in.wait(30)
         first_out.set()
+        second_out.wait(30)  # stays alive: OpenBLAS must heed the other thread all the same
 
     def second():
         first_in.wait(30)
@@ -108,6 +109,8 @@ def test_two_callers_release_blas_once():
             second_in.set()
             first_out.wait(30)
             seen["second alone"] = blas_threads()
+        seen["nobody"] = blas_threads()
+        second_out.set()
 
     with single_threaded_blas():
         pass
@@ -117,7 +120,7 @@ def test_two_callers_release_blas_once():
             caller.start()
         for caller in callers:
             caller.join(60)
-        assert seen == {"second alone": {1}}
+        assert seen == {"second alone": {1}, "nobody": {2}}
         assert blas_threads() == {2}
 
 

@@ -43,6 +43,21 @@ def test_largest_means_largest_and_not_largest_in_modulus():
     np.testing.assert_allclose(vectors, np.eye(4)[:, [2, 3]], atol=1e-14)
 
 
+def indefinite_map(n):
+    """A symmetric map with eigenvalues 4, 1, 0 and -9, and the eigenvectors of the first two."""
+    basis = np.linalg.qr(rng.normal(size=(n, 3)))[0]
+    operator = LowRankOperator(basis * [4.0, 1.0, -9.0], basis)
+    operator.symmetric = True
+    return operator, basis[:, :2] * deterministic_signs(basis[:, :2])
+
+
+def test_lanczos_too_takes_largest_for_largest():
+    operator, basis = indefinite_map(LANCZOS_FROM)
+    values, vectors = leading_eigenpairs(operator, 2, rng=source())
+    np.testing.assert_allclose(values, [4.0, 1.0], rtol=1e-10)
+    np.testing.assert_allclose(vectors, basis, atol=1e-9)
+
+
 def test_lanczos_against_a_dense_decomposition():
     points = rng.normal(size=(LANCZOS_FROM + 40, 2))
     operator = DiffusionOperator(GramOperator(Gaussian(sigma=1.5), points))
@@ -101,10 +116,7 @@ def test_least_eigenvalue_small_and_large():
     matrix = (matrix + matrix.T) / 2
     found = least_eigenvalue(GramOperator(Precomputed(), matrix), rng=source())
     assert found == pytest.approx(np.linalg.eigvalsh(matrix)[0], rel=1e-12)
-    basis = np.linalg.qr(rng.normal(size=(LANCZOS_FROM, 3)))[0]
-    indefinite = LowRankOperator(basis * [4.0, -3.0, 1.0], basis)
-    indefinite.symmetric = True
-    assert least_eigenvalue(indefinite, rng=source()) == pytest.approx(-3.0, rel=1e-2)
+    assert least_eigenvalue(indefinite_map(LANCZOS_FROM)[0], rng=source()) == pytest.approx(-9.0, rel=1e-2)
 
 
 def test_ritz_value_on_the_complement_of_a_subspace():
@@ -118,10 +130,20 @@ def test_ritz_value_on_the_complement_of_a_subspace():
     assert largest_ritz_value(operator.__matmul__, np.eye(300), 5, source()) == (-np.inf, 0)
 
 
+def test_ritz_value_on_the_complement_of_any_subspace():
+    operator = GramOperator(Gaussian(sigma=0.7), X)
+    basis = np.linalg.qr(rng.normal(size=(120, 6)))[0]
+    outside = np.eye(120) - basis @ basis.T
+    value, _ = largest_ritz_value(operator.__matmul__, basis, 60, source())
+    assert value == pytest.approx(np.linalg.eigvalsh(outside @ operator.to_dense() @ outside)[-1], rel=1e-10)
+
+
 def test_ritz_value_lies_inside_the_spectrum_and_grows_with_the_steps():
     operator = GramOperator(Gaussian(sigma=0.3), X)
     top = np.linalg.eigvalsh(operator.to_dense())[-1]
-    values = [largest_ritz_value(operator.__matmul__, np.empty((120, 0)), steps, source())[0] for steps in (1, 3, 8, 30)]
+    values = [
+        largest_ritz_value(operator.__matmul__, np.empty((120, 0)), steps, source())[0] for steps in (1, 3, 8, 30)
+    ]
     assert np.all(np.diff(values) >= -1e-12)
     assert values[0] < top
     assert values[-1] <= top * (1 + 1e-13)

@@ -81,9 +81,7 @@ def test_one_landmark():
 
 def test_other_operators_are_completed_too():
     diffusion = DiffusionOperator(GRAM)
-    np.testing.assert_allclose(
-        nystrom(diffusion, INDEX).to_dense(), formula(diffusion.to_dense(), INDEX), atol=1e-14
-    )
+    np.testing.assert_allclose(nystrom(diffusion, INDEX).to_dense(), formula(diffusion.to_dense(), INDEX), atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def as_gram(matrix):
     return GramOperator(Precomputed(), matrix)
 
 
-# --- what is left -------------------------------------------------------------------------------------------------------
+# --- what is left -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [SMOOTH, ROUGH, Matern(nu=1.5, length_scale=1.0)])
@@ -82,13 +82,11 @@ def test_other_operators_are_factored_too(wrap):
     np.testing.assert_allclose(low.to_dense(), operator.to_dense(), atol=1e-12)
 
 
-# --- the end of the matrix ----------------------------------------------------------------------------------------------
+# --- the end of the matrix ----------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None, database=None, derandomize=True)
-@given(
-    seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), true_rank=st.integers(1, 6), single=st.booleans()
-)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), true_rank=st.integers(1, 6), single=st.booleans())
 def test_it_is_exact_from_the_true_rank_on_and_stops_there(seed, n, true_rank, single):
     draw = np.random.default_rng(seed)
     f = draw.normal(size=(n, true_rank)) * 10.0 ** draw.uniform(-2, 0, true_rank)
@@ -198,7 +196,7 @@ def test_a_diagonal_of_rounding_does_not_keep_it_drawing_for_ever():
     np.testing.assert_array_equal(low.residual_diagonal, np.zeros(30))
 
 
-# --- quality ------------------------------------------------------------------------------------------------------------
+# --- quality ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_trace_left_over_is_near_the_least_possible(kernel, rank, factor):
     assert np.mean(left) <= factor * best
 
 
-# --- the draws ----------------------------------------------------------------------------------------------------------
+# --- the draws ----------------------------------------------------------------------------------------------
 
 
 def test_a_seed_repeats_the_draws():
@@ -233,7 +231,7 @@ def test_a_generator_moves_on():
 
 def test_without_a_seed_it_still_works():
     assert rp_cholesky(gram(), 5).rank == 5
-    assert rp_cholesky(gram(), 5, random_state=np.random.RandomState(3)).rank == 5  # noqa: NPY002
+    assert rp_cholesky(gram(), 5, random_state=np.random.RandomState(3)).rank == 5
 
 
 def sequential_pairs(k):
@@ -270,7 +268,7 @@ def test_first_two_pivots_are_drawn_as_one_by_one(rank):
 
 
 def test_the_chi_square_test_would_notice_missing_rejection():
-    """Independent draws without replacement, which is what a block without rejection gives, are far from sequential ones."""
+    """Without rejection a block is independent draws without replacement, far from sequential ones."""
     p = np.diag(SMALL) / np.trace(SMALL)
     chances = sequential_pairs(SMALL)
     naive = {(i, j): p[i] * p[j] / (1 - p[i]) for i, j in chances}
@@ -278,7 +276,7 @@ def test_the_chi_square_test_would_notice_missing_rejection():
     assert 3000 * distance > 10 * chi2.ppf(1 - 1e-4, df=19)
 
 
-# --- what it refuses ----------------------------------------------------------------------------------------------------
+# --- what it refuses ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rank", [0, -1, 2.0, "3", None, True, np.nan])

@@ -21,9 +21,9 @@ def test_nothing_given_is_a_fresh_generator():
 
 
 def test_a_legacy_generator_gives_a_seed():
-    one, two = (as_generator(np.random.RandomState(3)).uniform() for _ in range(2))  # noqa: NPY002
+    one, two = (as_generator(np.random.RandomState(3)).uniform() for _ in range(2))
     assert one == two
-    legacy = np.random.RandomState(3)  # noqa: NPY002
+    legacy = np.random.RandomState(3)
     assert as_generator(legacy).uniform() != as_generator(legacy).uniform()
 
 

@@ -1,7 +1,7 @@
 """The cases of the conformance suite: give an operator and its matrix, get every test of ``test_operator_conformance``.
 
-A case is two factories. ``make`` builds the operator afresh, so that nothing of it is stored yet; ``dense`` writes the same
-matrix down from formulas of the papers with NumPy and scikit-learn alone. To test a new operator, add a case.
+A case is two factories. ``make`` builds the operator afresh, so that nothing of it is stored yet; ``dense`` writes the
+same matrix down from formulas of the papers with NumPy and scikit-learn alone. To test a new operator, add a case.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Case:
     dtype: str = "float64"
 
 
-# --- matrices by formula ------------------------------------------------------------------------------------------------
+# --- matrices by formula ------------------------------------------------------------------------------------
 
 
 def gaussian(x: Any, y: Any = None) -> Matrix:
@@ -107,7 +107,7 @@ def completed(k: Matrix, landmarks: Any) -> Matrix:
     return k[:, landmarks] @ np.linalg.pinv(k[np.ix_(landmarks, landmarks)], hermitian=True) @ k[landmarks]
 
 
-# --- the cases ----------------------------------------------------------------------------------------------------------
+# --- the cases ----------------------------------------------------------------------------------------------
 
 _gauss, _poly = Gaussian(sigma=SIGMA), Polynomial(degree=2, gamma=0.5)
 _mixed = 0.5 * _gauss * _poly + Laplacian(sigma=2.0) ** 2
@@ -160,9 +160,7 @@ def _build_cases() -> dict[str, Case]:
             lambda: GramOperator(Precomputed(), scipy.sparse.csr_array(thresholded())), thresholded
         ),
         "precomputed sparse matrix, float32, weighted": Case(
-            lambda: GramOperator(
-                Precomputed(), scipy.sparse.coo_matrix(thresholded().astype(np.float32)), weights=W
-            ),
+            lambda: GramOperator(Precomputed(), scipy.sparse.coo_matrix(thresholded().astype(np.float32)), weights=W),
             lambda: thresholded() * W,
             symmetric=False,
             dtype="float32",
@@ -201,12 +199,8 @@ def _build_cases() -> dict[str, Case]:
         ),
         "low rank": Case(lambda: LowRankOperator(F), lambda: F @ F.T),
         "low rank of two factors": Case(lambda: LowRankOperator(F, G), lambda: F @ G.T, symmetric=False),
-        "square low rank of two factors": Case(
-            lambda: LowRankOperator(F[:M], G), lambda: F[:M] @ G.T, symmetric=False
-        ),
-        "float32 low rank": Case(
-            lambda: LowRankOperator(F.astype(np.float32)), lambda: F @ F.T, dtype="float32"
-        ),
+        "square low rank of two factors": Case(lambda: LowRankOperator(F[:M], G), lambda: F[:M] @ G.T, symmetric=False),
+        "float32 low rank": Case(lambda: LowRankOperator(F.astype(np.float32)), lambda: F @ F.T, dtype="float32"),
         "randomly pivoted Cholesky": Case(
             lambda: rp_cholesky(GramOperator(_rough, X), 70, random_state=3),
             lambda: completed(_rough_matrix(), rp_cholesky(GramOperator(_rough, X), 70, random_state=3).landmarks),

@@ -129,7 +129,7 @@ def test_no_new_points_give_an_empty_product():
     assert gram.to_dense().shape == (0, len(FEW))
 
 
-# --- storing: only if it fits, only if it pays, and never for one product -----------------------------------------------
+# --- storing: only if it fits, only if it pays, and never for one product -----------------------------------
 
 BEYOND_CACHE = 2100  # 35 MB in double precision: more than the 32 MiB below which storing always pays
 

@@ -46,7 +46,7 @@ def rng():
     return np.random.default_rng(1)
 
 
-# --- the matrix itself --------------------------------------------------------------------------------------------------
+# --- the matrix itself --------------------------------------------------------------------------------------
 
 
 def test_matrix_is_the_one_of_the_formula(case, matrix, scale):
@@ -72,7 +72,7 @@ def test_repr_names_kind_shape_and_dtype(case, operator):
     assert repr(operator) == f"<{type(operator).__name__} {rows} × {cols} {case.dtype}>"
 
 
-# --- products -----------------------------------------------------------------------------------------------------------
+# --- products -----------------------------------------------------------------------------------------------
 
 
 def test_product_with_a_vector(operator, matrix, eps, rng):
@@ -126,7 +126,7 @@ def test_product_is_linear_and_the_transpose_is_its_adjoint(case, matrix, a, b, 
     assert abs(forward - backward) <= SLACK * eps * norm * np.abs(u).sum()
 
 
-# --- the transpose ------------------------------------------------------------------------------------------------------
+# --- the transpose ------------------------------------------------------------------------------------------
 
 
 def test_transpose(case, operator, matrix, eps, scale, rng):
@@ -144,7 +144,7 @@ def test_transpose(case, operator, matrix, eps, scale, rng):
         assert transposed is operator
 
 
-# --- parts of the matrix ------------------------------------------------------------------------------------------------
+# --- parts of the matrix ------------------------------------------------------------------------------------
 
 
 def test_diagonal(case, operator, matrix, eps, scale):
@@ -210,7 +210,7 @@ def test_a_block_is_a_copy(operator, matrix, eps, scale, rng):
     assert_product(operator @ v, matrix, v, eps)
 
 
-# --- dtype --------------------------------------------------------------------------------------------------------------
+# --- dtype --------------------------------------------------------------------------------------------------
 
 
 def test_everything_keeps_the_dtype(case, operator, matrix, rng):
@@ -224,7 +224,7 @@ def test_everything_keeps_the_dtype(case, operator, matrix, rng):
             assert (operator.T @ np.ones(n, dtype)).dtype == case.dtype
 
 
-# --- scipy --------------------------------------------------------------------------------------------------------------
+# --- scipy --------------------------------------------------------------------------------------------------
 
 
 def test_bridge_to_scipy(case, operator, matrix, eps, rng):
@@ -255,7 +255,7 @@ def test_scipy_finds_eigenvalues_or_singular_values(case, operator, matrix, rng)
     assert_within(found, exact, tolerance * np.abs(exact).max())
 
 
-# --- errors -------------------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_shape_is_refused_in_one_sentence(operator, matrix):
@@ -271,7 +271,7 @@ def test_a_complex_block_is_refused_in_one_sentence(operator, matrix):
         operator @ np.ones(matrix.shape[1], complex)
 
 
-# --- where it runs ------------------------------------------------------------------------------------------------------
+# --- where it runs ------------------------------------------------------------------------------------------
 
 
 def test_any_number_of_threads_gives_the_same(case, matrix, eps, scale, rng):
@@ -296,6 +296,6 @@ def test_storing_the_matrix_changes_no_answer(case, matrix, eps, scale, rng, mem
             assert_product(operator.T @ u, matrix.T, u, eps)
         assert_product(operator.row_sums(), matrix, np.ones(matrix.shape[1]), eps)
         assert_entries(operator.to_dense(), matrix, eps, scale)
-        assert_entries(operator.block([3 % len(matrix), -1], slice(0, 4)), matrix[[3 % len(matrix), -1], :4], eps, scale)
+        assert_entries(operator.block([0, -1], slice(0, 4)), matrix[[0, -1], :4], eps, scale)
         if matrix.shape[0] == matrix.shape[1]:
             assert_entries(operator.diagonal(), np.diag(matrix), eps, scale)

@@ -23,7 +23,7 @@ from mercer.backends.tiles import Evaluator
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-_TILE_SIDE = {"float32": 512, "float64": 320}
+_TILE_SIDE = {"float32": 512, "float64": 256}
 _BUFFER_BYTES = 64 * 2**20
 _MOST_CHUNKS = 64
 
@@ -101,7 +101,7 @@ def _symmetric_product(evaluator: Evaluator, v: Array) -> Array:
     def use(total: Array, rows: slice, cols: slice, tile: Array) -> None:
         total[rows] += tile @ v[cols]
         if rows != cols:
-            total[cols] += tile.T @ v[rows]
+            total[cols] += (v[rows].T @ tile).T  # in this order BLAS reads the tile along its rows
 
     return _sum_over_chunks(evaluator, (evaluator.shape[0], v.shape[1]), use)
 
@@ -128,7 +128,7 @@ def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
         total = np.zeros(shape)
         for row in chunk:
             for cols, tile in _tiles_of_row(evaluator, row):
-                total[cols] += tile.T @ v[row]
+                total[cols] += (v[row].T @ tile).T
         return total
 
     return _added(run_chunks(add, _deal(rows, _chunk_count(shape))), shape, evaluator.dtype)

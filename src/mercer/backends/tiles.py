@@ -36,6 +36,8 @@ _EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner produ
 _COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
 _LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
 _PREPARE_ROWS = 4096
+_UNPACKED = 10**6
+_WHOLE = 2**30
 
 
 class Evaluator(ABC):
@@ -155,7 +157,8 @@ class _DistanceEvaluator(Evaluator):
     def panel(self, side: Side, which: Which) -> Any:
         points = self._points[side][which]
         if self._use_blas:
-            return self._centered(points)
+            centered, norms = self._centered(points)
+            return (np.ascontiguousarray(centered.T) if side == "cols" else centered), norms
         scaled = np.multiply(points, self._scale, dtype=self._work)
         return scaled if side == "rows" else np.ascontiguousarray(scaled.T)
 
@@ -163,11 +166,12 @@ class _DistanceEvaluator(Evaluator):
         from mercer.backends import compiled
 
         if self._use_blas:
-            (x, x_norms), (y, y_norms) = rows, cols
-            if not log and self._work == out.dtype and self._sweep_products(x, x_norms, y, y_norms, out):
+            (x, x_norms), (yt, y_norms) = rows, cols
+            compiled_profile = isinstance(self._profile, (Exponential, RootExponential))
+            if compiled_profile and not log and self._work == out.dtype:
+                self._sweep_products(x, x_norms, yt, y_norms, out)
                 return
-            products = x @ y.T
-            compiled.squared_distances_from_products(products, x_norms, y_norms, out)
+            compiled.squared_distances_from_products(x @ yt, x_norms, y_norms, out)
         else:
             loops = {
                 "sqeuclidean": compiled.squared_differences,
@@ -177,20 +181,19 @@ class _DistanceEvaluator(Evaluator):
             loops[self._metric](rows, cols, self._factor, out.dtype.type(_LARGEST_DISTANCE[out.dtype.name]), out)
         _apply_profile(self._profile, out, log)
 
-    def _sweep_products(self, x: Array, x_norms: Array, y: Array, y_norms: Array, out: Array) -> bool:
-        """Distance and profile in one sweep, if the profile is one of the compiled ones."""
+    def _sweep_products(self, x: Array, x_norms: Array, yt: Array, y_norms: Array, out: Array) -> None:
+        """Inner products by BLAS, then distance and profile in one sweep, strip by strip."""
         from mercer.backends import compiled
 
-        if isinstance(self._profile, Exponential):
-            np.matmul(x, y.T, out=out)
-            compiled.exponential_of_products(out, x_norms, y_norms)
-            return True
-        if isinstance(self._profile, RootExponential):
-            np.matmul(x, y.T, out=out)
-            a, b = out.dtype.type(self._profile.linear), out.dtype.type(self._profile.quadratic)
-            compiled.root_exponential_of_products(out, x_norms, y_norms, a, b)
-            return True
-        return False
+        height = _strip_height(yt)
+        for lo in range(0, out.shape[0], height):
+            strip, norms = out[lo : lo + height], x_norms[lo : lo + height]
+            np.matmul(x[lo : lo + height], yt, out=strip)
+            if isinstance(self._profile, RootExponential):
+                a, b = out.dtype.type(self._profile.linear), out.dtype.type(self._profile.quadratic)
+                compiled.root_exponential_of_products(strip, norms, y_norms, a, b)
+            else:
+                compiled.exponential_of_products(strip, norms, y_norms)
 
     @property
     def nonnegative(self) -> bool:
@@ -427,6 +430,16 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evalua
     if isinstance(form, forms.NormalizedOf):
         return _NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
+
+
+def _strip_height(yt: Array) -> int:
+    """Rows a call of BLAS should get: OpenBLAS multiplies without packing up to about 10⁶ multiplications.
+
+    That is up to 1.7 times as fast for few features (d = 18: 3.4 against 2.0 billion entries a second and core in float32);
+    where such a strip would have fewer than 16 rows, packing pays and the tile goes whole.
+    """
+    height = _UNPACKED // max(1, yt.size) // 16 * 16
+    return height if height >= 16 else _WHOLE
 
 
 def _apply_profile(profile: Profile, out: Array, log: bool) -> None:

@@ -44,7 +44,8 @@ def _rounding_of_proof(M: Array, value: float) -> float | None:
     R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         return None
-    return _componentwise_bound(R)
+    bound = _componentwise_bound(R)
+    return bound if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
 
 
 def _componentwise_bound(R: Array) -> float:

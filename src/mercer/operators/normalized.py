@@ -76,8 +76,8 @@ class NormalizedOperator(LinearMap):
         if self.order == 0:
             mean = np.sqrt(a) * np.sqrt(b)
         else:
-            # With M the larger of a and b and r their ratio, log(M_t / M) = log(1 + (r^t - 1)/2) / t: nothing overflows for a
-            # large order, and nothing cancels for a small one.
+            # With M the larger of a and b and r their ratio, log(M_t / M) = log(1 + (r^t - 1)/2) / t: nothing overflows
+            # for a large order, and nothing cancels for a small one.
             largest = np.maximum(a, b)
             ratio = np.minimum(a, b) / np.where(largest > 0, largest, 1)
             with np.errstate(divide="ignore", over="ignore"):  # in double precision, since float32 has no 1e-50
