@@ -66,7 +66,7 @@ def test_means_are_those_of_the_training_matrix():
 
 def test_new_points_need_their_training_points():
     block = GramOperator(Gaussian(sigma=1.0), NEW, X)
-    with pytest.raises(ValueError, match=r"^Centring a block of new points needs reference="):
+    with pytest.raises(ValueError, match=r"^Centring new points needs reference="):
         CenteredOperator(block)
     with pytest.raises(ValueError, match=r"^gram has 50 columns for 9 training points\.$"):
         CenteredOperator(block, reference=CenteredOperator(GramOperator(Gaussian(sigma=1.0), NEW)))

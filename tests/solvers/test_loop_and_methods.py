@@ -62,12 +62,11 @@ def _indefinite() -> tuple[Elliptope, Elliptope]:
 def test_power_needs_the_shift_and_ascends_with_it():
     plain, shifted = _indefinite()
     fell = _run(plain, ProjectedPower, rank=3, max_iter=50, certify=None, residual_tol=1e-12)
-    objectives = [iteration.objective for iteration in fell.history]
-    assert min(np.diff(objectives)) < 0 or fell.history[-1].row_residual > 0.1
+    assert fell.history[-1].row_residual > 0.1  # it flips to and fro
     rose = _run(shifted, ProjectedPower, rank=3, max_iter=5000, certify=None, residual_tol=1e-12)
     objectives = np.array([iteration.objective for iteration in rose.history])
     assert np.all(np.diff(objectives) >= -1e-12 * np.abs(objectives[-1]))
-    assert objectives[-1] == pytest.approx(20 * 19 - 22 * 20 + 20, rel=1e-9)  # two antipodal groups
+    assert objectives[-1] == pytest.approx(20 * 19 - 21 * 20, rel=1e-9)  # two antipodal groups
     assert objectives[-1] > max(iteration.objective for iteration in fell.history) - 1e-9
 
 
@@ -138,7 +137,7 @@ def test_a_small_gap_alone_does_not_stop(method):
 
 
 def test_a_point_with_a_certified_gap_and_a_large_residual_goes_on():
-    """Shake an optimum in one light row: the gap stays below 1e-6, the row is wrong by a tenth, and the loop must see it."""
+    """Shake an optimum in one light row: the gap stays within tol, the row is wrong, and the loop must see it."""
     X = np.r_[np.random.default_rng(0).standard_normal((59, 2)), [[0.05, 0.0]]]
     operator = DiffusionOperator(GramOperator(Gaussian(sigma=2.0), X))
     problem = Elliptope(operator, operator.diagonal(), removed=operator.stationary)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.validation import (
+    check_room,
     checked_points,
     fraction,
     pad_components,
@@ -161,6 +162,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.kernel_ = resolved_kernel(self.kernel, X)
         operator = DiffusionOperator(GramOperator(self.kernel_, X))
         refuse_degenerate(operator, self.kernel_, X)
+        check_room(operator, self.kernel_)
         problem = Elliptope(
             operator, operator.diagonal(), shift=_shift(operator, self.kernel_, rng), removed=operator.stationary
         )

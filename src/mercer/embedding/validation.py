@@ -67,6 +67,8 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
         raise DegenerateKernelError(
             f"Every point is isolated under {kernel!r}, so every embedding is optimal: choose a larger bandwidth."
         )
+    if not np.any(staying > 0):  # affinities without loops, as of a graph: of them k(x, x) says nothing
+        return
     signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying * operator.weights, 1)))
     if signal <= _CONSTANT:
         raise DegenerateKernelError(
@@ -77,6 +79,26 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
         warnings.warn(
             f"All points look nearly alike under {kernel!r} (relative signal {signal:.0e}): the embedding has few "
             "correct digits. Choose a smaller bandwidth.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
+    """Name points to which an indefinite matrix gives no length: d(x) = k(x, x)/m(x) - m(x)/vol < 0."""
+    if kernel.properties.positive_definite:
+        return
+    length = operator.gram.diagonal() / operator.degrees
+    lost = int(np.sum(length < operator.stationary**2 * (1 - _NEARLY_CONSTANT)))
+    if lost == operator.shape[0]:
+        raise DegenerateKernelError(
+            f"No point has room under {kernel!r}: k(x, x)/m(x) is below m(x)/vol everywhere. "
+            "Give the affinities a larger diagonal."
+        )
+    if lost:
+        warnings.warn(
+            f"{lost} of {operator.shape[0]} points have no room under {kernel!r}, for k(x, x)/m(x) is below m(x)/vol, "
+            "which no positive semi-definite kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
             UserWarning,
             stacklevel=3,
         )

@@ -33,7 +33,7 @@ def leading_eigenpairs(
 
 
 def deterministic_signs(vectors: Array) -> Array:
-    """The sign of each column's largest entry in absolute value, so that multiplying by it makes that entry positive."""
+    """The sign of each column's largest entry in absolute value: multiplying by it makes that entry positive."""
     if vectors.shape[0] == 0:
         return np.ones(vectors.shape[1])
     largest = np.argmax(np.abs(vectors), axis=0)

@@ -32,8 +32,8 @@ def largest_ritz_value(
     value : float
         The Ritz value; minus infinity if the complement is empty.
     dimension : int
-        The dimension k of the Krylov space, which is also the number of products. It is smaller than ``steps`` where the
-        space closed, and then the value is an eigenvalue.
+        The dimension k of the Krylov space, which is also the number of products. It is smaller than ``steps`` where
+        the space closed, and then the value is an eigenvalue.
     """
     n, q = basis.shape
     steps = min(steps, n - q)

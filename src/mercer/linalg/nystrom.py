@@ -13,8 +13,8 @@ from mercer.operators import LinearMap, LowRankOperator
 def nystrom(gram: LinearMap, landmarks: Any) -> LowRankOperator:
     """Complete a positive semi-definite map from the columns of some landmarks: K[:, I] K[I, I]⁺ K[I, :].
 
-    It agrees with K on the rows and columns of the landmarks, and everywhere if K[I, I] has the rank of K. Eigenvalues of
-    K[I, I] at rounding level are dropped rather than inverted.
+    It agrees with K on the rows and columns of the landmarks, and everywhere if K[I, I] has the rank of K. Eigenvalues
+    of K[I, I] at rounding level are dropped rather than inverted.
 
     Parameters
     ----------

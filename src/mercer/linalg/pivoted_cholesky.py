@@ -17,9 +17,9 @@ _NOISE = 64.0
 def rp_cholesky(gram: LinearMap, rank: int, random_state: Any = None) -> LowRankOperator:
     """Approximate a positive semi-definite map by F Fᵀ from randomly chosen columns.
 
-    The pivots are drawn with probability proportional to the diagonal of what is not explained yet (Chen, Epperly, Tropp,
-    Webber 2025), in blocks with rejection, which leaves the distribution as it is (Epperly, Tropp, Webber 2024). The residual
-    K - F Fᵀ is positive semi-definite, and its diagonal is known.
+    The pivots are drawn with probability proportional to the diagonal of what is not explained yet (Chen, Epperly,
+    Tropp, Webber 2025), in blocks with rejection, which leaves the distribution as it is (Epperly, Tropp, Webber 2024).
+    The residual K - F Fᵀ is positive semi-definite, and its diagonal is known.
 
     Parameters
     ----------

@@ -14,4 +14,5 @@ def as_generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise ValueError(f"random_state={random_state!r} must be None, a whole number ≥ 0 or a random generator.") from None
+        allowed = "None, a whole number ≥ 0 or a random generator"
+        raise ValueError(f"random_state={random_state!r} must be {allowed}.") from None

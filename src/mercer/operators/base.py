@@ -14,8 +14,8 @@ Index = Any
 class LinearMap(ABC):
     """A matrix known by what it does.
 
-    A subclass gives ``_multiply``, ``_transpose_multiply``, ``diagonal`` and ``block``; everything else follows. ``block`` takes
-    slices or index arrays and returns a dense array, so any part of the matrix can be looked at.
+    A subclass gives ``_multiply``, ``_transpose_multiply``, ``diagonal`` and ``block``; everything else follows.
+    ``block`` takes slices or index arrays and returns a dense array, so any part of the matrix can be looked at.
     """
 
     def __init__(self, shape: tuple[int, int], dtype: Any, *, symmetric: bool) -> None:
@@ -75,7 +75,9 @@ class LinearMap(ABC):
     def _apply(self, v: Any, length: int, multiply: Any) -> Array:
         v = np.asarray(v)
         if v.ndim not in (1, 2) or v.shape[0] != length:
-            raise ValueError(f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {v.shape}.")
+            raise ValueError(
+                f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {v.shape}."
+            )
         if v.dtype.kind == "c":
             raise ValueError("A product with a complex block is not supported: multiply its parts.")
         block = multiply(np.ascontiguousarray(v[:, None] if v.ndim == 1 else v, dtype=self.dtype))

@@ -13,8 +13,8 @@ from mercer.operators.base import Array, Index, LinearMap, require_square
 class CenteredOperator(LinearMap):
     """The Gram matrix of features with their training mean removed.
 
-    For training points it is H K H, H = I - 11ᵀ/n. For new points, a t × n block K_t against the training points becomes
-    K_t - (1/n) K_t 11ᵀ - (1/n) 1 1ᵀK + (1/n²) 1 (1ᵀK1) 1ᵀ (the survey's (65) with its third term put right).
+    For training points it is H K H, H = I - 11ᵀ/n. For new points, a t × n block K_t against the training points
+    becomes K_t - (1/n) K_t 11ᵀ - (1/n) 1 1ᵀK + (1/n²) 1 (1ᵀK1) 1ᵀ (the survey's (65) with its third term put right).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class CenteredOperator(LinearMap):
 
     def __init__(self, gram: LinearMap, *, reference: CenteredOperator | None = None) -> None:
         if reference is None and not gram.symmetric:
-            raise ValueError("Centring a block of new points needs reference=, the centred operator of the training points.")
+            raise ValueError("Centring new points needs reference=, the centred operator of the training points.")
         if reference is not None and gram.shape[1] != reference.shape[0]:
             raise ValueError(f"gram has {gram.shape[1]} columns for {reference.shape[0]} training points.")
         super().__init__(gram.shape, gram.dtype, symmetric=reference is None)

@@ -1,4 +1,4 @@
-"""The diffusion operator of section 2 of PSD22: a Gram matrix normalised to a Markov chain, its stationary part removed."""
+"""The diffusion operator of PSD22: a Gram matrix normalised to a Markov chain, its stationary part removed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class DegenerateKernelError(ValueError):
 class DiffusionOperator(LinearMap):
     """W^½ Ā W^½ with Ā = A - v₀v₀ᵀ, A = Diag(m)^-½ K Diag(m)^-½, m = K w, v₀ = sqrt(m / wᵀm).
 
-    With unit weights this is the papers' Ā (PSD22 (1.2), whose v₀ = √m/(1ᵀm) is a slip for √(m/1ᵀm)); its spectrum lies in
-    [0, 1) for a positive semi-definite kernel.
+    With unit weights this is the papers' Ā (PSD22 (1.2), whose v₀ = √m/(1ᵀm) is a slip for √(m/1ᵀm)); its spectrum lies
+    in [0, 1) for a positive semi-definite kernel.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _positive(degrees: Array) -> Array:
     if not np.all(degrees > 0):
         row = int(np.argmin(degrees))
         raise DegenerateKernelError(
-            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: diffusion needs a kernel with positive row sums, "
-            "such as Gaussian, Laplacian or Matern."
+            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: diffusion needs positive row sums, "
+            "as Gaussian, Laplacian and Matern have them."
         )
     return degrees

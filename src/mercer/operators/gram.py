@@ -39,9 +39,10 @@ class GramOperator(LinearMap):
 
     Notes
     -----
-    A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its memory is a
-    tile a thread. From the second product on the matrix is stored if it fits the memory limit of the configuration *and*
-    reading it is cheaper than evaluating it: when it fits the cache, or the points have many features.
+    A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its
+    memory is a tile a thread. From the second product on the matrix is stored if it fits the memory limit of the
+    configuration *and* reading it is cheaper than evaluating it: when it fits the cache, or the points have many
+    features.
 
     Examples
     --------
@@ -108,7 +109,9 @@ class GramOperator(LinearMap):
         if self._evaluator.symmetric:
             values = self._evaluator.diagonal()
         else:
-            values = np.array([self._kernel_block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])])
+            values = np.array(
+                [self._kernel_block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])]
+            )
         return values if self.weights is None else values * self.weights
 
     def kernel_diagonal(self, side: Literal["rows", "cols"] = "rows") -> Array:
@@ -127,7 +130,7 @@ class GramOperator(LinearMap):
         return part.toarray() if hasattr(part, "toarray") else np.array(part)
 
     def log_rows(self, lo: int, hi: int) -> Array:
-        """log k of rows lo to hi against every column, finite where k underflows."""
+        """Log k of rows lo to hi against every column, finite where k underflows."""
         return products.log_rows(self._evaluator, lo, hi)
 
 

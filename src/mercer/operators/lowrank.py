@@ -26,15 +26,15 @@ class LowRankOperator(LinearMap):
         The diagonal of what the factor leaves out, where that is known.
     """
 
-    def __init__(
-        self, factor: Any, right: Any = None, *, landmarks: Any = None, residual_diagonal: Any = None
-    ) -> None:
+    def __init__(self, factor: Any, right: Any = None, *, landmarks: Any = None, residual_diagonal: Any = None) -> None:
         self.landmarks = landmarks
         self.residual_diagonal = residual_diagonal
         self.factor = _as_factor(factor, "factor")
         self.right = self.factor if right is None else _as_factor(right, "right")
         if self.factor.shape[1] != self.right.shape[1]:
-            raise ValueError(f"The factors have {self.factor.shape[1]} and {self.right.shape[1]} columns: they must agree.")
+            raise ValueError(
+                f"The factors have {self.factor.shape[1]} and {self.right.shape[1]} columns: they must agree."
+            )
         shape = (self.factor.shape[0], self.right.shape[0])
         super().__init__(shape, np.result_type(self.factor, self.right), symmetric=right is None)
 

@@ -18,9 +18,9 @@ _ROWS = 256
 class NormalizedOperator(LinearMap):
     """K(i, j) / M_t(K(i, i), K(j, j)), M_t the power mean of order t.
 
-    Order 0, the limit t → 0, is the geometric mean: the cosine normalisation K(i, j)/sqrt(K(i, i) K(j, j)) (the survey's (70)).
-    Any t > 0 gives (72) with M_t(a, b) = ((a^t + b^t)/2)^(1/t). The diagonal becomes one; a row whose K(i, i) is zero becomes
-    zero.
+    Order 0, the limit t → 0, is the geometric mean: the cosine normalisation K(i, j)/sqrt(K(i, i) K(j, j)) (the
+    survey's (70)). Any t > 0 gives (72) with M_t(a, b) = ((a^t + b^t)/2)^(1/t). The diagonal becomes one; a row whose
+    K(i, i) is zero becomes zero.
 
     Parameters
     ----------
@@ -53,11 +53,13 @@ class NormalizedOperator(LinearMap):
     def _transpose_multiply(self, v: Array) -> Array:
         if self.order == 0:
             return _inverse_root(self._cols)[:, None] * (self.gram.T @ (_inverse_root(self._rows)[:, None] * v))
-        parts = run_chunks(
-            lambda lo: self.block(slice(lo, lo + _ROWS), slice(None)).T @ v[lo : lo + _ROWS],
-            range(0, self.shape[0], _ROWS),
-        )
-        return np.sum(parts, axis=0, dtype=self.dtype)
+        out = np.empty((self.shape[1], v.shape[1]), self.dtype)
+
+        def fill(lo: int) -> None:
+            out[lo : lo + _ROWS] = self.block(slice(None), slice(lo, lo + _ROWS)).T @ v
+
+        run_chunks(fill, range(0, self.shape[1], _ROWS))
+        return out
 
     def diagonal(self) -> Array:
         """One, or zero where the kernel's diagonal is zero; computed for a block of two sets of points."""
