@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 from mercer.backends import config_context, products
 from mercer.kernels import Cosine, Gaussian, Linear, Matern, Polynomial, Precomputed
 
-SIZES = {np.float64: [1, 2, 319, 320, 321, 700, 1100], np.float32: [1, 2, 511, 512, 513, 1100]}
-SQUARE = [(dtype, n) for dtype, sizes in SIZES.items() for n in sizes]
+SIDES = {dtype: products._TILE_SIDE[np.dtype(dtype).name] for dtype in (np.float32, np.float64)}
+SQUARE = [(dtype, n) for dtype, side in SIDES.items() for n in (1, 2, side - 1, side, side + 1, 321, 700, 1100)]
 RECTANGLES = [(1, 1), (1, 700), (700, 1), (319, 321), (320, 640), (513, 511), (1100, 330)]
 SIGMA = 2.0
 

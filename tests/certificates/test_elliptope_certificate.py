@@ -179,9 +179,7 @@ def _map(A: np.ndarray):
 def test_lanczos_states_its_probability_and_its_products(clusters, lanczos):
     X, model = clusters
     problem = _problem(Gaussian(sigma=1.2), X)
-    certificate = certify_elliptope(
-        problem, model.embedding_, rng=np.random.default_rng(0), failure_probability=1e-6
-    )
+    certificate = certify_elliptope(problem, model.embedding_, rng=np.random.default_rng(0), failure_probability=1e-6)
     assert certificate.failure_probability == 1e-6
     assert certificate.n_products == problem.n_columns
     assert 32 < certificate.n_products < 600

@@ -105,7 +105,7 @@ class RootExponential(Profile):
 class BesselMatern(Profile):
     """f(t) = 2^(1-ν)/Γ(ν) s^ν K_ν(s), s = sqrt(t), for any real order ν > 0.
 
-    ``log K_ν`` comes from scipy's scaled Bessel function up to order 100 and s = 10⁶, and from Debye's uniform expansion
+    ``log K_ν`` comes from scipy's scaled Bessel function up to order 100 and s = 10⁶ and from Debye's uniform expansion
     beyond, where K_ν overflows or scipy gives up; near s = 0 the power series of f takes over.
     """
 

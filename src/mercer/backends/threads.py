@@ -89,7 +89,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _disown_blas() -> None:
-    """Let this thread set OpenBLAS: threadpoolctl 3.8 heeds only the first thread that did, and our callers are many."""
+    """Let this thread set OpenBLAS: threadpoolctl 3.8 heeds only the first thread that did, but callers are many."""
     from threadpoolctl import OpenBLASController
 
     if hasattr(OpenBLASController, "clear_controlling_thread"):

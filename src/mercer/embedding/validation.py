@@ -123,7 +123,7 @@ def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
     if wanted <= coordinates.shape[1]:
         return coordinates[:, :wanted]
     warnings.warn(
-        f"n_components={wanted}, but there are only {available} dimensions: the other coordinates are zero.",
+        f"n_components={wanted} exceeds the number of dimensions, {available}: the other coordinates are zero.",
         RankWarning,
         stacklevel=4,
     )
