@@ -99,7 +99,7 @@ def test_extension_is_continuous(X, fitted):
 def test_extension_is_optimal_for_its_point(X, new, fitted):
     """PSD17 Proposition 3: no vector of the same length is better aligned with Σ ā(x, xⱼ) Ξⱼ."""
     model = fitted("gaussian", radius="paper")
-    expected, d, _ = _naive(_KERNELS["gaussian"], X, model.embedding_, new)
+    _, d, _ = _naive(_KERNELS["gaussian"], X, model.embedding_, new)
     K, cross = _KERNELS["gaussian"](X), _KERNELS["gaussian"](new, X)
     m, m_new = K.sum(axis=1), cross.sum(axis=1)
     g = (cross / np.sqrt(np.outer(m_new, m)) - np.sqrt(np.outer(m_new, m)) / m.sum()) @ model.embedding_

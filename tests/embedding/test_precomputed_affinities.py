@@ -46,7 +46,7 @@ def test_certificate_and_novelty_too(X, new):
 
 def _thresholded(X, at=0.1) -> np.ndarray:
     K = Gaussian(sigma=1.5)(X)
-    return np.where(K > at, K, 0.0)
+    return np.where(at < K, K, 0.0)
 
 
 @_BOTH

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
 
@@ -153,3 +154,17 @@ def test_a_gaussian_process_does_not_take_our_kernels_by_mistake(moons):
     """Its kernels have another interface; the refusal must be scikit-learn's own, not a wrong answer."""
     with pytest.raises((TypeError, ValueError, AttributeError)):
         GaussianProcessClassifier(kernel=Gaussian(1.0)).fit(*moons)
+
+
+def test_two_single_points_give_a_number():
+    x, y = np.array([0.0, 1.0]), np.array([1.0, 3.0])
+    value = Gaussian(sigma=2.0)(x, y)
+    assert isinstance(value, float)
+    assert value == Gaussian(sigma=2.0)(x[None], y[None])[0, 0]
+
+
+def test_estimators_that_ask_for_one_pair_at_a_time_accept_a_kernel():
+    X = np.random.default_rng(0).standard_normal((12, 3))
+    ridge = KernelRidge(kernel=Gaussian(sigma=2.0)).fit(X, X[:, 0])
+    peer = KernelRidge(kernel="rbf", gamma=0.25).fit(X, X[:, 0])
+    np.testing.assert_allclose(ridge.predict(X + 0.1), peer.predict(X + 0.1), rtol=1e-10)

@@ -47,7 +47,7 @@ def test_integers_become_float64():
 def test_shapes_and_symmetry_are_checked(form):
     with pytest.raises(ValueError, match=r"A precomputed kernel must be square, not 6 × 40\."):
         Precomputed()(form(BLOCK))
-    with pytest.raises(ValueError, match=r"against 40 training points must have 40 columns, not 39\."):
+    with pytest.raises(ValueError, match=r"a column for each of 40 training points, not 39\."):
         Precomputed()(form(BLOCK[:, :39]), form(GRAM))
     crooked = GRAM.copy()
     crooked[3, 7] += 1e-6

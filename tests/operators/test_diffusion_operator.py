@@ -155,9 +155,7 @@ def test_linear_kernel_on_one_positive_feature_reaches_zero():
 
 
 def test_row_sums_that_are_not_positive_are_refused_in_a_sentence():
-    sentence = (
-        r"^Row \d+ of the kernel matrix sums to -.*: diffusion needs positive row sums, as .*\.$"
-    )
+    sentence = r"^Row \d+ of the kernel matrix sums to -.*: diffusion needs positive row sums, as .*\.$"
     with pytest.raises(DegenerateKernelError, match=sentence):
         build(points=X - X.mean(axis=0), kernel=Linear())
     assert issubclass(DegenerateKernelError, ValueError)

@@ -4,8 +4,9 @@ Everything here runs without the interpreter's lock on one thread; :mod:`mercer.
 
 pip's numba has no vector mathematics library, so ``np.exp`` in a loop is scalar. ``exp(-t)`` is therefore written out:
 t = -(n ln 2 + r) with n rounded by adding and subtracting 1.5·2^(mantissa bits), exp(r) by a near-minimax polynomial on
-|r| ≤ ln2/2 (Chebyshev fits of (e^r - 1)/r, error 1.1e-8 for float32 and 1.8e-17 for float64), and 2^n by adding n to the
-exponent bits. LLVM vectorises the loop. The rounding trick does not survive ``reassoc``, so exp has only ``contract``.
+|r| ≤ ln2/2 (Chebyshev fits of (e^r - 1)/r, error 1.1e-8 for float32 and 1.8e-17 for float64), and 2^n by adding n to
+the exponent bits. LLVM vectorises the loop. The rounding trick does not survive ``reassoc``, so exp has only
+``contract``.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def config_context(
     *,
     device: str | None = None,
     memory_limit: int | float | str | None = None,
-    n_threads: int | None = None,
+    n_threads: Any = None,
     dtype: Any = None,
 ) -> Iterator[Config]:
     """Change the configuration inside a ``with`` block.

@@ -1,7 +1,7 @@
 """The vocabulary in which a kernel declares how it is evaluated.
 
-A form is data, not code: a pairing of two points (a distance or an inner product) followed by a scalar profile, and sums,
-products, multiples, powers and normalisations of forms. A backend compiles a form for its own device;
+A form is data, not code: a pairing of two points (a distance or an inner product) followed by a scalar profile, and
+sums, products, multiples, powers and normalisations of forms. A backend compiles a form for its own device;
 :mod:`mercer.backends.tiles` does so for CPU threads.
 """
 

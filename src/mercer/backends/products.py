@@ -1,9 +1,9 @@
 """Products with a kernel matrix that is never stored: cache-sized tiles, made and used once, on all cores.
 
 A symmetric matrix is swept by its upper triangle: a tile K_IJ serves both K_IJ V_J and K_IJᵀ V_I, which halves the
-evaluations. Tiles are dealt to a number of chunks that depends on the problem and hardly on the machine; each chunk adds into
-a buffer of its own in double precision, and the buffers are added in order. So a product is the same from run to run and,
-as long as there are no more threads than chunks, for any number of threads.
+evaluations. Tiles are dealt to a number of chunks that depends on the problem and hardly on the machine; each chunk
+adds into a buffer of its own in double precision, and the buffers are added in order. So a product is the same from run
+to run and, as long as there are no more threads than chunks, for any number of threads.
 
 Cost: n² d flops for the pairing, n² profile evaluations (half of both if symmetric), 2 n² r flops for the product.
 Memory: a tile a thread, and n × r doubles a chunk (64 MB in all unless one chunk a thread needs more).
@@ -12,6 +12,7 @@ Memory: a tile a thread, and n × r doubles a chunk (64 MB in all unless one chu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def _deal(items: list[Any], count: int) -> list[list[Any]]:
     """Split items into at most count runs of nearly equal length."""
     count = min(count, len(items))
     bounds = [len(items) * i // count for i in range(count + 1)] if count else [0]
-    return [items[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [items[a:b] for a, b in pairwise(bounds)]
 
 
 def _added(parts: list[Array], shape: tuple[int, ...], dtype: Any) -> Array:

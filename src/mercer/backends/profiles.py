@@ -1,7 +1,7 @@
 """Scalar profiles f of a kernel ``k(x, y) = f(t)``, where t is a distance, a squared distance or an inner product.
 
-A profile works in place on arrays of t and knows its logarithm, which stays finite where f underflows. The two that most
-products spend their time in, :class:`Exponential` and :class:`RootExponential`, also exist as compiled sweeps in
+A profile works in place on arrays of t and knows its logarithm, which stays finite where f underflows. The two that
+most products spend their time in, :class:`Exponential` and :class:`RootExponential`, also exist as compiled sweeps in
 :mod:`mercer.backends.compiled`; the others run as NumPy expressions on a tile.
 """
 
@@ -164,9 +164,7 @@ class BesselMatern(Profile):
             -p * (3 - 5 * p2) / 24,
             p2 * (81 - 462 * p2 + 385 * p2**2) / 1152,
             -p * p2 * (30375 - 369603 * p2 + 765765 * p2**2 - 425425 * p2**3) / 414720,
-            p2**2
-            * (4465125 - 94121676 * p2 + 349922430 * p2**2 - 446185740 * p2**3 + 185910725 * p2**4)
-            / 39813120,
+            p2**2 * (4465125 - 94121676 * p2 + 349922430 * p2**2 - 446185740 * p2**3 + 185910725 * p2**4) / 39813120,
         )
         tail = sum(term / nu ** (k + 1) for k, term in enumerate(terms))
         return np.asarray(0.5 * np.log(np.pi / (2 * nu)) - nu * eta - 0.5 * np.log(root) + np.log1p(tail))

@@ -31,8 +31,8 @@ _worker = threading.local()
 def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
     """Return ``[function(c) for c in chunks]``, computed on the worker threads.
 
-    The order of the results is the order of the chunks, so a reduction over them does not depend on timing. A chunk that
-    itself calls this function runs its own chunks in line.
+    The order of the results is the order of the chunks, so a reduction over them does not depend on timing. A chunk
+    that itself calls this function runs its own chunks in line.
     """
     chunks = list(chunks)
     threads = min(get_config().threads, len(chunks))
@@ -69,9 +69,8 @@ def single_threaded_blas() -> Iterator[None]:
     with _lock:
         if _holders == 0:
             if _controller is None:
-                from threadpoolctl import ThreadpoolController
-
                 import scipy.linalg  # noqa: F401  (loads scipy's own BLAS, so that the controller sees it)
+                from threadpoolctl import ThreadpoolController
 
                 _controller = ThreadpoolController()
             _disown_blas()

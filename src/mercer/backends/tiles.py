@@ -1,8 +1,8 @@
 """Forms compiled for the CPU: an evaluator fills one tile of the kernel matrix at a time.
 
 An evaluator is made once for a form and its points. ``panel(side, which)`` prepares a run of rows or columns (centred,
-scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied: panels are
-made again for each tile, which costs 1/(tile side) of the tile itself.
+scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied:
+panels are made again for each tile, which costs 1/(tile side) of the tile itself.
 
 Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the
 points centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest
@@ -72,7 +72,7 @@ class Evaluator(ABC):
         """What an entry costs to evaluate, in units of one coordinate of an inner product."""
 
     def fill(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
-        """Write k (or log k) of a range of rows and of columns into out, with the diagonal as :meth:`diagonal` has it."""
+        """Write k (or log k) of some rows and columns into out, with the diagonal as :meth:`diagonal` has it."""
         self.tile(self.panel("rows", rows), self.panel("cols", cols), out, log=log)
         self.set_diagonal(rows, cols, out, log=log)
 
@@ -82,7 +82,8 @@ class Evaluator(ABC):
             return
         if isinstance(rows, slice) and isinstance(cols, slice):
             i = np.arange(max(rows.start, cols.start), min(rows.stop, cols.stop))
-            at, values = (i - rows.start, i - cols.start), self._diagonal[i]
+            at: tuple[Array, ...] = (i - rows.start, i - cols.start)
+            values = self._diagonal[i]
         else:
             rows, cols = (np.r_[which] if isinstance(which, slice) else which for which in (rows, cols))
             at = np.nonzero(rows[:, None] == cols)
@@ -131,7 +132,7 @@ class _DistanceEvaluator(Evaluator):
         return largest
 
     def _choose_scale(self) -> None:
-        """Points times a power of two, distances times a factor: together a division by the length, without rounding."""
+        """Points times a power of two, distances times a factor: a division by the length without rounding."""
         largest = max(float(np.abs(points).max(initial=0.0)) for points in self._extremes())
         scale = _power_of_two_below(1 / self._length, _COORDINATE_LIMIT["float64"], largest)
         narrow = self.dtype == np.float32 and scale * largest < _COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
@@ -380,7 +381,7 @@ class _NormalizedEvaluator(Evaluator):
         super().__init__(rows, cols)
         self.shape = inner.shape
         self._inner = inner
-        self._scales = {side: self._inverse_roots(inner, side) for side in ("rows", "cols")}  # type: ignore[arg-type]
+        self._scales = {side: self._inverse_roots(inner, side) for side in ("rows", "cols")}
 
     @staticmethod
     def _inverse_roots(inner: Evaluator, side: Side) -> Array:
@@ -435,8 +436,8 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evalua
 def _strip_height(yt: Array) -> int:
     """Rows a call of BLAS should get: OpenBLAS multiplies without packing up to about 10⁶ multiplications.
 
-    That is up to 1.7 times as fast for few features (d = 18: 3.4 against 2.0 billion entries a second and core in float32);
-    where such a strip would have fewer than 16 rows, packing pays and the tile goes whole.
+    That is up to 1.7 times as fast for few features (d = 18: 3.4 against 2.0 billion entries a second and core in
+    float32); where such a strip would have fewer than 16 rows, packing pays and the tile goes whole.
     """
     height = _UNPACKED // max(1, yt.size) // 16 * 16
     return height if height >= 16 else _WHOLE

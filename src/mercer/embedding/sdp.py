@@ -280,9 +280,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return np.minimum(value, 0.5 * np.log(self.diagonal_.max()))
         if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
             row = int(np.argmax(value))
-            raise ValueError(
-                f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'."
-            )
+            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
         return value
 
     def _check_parameters(self) -> None:

@@ -98,7 +98,7 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
     if lost:
         warnings.warn(
             f"{lost} of {operator.shape[0]} points have no room under {kernel!r}, for k(x, x)/m(x) is below m(x)/vol, "
-            "which no positive semi-definite kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
+            "which no psd kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
             UserWarning,
             stacklevel=3,
         )

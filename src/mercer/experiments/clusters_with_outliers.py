@@ -34,8 +34,9 @@ class ClustersWithOutliers:
         figure, axes = new_figure(3)
         outliers = int(np.sum(self.labels == -1))
         plot_points(axes[0], self.X, self.labels, title=f"Data: three clusters, {outliers} outliers")
-        gap = self.sdp.certificate_.relative_gap
-        title = f"SDP embedding: rank {self.sdp.rank_}, certified to {gap:.0e}"
+        certificate = self.sdp.certificate_
+        proof = "not certified" if certificate is None else f"certified to {certificate.relative_gap:.0e}"
+        title = f"SDP embedding: rank {self.sdp.rank_}, {proof}"
         plot_points(axes[1], self.sdp.embedding_, self.labels, title=title)
         plot_points(axes[2], self.diffusion_maps.embedding_, self.labels, title="Diffusion maps")
         return figure

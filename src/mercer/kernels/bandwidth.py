@@ -3,14 +3,15 @@
 Two rules, both deterministic, both on at most 1 000 points drawn with a fixed seed:
 
 ``"median"``
-    The median distance between two points. Robust and customary, but a property of the whole cloud: with several clusters it
-    measures the distance between them and blurs what is inside.
+    The median distance between two points. Robust and customary, but a property of the whole cloud: with several
+    clusters it measures the distance between them and blurs what is inside.
 ``"slope"``
     The length at which S(σ) = mean of k_σ(xᵢ, xⱼ) over all pairs, i = j included, grows fastest on a log-log scale. For
-    points on a manifold of dimension m and σ between the sampling distance and the radius of curvature, S grows like σ^m; it
-    is flat (1/n) where σ is so small that points see only themselves, and flat (1) where it is so large that all look alike.
-    The steepest point is thus the scale at which the kernel resolves the data, and its slope estimates m (Coifman, Shkolnisky,
-    Sigworth, Singer 2008; Berry, Harlim 2016). Distances between clusters do not move it as they move the median.
+    points on a manifold of dimension m and σ between the sampling distance and the radius of curvature, S grows like
+    σ^m; it is flat (1/n) where σ is so small that points see only themselves, and flat (1) where it is so large that
+    all look alike. The steepest point is thus the scale at which the kernel resolves the data, and its slope estimates
+    m (Coifman, Shkolnisky, Sigworth, Singer 2008; Berry, Harlim 2016). Distances between clusters do not move it as
+    they move the median.
 """
 
 from __future__ import annotations

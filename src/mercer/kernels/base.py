@@ -24,8 +24,8 @@ class Kernel(ABC):
     """A symmetric function k(x, y) of two points.
 
     ``k(X, Y=None)`` is a dense block, ``k.diag(X)`` its diagonal. ``k1 + k2``, ``k1 * k2``, ``c * k``, ``k ** p`` and
-    ``k.normalized()`` are kernels. A kernel whose parameters depend on the data (``sigma="median"``) refuses to be called
-    until :meth:`resolve` has fixed them, so that fit and predict cannot use different bandwidths.
+    ``k.normalized()`` are kernels. A kernel whose parameters depend on the data (``sigma="median"``) refuses to be
+    called until :meth:`resolve` has fixed them, so that fit and predict cannot use different bandwidths.
     """
 
     __array_ufunc__ = None  # array * kernel is refused instead of becoming an array of kernels
@@ -47,8 +47,7 @@ class Kernel(ABC):
     def resolve(self, X: Any) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
         changed = {
-            name: value.resolve(X) if isinstance(value, Kernel) else value
-            for name, value in self._own_params().items()
+            name: value.resolve(X) if isinstance(value, Kernel) else value for name, value in self._own_params().items()
         }
         return type(self)(**changed)
 
@@ -64,8 +63,14 @@ class Kernel(ABC):
         """Compile this kernel for points X (and Y) on the CPU."""
         return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y))
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself."""
+    def __call__(self, X: Any, Y: Any = None) -> Any:
+        """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself.
+
+        Two single points, as one-dimensional arrays, give the number k(x, y): some of scikit-learn's estimators ask for
+        one pair at a time.
+        """
+        if isinstance(X, np.ndarray) and isinstance(Y, np.ndarray) and X.ndim == Y.ndim == 1:
+            return float(self(X[None], Y[None])[0, 0])
         return products.dense(self.evaluator(*self._checked(X, Y)))
 
     def diag(self, X: Any) -> Array:
@@ -149,7 +154,7 @@ class Kernel(ABC):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(other, self) if np.isscalar(other) else NotImplemented
+        return Scaled(other, self) if _is_scalar(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> Kernel:
         """Return the product with a positive number."""
@@ -159,10 +164,15 @@ class Kernel(ABC):
         """Return the entrywise power."""
         from mercer.kernels.algebra import Power
 
-        return Power(self, exponent) if np.isscalar(exponent) else NotImplemented
+        return Power(self, exponent) if _is_scalar(exponent) else NotImplemented
 
     def normalized(self) -> Kernel:
         """Return k(x, y) / sqrt(k(x, x) k(y, y))."""
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value is a scalar of any kind; what kind is checked, with a sentence, where it is used."""
+    return bool(np.isscalar(value))

@@ -95,9 +95,7 @@ class Sigmoid(Kernel):
         self.coef0 = coef0
 
     def _form(self, n_features: int) -> forms.Form:
-        return forms.Pairing(
-            "dot", profiles.TanhOfAffine(_gamma(self.gamma, n_features), _finite(self.coef0, "coef0"))
-        )
+        return forms.Pairing("dot", profiles.TanhOfAffine(_gamma(self.gamma, n_features), _finite(self.coef0, "coef0")))
 
     @property
     def properties(self) -> Properties:

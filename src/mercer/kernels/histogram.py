@@ -34,7 +34,7 @@ class ChiSquared(Kernel):
             if points is not None and np.any(points < 0):
                 row, col = np.argwhere(points < 0)[0]
                 raise ValueError(
-                    f"{name} is negative in row {row}, column {col}: the chi-squared kernel takes data ≥ 0, such as counts."
+                    f"{name} is negative in row {row}, column {col}: the chi-squared kernel takes data ≥ 0 only."
                 )
         return X, Y
 

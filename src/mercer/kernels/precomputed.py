@@ -18,7 +18,8 @@ _SYMMETRY = 1e-10
 class Precomputed(Kernel):
     """The "points" are rows of a kernel matrix, dense or sparse.
 
-    Fit with the n × n matrix of the training points; transform with the m × n matrix between new points and training points.
+    Fit with the n × n matrix of the training points; transform with the m × n matrix between new points and training
+    points.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class Precomputed(Kernel):
         Y = _as_matrix(Y, "Y")
         if X.shape[1] != Y.shape[0]:
             raise ValueError(
-                f"A precomputed block against {Y.shape[0]} training points must have {Y.shape[0]} columns, not {X.shape[1]}."
+                f"A precomputed block must have a column for each of {Y.shape[0]} training points, not {X.shape[1]}."
             )
         return X, Y
 

@@ -24,8 +24,8 @@ class Gaussian(Kernel):
     Parameters
     ----------
     sigma : float or {"median", "slope"}, default="median"
-        The bandwidth, or the rule :meth:`resolve` finds it by: the median distance between points, or the length at which
-        the mean of the kernel matrix grows fastest (see :mod:`mercer.kernels.bandwidth`).
+        The bandwidth, or the rule :meth:`resolve` finds it by: the median distance between points, or the length at
+        which the mean of the kernel matrix grows fastest (see :mod:`mercer.kernels.bandwidth`).
 
     Examples
     --------
@@ -100,8 +100,8 @@ class Laplacian(Kernel):
 class Matern(Kernel):
     """k(x, y) = 2^(1-ν)/Γ(ν) s^ν K_ν(s), s = sqrt(2ν) ‖x - y‖ / length_scale.
 
-    The parameters are those of scikit-learn's Gaussian processes. ν = 1/2 is exp(-r/ℓ), ν = 3/2 and 5/2 have closed forms,
-    ν = ∞ is exp(-r²/(2ℓ²)); any real ν > 0 is taken.
+    The parameters are those of scikit-learn's Gaussian processes. ν = 1/2 is exp(-r/ℓ), ν = 3/2 and 5/2 have closed
+    forms, ν = ∞ is exp(-r²/(2ℓ²)); any real ν > 0 is taken.
 
     Parameters
     ----------
@@ -183,9 +183,7 @@ class Sobolev(Kernel):
             profile.apply(t)
             return t
 
-        return Sobolev(
-            self.smoothness, resolve_length(self.length_scale, "length_scale", X, "sqeuclidean", kernel_of)
-        )
+        return Sobolev(self.smoothness, resolve_length(self.length_scale, "length_scale", X, "sqeuclidean", kernel_of))
 
     def _order(self, n_features: int) -> float:
         smoothness = positive_number(self.smoothness, "smoothness")

@@ -46,7 +46,7 @@ def require_columns(array: Any, name: str) -> None:
 
 def positive_number(value: Any, name: str, *, zero: bool = False) -> float:
     """A finite real number above zero (or at least zero)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise ValueError(f"{name}={value!r} must be a finite number.")
     if value < 0 or (value == 0 and not zero):
         raise ValueError(f"{name}={value!r} must be {'at least 0' if zero else 'greater than 0'}.")

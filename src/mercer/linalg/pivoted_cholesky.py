@@ -14,7 +14,7 @@ _BLOCK = 64
 _NOISE = 64.0
 
 
-def rp_cholesky(gram: LinearMap, rank: int, random_state: Any = None) -> LowRankOperator:
+def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None) -> LowRankOperator:
     """Approximate a positive semi-definite map by F Fᵀ from randomly chosen columns.
 
     The pivots are drawn with probability proportional to the diagonal of what is not explained yet (Chen, Epperly,

@@ -44,7 +44,7 @@ class CenteredOperator(LinearMap):
         super().__init__(gram.shape, gram.dtype, symmetric=reference is None)
         self.gram = gram
         self._row_means = gram.row_sums() / gram.shape[1]
-        self.column_means = self._row_means if reference is None else reference.column_means.astype(self.dtype)
+        self.column_means: Array = self._row_means if reference is None else reference.column_means.astype(self.dtype)
         self.mean = float(self.column_means.mean(dtype=np.float64))
 
     def _multiply(self, v: Array) -> Array:
