@@ -176,6 +176,32 @@ def _map(A: np.ndarray):
     return GramOperator(Precomputed(), A)
 
 
+def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
+    """Its bound holds for psd matrices, so the lift t must make M + tI psd, at any point."""
+    K = Gaussian(sigma=1.5)(np.random.default_rng(0).standard_normal((50, 2)))
+    operator = DiffusionOperator(GramOperator(Precomputed(), np.where(K > 0.3, K, 0.0)))
+    s = np.sqrt(operator.diagonal())
+    J = s[:, None] * operator.to_dense() * s
+    least = np.linalg.eigvalsh(J)[0]
+    assert least < 0
+    problem = Elliptope(operator, operator.diagonal(), shift=-least, removed=operator.stationary)
+    seen = []
+    original = elliptope_certificate.bound_by_lanczos
+
+    def spy(deflated, *, lift, **kwargs):
+        M = deflated.multiply(np.eye(50))
+        seen.append((lift, np.linalg.eigvalsh((M + M.T) / 2)[0]))
+        return original(deflated, lift=lift, **kwargs)
+
+    monkeypatch.setattr(elliptope_certificate, "bound_by_lanczos", spy)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        certify_elliptope(problem, problem.random_point(3, rng), rng=rng)
+    assert len(seen) == 3
+    assert all(-smallest <= lift * (1 + 1e-12) for lift, smallest in seen)
+    assert all(smallest < 0 for _, smallest in seen)
+
+
 def test_lanczos_states_its_probability_and_its_products(clusters, lanczos):
     X, model = clusters
     problem = _problem(Gaussian(sigma=1.2), X)

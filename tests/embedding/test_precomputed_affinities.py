@@ -70,6 +70,29 @@ def test_indefinite_affinities_are_certified(X):
     np.testing.assert_allclose(np.sum(model.embedding_**2, axis=1), model.diagonal_, rtol=1e-10)
 
 
+def _two_parties(n: int) -> np.ndarray:
+    """Strong affinities across, weak ones within: a least eigenvalue near -1, where plain power steps flip for ever."""
+    K = 0.1 * np.random.default_rng(0).uniform(size=(n, n))
+    K = (K + K.T) / 2
+    K[: n // 2, n // 2 :] += 1.0
+    K[n // 2 :, : n // 2] += 1.0
+    np.fill_diagonal(K, 1.5)
+    return K
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "power"])
+def test_strongly_indefinite_affinities(solver):
+    K = _two_parties(40)
+    m = K.sum(axis=1)
+    A = K / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum()
+    assert np.linalg.eigvalsh(A)[0] < -0.7
+    model = SDPEmbedding(Precomputed(), solver=solver, random_state=0, max_iter=50_000).fit(K)
+    assert model.certificate_.holds(1e-6)
+    E = model.embedding_
+    y = np.sum(E * (A @ E), axis=1) / np.diag(A)
+    assert np.linalg.eigvalsh(np.diag(y) - A)[0] > -1e-6
+
+
 def test_points_in_several_components():
     """Two groups without a path between them: still a fine problem, and they sit opposite each other."""
     K = np.kron(np.eye(2), np.ones((10, 10)) + np.eye(10))

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import DiffusionMaps, Gaussian, Laplacian, Matern, SDPEmbedding
+from mercer import DiffusionMaps, Gaussian, Laplacian, Matern, Precomputed, SDPEmbedding
 from mercer.datasets import three_clusters, two_moons
 
 _BOTH = pytest.mark.parametrize("Estimator", [SDPEmbedding, DiffusionMaps])
@@ -136,6 +136,27 @@ def test_kernel_of_the_user_is_never_changed(Estimator, clusters):
     assert model.kernel is kernel
     assert not kernel.is_resolved
     assert model.kernel_.is_resolved
+
+
+@_BOTH
+@pytest.mark.parametrize(
+    ("kernel", "changes"),
+    [
+        (Gaussian(sigma=1.0), {"sigma": 9.0}),
+        (2.0 * Gaussian(sigma=1.0) + Laplacian(sigma=1.0), {"left__kernel__sigma": 9.0, "right__sigma": 0.1}),
+        (Precomputed(new_diagonal=1.0), {"new_diagonal": 3.0}),
+    ],
+    ids=repr,
+)
+def test_what_the_user_does_to_the_kernel_later_does_not_matter(Estimator, kernel, changes, clusters):
+    X, _ = clusters
+    data = Gaussian(sigma=1.0)(X) if isinstance(kernel, Precomputed) else X
+    kernel = clone(kernel)
+    model = Estimator(kernel, random_state=0).fit(data)
+    before = model.transform(data[:9] * 0.9)
+    kernel.set_params(**changes)
+    np.testing.assert_array_equal(model.transform(data[:9] * 0.9), before)
+    assert model.kernel_ is not kernel
 
 
 @_BOTH

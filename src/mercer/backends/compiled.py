@@ -258,17 +258,18 @@ def root_exponential(out, linear, quadratic):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def add_sums(tile, row_sums, col_sums, both):  # type: ignore[no-untyped-def]
     """Add the row sums of a tile to row_sums and, if both, its column sums to col_sums, in double precision."""
+    part = np.zeros(tile.shape[1], tile.dtype)
     for i in range(tile.shape[0]):
         row = tile[i]
         total = row[0] * 0
-        for j in range(row.shape[0]):
-            total += row[j]
+        if both:
+            for j in range(row.shape[0]):
+                total += row[j]
+                part[j] += row[j]
+        else:
+            for j in range(row.shape[0]):
+                total += row[j]
         row_sums[i] += total
     if both:
-        part = np.zeros(tile.shape[1], tile.dtype)
-        for i in range(tile.shape[0]):
-            row = tile[i]
-            for j in range(row.shape[0]):
-                part[j] += row[j]
         for j in range(part.shape[0]):
             col_sums[j] += part[j]

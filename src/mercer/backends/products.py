@@ -27,6 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TILE_SIDE = {"float32": 512, "float64": 256}
 _BUFFER_BYTES = 64 * 2**20
 _MOST_CHUNKS = 64
+_PANEL_BYTES = 32 * 2**20
 
 
 def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:
@@ -66,8 +67,10 @@ def dense(evaluator: Evaluator) -> Array:
         _sum_over_chunks(evaluator, (0,), use)
         return out
 
+    columns = Panels(evaluator)
+
     def fill(rows: slice) -> None:
-        for cols, tile in _tiles_of_row(evaluator, rows):
+        for cols, tile in _tiles_of_row(evaluator, rows, columns):
             out[rows, cols] = tile
 
     run_chunks(fill, _ranges(n, _side(evaluator)))
@@ -109,10 +112,11 @@ def _symmetric_product(evaluator: Evaluator, v: Array) -> Array:
 
 def _plain_product(evaluator: Evaluator, v: Array) -> Array:
     out = np.empty((evaluator.shape[0], v.shape[1]), evaluator.dtype)
+    columns = Panels(evaluator)
 
     def fill(rows: slice) -> None:
         total = np.zeros((rows.stop - rows.start, v.shape[1]))
-        for cols, tile in _tiles_of_row(evaluator, rows):
+        for cols, tile in _tiles_of_row(evaluator, rows, columns):
             total += tile @ v[cols]
         out[rows] = total
 
@@ -124,49 +128,65 @@ def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
     side = _side(evaluator)
     shape = (evaluator.shape[1], v.shape[1])
     rows = _ranges(evaluator.shape[0], side)
+    columns = Panels(evaluator)
 
     def add(chunk: list[slice]) -> Array:
         total = np.zeros(shape)
         for row in chunk:
-            for cols, tile in _tiles_of_row(evaluator, row):
+            for cols, tile in _tiles_of_row(evaluator, row, columns):
                 total[cols] += (v[row].T @ tile).T
         return total
 
     return _added(run_chunks(add, _deal(rows, _chunk_count(shape))), shape, evaluator.dtype)
 
 
-def _tiles_of_row(evaluator: Evaluator, rows: slice) -> Iterator[tuple[slice, Array]]:
-    side = _side(evaluator)
-    scratch = np.empty(side * side, evaluator.dtype)
+def _tiles_of_row(evaluator: Evaluator, rows: slice, columns: Panels) -> Iterator[tuple[slice, Array]]:
+    scratch = np.empty(_side(evaluator) ** 2, evaluator.dtype)
     panel = evaluator.panel("rows", rows)
-    for cols in _ranges(evaluator.shape[1], side):
-        tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
-        evaluator.tile(panel, evaluator.panel("cols", cols), tile)
-        evaluator.set_diagonal(rows, cols, tile)
-        yield cols, tile
+    for q, cols in enumerate(columns.ranges):
+        yield cols, _tile(evaluator, rows, cols, panel, columns[q], scratch)
 
 
 def _sum_over_chunks(evaluator: Evaluator, shape: tuple[int, ...], use: Callable[..., None]) -> Array:
     """Call use(buffer, rows, cols, tile) for every tile of the upper triangle; return the sum of the buffers."""
-    ranges = _ranges(evaluator.shape[0], _side(evaluator))
+    columns = Panels(evaluator)
+    ranges = columns.ranges
     pairs = [(p, q) for p in range(len(ranges)) for q in range(p, len(ranges))]
-    scratch_size = _side(evaluator) ** 2
 
     def sweep(chunk: list[tuple[int, int]]) -> Array:
         total = np.zeros(shape)
-        scratch = np.empty(scratch_size, evaluator.dtype)
+        scratch = np.empty(_side(evaluator) ** 2, evaluator.dtype)
         last, panel = -1, None
         for p, q in chunk:
-            rows, cols = ranges[p], ranges[q]
             if p != last:
-                last, panel = p, evaluator.panel("rows", rows)
-            tile = scratch[: (rows.stop - rows.start) * (cols.stop - cols.start)].reshape(rows.stop - rows.start, -1)
-            evaluator.tile(panel, evaluator.panel("cols", cols), tile)
-            evaluator.set_diagonal(rows, cols, tile)
-            use(total, rows, cols, tile)
+                last, panel = p, evaluator.panel("rows", ranges[p])
+            tile = _tile(evaluator, ranges[p], ranges[q], panel, columns[q], scratch)
+            use(total, ranges[p], ranges[q], tile)
         return total
 
     return _added(run_chunks(sweep, _deal(pairs, _chunk_count(shape))), shape, evaluator.dtype)
+
+
+def _tile(evaluator: Evaluator, rows: slice, cols: slice, row_panel: Any, col_panel: Any, scratch: Array) -> Array:
+    height, width = rows.stop - rows.start, cols.stop - cols.start
+    tile = scratch[: height * width].reshape(height, width)
+    evaluator.tile(row_panel, col_panel, tile)
+    evaluator.set_diagonal(rows, cols, tile)
+    return tile
+
+
+class Panels:
+    """The prepared columns of one product: kept where they take little memory, else made again for each tile."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.ranges = _ranges(evaluator.shape[1], _side(evaluator))
+        self._evaluator = evaluator
+        keep = evaluator.shape[1] * evaluator.n_features * 8 <= _PANEL_BYTES
+        self._kept = [evaluator.panel("cols", cols) for cols in self.ranges] if keep else None
+
+    def __getitem__(self, q: int) -> Any:
+        """Return the panel of the q-th range of columns."""
+        return self._evaluator.panel("cols", self.ranges[q]) if self._kept is None else self._kept[q]
 
 
 def _side(evaluator: Evaluator) -> int:

@@ -37,6 +37,7 @@ _COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sum
 _LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
 _PREPARE_ROWS = 4096
 _UNPACKED = 10**6
+_LOWEST_STRIP = 64
 _WHOLE = 2**30
 
 
@@ -48,6 +49,7 @@ class Evaluator(ABC):
         self.symmetric = cols is None
         self.shape = (rows.shape[0], self._points["cols"].shape[0])
         self.dtype = np.result_type(rows.dtype, self._points["cols"].dtype)
+        self.n_features = int(rows.shape[1])
 
     @abstractmethod
     def panel(self, side: Side, which: Which) -> Any:
@@ -434,13 +436,12 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evalua
 
 
 def _strip_height(yt: Array) -> int:
-    """Rows a call of BLAS should get: OpenBLAS multiplies without packing up to about 10⁶ multiplications.
+    """Rows a call of BLAS should get: OpenBLAS multiplies small matrices, up to 10⁶ multiplications, without packing.
 
-    That is up to 1.7 times as fast for few features (d = 18: 3.4 against 2.0 billion entries a second and core in
-    float32); where such a strip would have fewer than 16 rows, packing pays and the tile goes whole.
+    For few features that is up to 1.7 times as fast; where strips would be low, packing pays and the tile goes whole.
     """
     height = _UNPACKED // max(1, yt.size) // 16 * 16
-    return height if height >= 16 else _WHOLE
+    return height if height >= _LOWEST_STRIP else _WHOLE
 
 
 def _apply_profile(profile: Profile, out: Array, log: bool) -> None:
