@@ -81,12 +81,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Attributes
     ----------
-    embedding_ : array of shape (n, n_components or rank_)
+    embedding_ : array of shape (n, r), r = n_components or the rank
         The coordinates of the training points; the squared length of row i is ``diagonal_[i]`` when no dimension is
         cut.
     rank_ : int
         The number of dimensions of the solution.
-    eigenvalues_ : array of shape (rank_,)
+    eigenvalues_ : array of shape (rank,)
         Eigenvalues of B / Tr B, in falling order.
     diagonal_ : array of shape (n,)
         The prescribed diagonal d of B.
