@@ -321,3 +321,13 @@ def test_operator_is_not_kept(points):
     """A fitted model holds the training points and arrays of n × r, no operator that could hold n × n."""
     model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
     assert not any(isinstance(value, (DiffusionOperator, GramOperator)) for value in vars(model).values())
+
+
+def test_verbose_logs_every_step(caplog):
+    X, _ = three_clusters(20, 4)
+    with caplog.at_level("INFO", logger="mercer"):
+        model = SDPEmbedding(Gaussian(sigma=1.2), random_state=0, verbose=True).fit(X)
+    lines = [record.getMessage() for record in caplog.records if record.name == "mercer"]
+    assert len(lines) == len(model.history_)
+    assert "row residual" in lines[0]
+    assert "certified gap" in lines[-1]

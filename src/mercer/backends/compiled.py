@@ -98,7 +98,7 @@ def _overload_exp_negative(t):  # type: ignore[no-untyped-def]
     return lambda t: _exp_negative64(t)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def scale_panel(points, center, length, limit, out, norms):  # type: ignore[no-untyped-def]
     """out = clip((points - center) / length, ±limit), norms = squared row norms of out.
 

@@ -24,7 +24,9 @@ from mercer.backends.tiles import Evaluator
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-_TILE_SIDE = {"float32": 512, "float64": 256}
+_TILE_SIDE = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of a megabyte
+_LARGE_SIDE = 768  # with many features the pairing is all the work, and BLAS wants large matrices
+_MANY_FEATURES = {"float32": 128, "float64": 32}
 _BUFFER_BYTES = 64 * 2**20
 _MOST_CHUNKS = 64
 _PANEL_BYTES = 32 * 2**20
@@ -190,7 +192,8 @@ class Panels:
 
 
 def _side(evaluator: Evaluator) -> int:
-    return _TILE_SIDE[evaluator.dtype.name]
+    name = evaluator.dtype.name
+    return _LARGE_SIDE if evaluator.n_features > _MANY_FEATURES[name] else _TILE_SIDE[name]
 
 
 def _ranges(n: int, side: int) -> list[slice]:

@@ -161,7 +161,7 @@ class _DistanceEvaluator(Evaluator):
         points = self._points[side][which]
         if self._use_blas:
             centered, norms = self._centered(points)
-            return (np.ascontiguousarray(centered.T) if side == "cols" else centered), norms
+            return (_as_right_factor(centered) if side == "cols" else centered), norms
         scaled = np.multiply(points, self._scale, dtype=self._work)
         return scaled if side == "rows" else np.ascontiguousarray(scaled.T)
 
@@ -433,6 +433,11 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evalua
     if isinstance(form, forms.NormalizedOf):
         return _NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
+
+
+def _as_right_factor(points: Array) -> Array:
+    """The transposed points: laid out anew where strips will read them often, else as a view that BLAS packs itself."""
+    return np.ascontiguousarray(points.T) if _strip_height(points) != _WHOLE else points.T
 
 
 def _strip_height(yt: Array) -> int:

@@ -162,7 +162,7 @@ def _relative_norm(part: Array, whole: Array) -> float:
 
 def _product_rounding(size: float, n: int, unit: float) -> float:
     """How far rounding can move a quadratic form of this absolute size: a unit for every entry and every sum."""
-    return (2 * float(np.sqrt(n)) + 8) * unit * size
+    return (n + 8) * unit * size
 
 
 def _entry_rounding(M: Array, v: Array) -> float:

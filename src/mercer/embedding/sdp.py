@@ -77,7 +77,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     callback : callable or None, default=None
         Called with every :class:`mercer.solvers.Iteration`; return True to stop.
     verbose : bool, default=False
-        Log the progress to the logger ``mercer`` at level INFO.
+        Log the progress to the logger ``mercer`` at level INFO; on standard error where logging is not set up.
 
     Attributes
     ----------
@@ -103,7 +103,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_iter_ : int
         Steps taken.
     n_products_ : int
-        Columns the operator was applied to, certificate included.
+        Columns the operator was applied to; a factorisation proof reads entries instead, see
+        ``certificate_.n_products``.
 
     Notes
     -----
@@ -157,6 +158,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def fit(self, X: Any, y: Any = None) -> SDPEmbedding:
         """Solve the semi-definite programme of X and certify the solution."""
         self._check_parameters()
+        if self.verbose:
+            _make_log_visible()
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
         self.kernel_ = resolved_kernel(self.kernel, X)
@@ -328,6 +331,13 @@ def _shift(operator: DiffusionOperator, kernel: Any, rng: np.random.Generator) -
         return 0.0
     least = least_eigenvalue(operator, rng=rng)
     return 1.1 * max(0.0, -least) * float(operator.diagonal().max())
+
+
+def _make_log_visible() -> None:
+    """Send the log to standard error where nobody has set up logging."""
+    if not _log.hasHandlers():
+        _log.addHandler(logging.StreamHandler())
+        _log.setLevel(logging.INFO)
 
 
 def _log_iteration(iteration: Iteration) -> None:
