@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -12,11 +13,53 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
 from mercer.kernels.validation import as_points, positive_number
 
-_EVERYTHING = Properties(True, True, True, True, True, True)
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class DistanceKernel(Kernel):
+    """A profile of a distance divided by a length, which may be a rule until it is resolved."""
+
+    _length_name: ClassVar[str]
+    _metric: ClassVar[Literal["sqeuclidean", "cityblock"]] = "sqeuclidean"
+
+    @abstractmethod
+    def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
+        """The profile, and the factor that the distance over the length is multiplied by."""
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the length is a number."""
+        length = getattr(self, self._length_name)
+        check_rule(length, self._length_name)
+        return not isinstance(length, str)
+
+    def resolve(self, X: Any) -> DistanceKernel:
+        """Fix the length from X."""
+        profile, factor = self._profile(as_points(X).shape[1])
+
+        def kernel_of(r: Array) -> Array:
+            t = (factor * r) ** 2 if self._metric == "sqeuclidean" else factor * r
+            profile.apply(t)
+            return t
+
+        params = self.get_params(deep=False)
+        name = self._length_name
+        params[name] = resolve_length(params[name], name, X, self._metric, kernel_of)
+        return type(self)(**params)
+
+    def _form(self, n_features: int) -> forms.Form:
+        profile, factor = self._profile(n_features)
+        length = positive_number(getattr(self, self._length_name), self._length_name)
+        return forms.Pairing(self._metric, profile, length / factor)
+
+    @property
+    def properties(self) -> Properties:
+        """Everything one can ask for."""
+        return Properties(True, True, True, True, True, True)
 
 
 @final
-class Gaussian(Kernel):
+class Gaussian(DistanceKernel):
     """k(x, y) = exp(-‖x - y‖² / σ²).
 
     Note σ², not 2σ²: scikit-learn's ``rbf`` has ``gamma = 1 / σ²``.
@@ -40,30 +83,17 @@ class Gaussian(Kernel):
     Gaussian(sigma=1.0)
     """
 
+    _length_name = "sigma"
+
     def __init__(self, sigma: Any = "median") -> None:
         self.sigma = sigma
 
-    @property
-    def is_resolved(self) -> bool:
-        """Whether sigma is a number."""
-        check_rule(self.sigma, "sigma")
-        return not isinstance(self.sigma, str)
-
-    def resolve(self, X: Any) -> Gaussian:
-        """Fix sigma from X."""
-        return Gaussian(resolve_length(self.sigma, "sigma", X, "sqeuclidean", lambda r: np.exp(-(r**2))))
-
-    def _form(self, n_features: int) -> forms.Form:
-        return forms.Pairing("sqeuclidean", profiles.Exponential(), positive_number(self.sigma, "sigma"))
-
-    @property
-    def properties(self) -> Properties:
-        """Everything one can ask for."""
-        return _EVERYTHING
+    def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
+        return profiles.Exponential(), 1.0
 
 
 @final
-class Laplacian(Kernel):
+class Laplacian(DistanceKernel):
     """k(x, y) = exp(-‖x - y‖₁ / σ).
 
     The norm is l1; the Euclidean exponential is ``Matern(nu=0.5)``. scikit-learn's ``laplacian`` has ``gamma = 1 / σ``.
@@ -74,30 +104,18 @@ class Laplacian(Kernel):
         The bandwidth or the rule it is found by.
     """
 
+    _length_name = "sigma"
+    _metric = "cityblock"
+
     def __init__(self, sigma: Any = "median") -> None:
         self.sigma = sigma
 
-    @property
-    def is_resolved(self) -> bool:
-        """Whether sigma is a number."""
-        check_rule(self.sigma, "sigma")
-        return not isinstance(self.sigma, str)
-
-    def resolve(self, X: Any) -> Laplacian:
-        """Fix sigma from X."""
-        return Laplacian(resolve_length(self.sigma, "sigma", X, "cityblock", lambda r: np.exp(-r)))
-
-    def _form(self, n_features: int) -> forms.Form:
-        return forms.Pairing("cityblock", profiles.Exponential(), positive_number(self.sigma, "sigma"))
-
-    @property
-    def properties(self) -> Properties:
-        """Everything one can ask for."""
-        return _EVERYTHING
+    def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
+        return profiles.Exponential(), 1.0
 
 
 @final
-class Matern(Kernel):
+class Matern(DistanceKernel):
     """k(x, y) = 2^(1-ν)/Γ(ν) s^ν K_ν(s), s = sqrt(2ν) ‖x - y‖ / length_scale.
 
     The parameters are those of scikit-learn's Gaussian processes. ν = 1/2 is exp(-r/ℓ), ν = 3/2 and 5/2 have closed
@@ -111,46 +129,21 @@ class Matern(Kernel):
         The length ℓ or the rule it is found by.
     """
 
+    _length_name = "length_scale"
+
     def __init__(self, nu: float = 1.5, length_scale: Any = "median") -> None:
         self.nu = nu
         self.length_scale = length_scale
 
-    @property
-    def is_resolved(self) -> bool:
-        """Whether length_scale is a number."""
-        check_rule(self.length_scale, "length_scale")
-        return not isinstance(self.length_scale, str)
-
-    def resolve(self, X: Any) -> Matern:
-        """Fix length_scale from X."""
-        profile, factor = self._profile()
-
-        def kernel_of(r: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            t = (factor * r) ** 2
-            profile.apply(t)
-            return t
-
-        return Matern(self.nu, resolve_length(self.length_scale, "length_scale", X, "sqeuclidean", kernel_of))
-
-    def _profile(self) -> tuple[profiles.Profile, float]:
-        """The profile of t = (factor · r / ℓ)²."""
+    def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
         if self.nu == np.inf:
             return profiles.Exponential(), 1 / np.sqrt(2)
         nu = positive_number(self.nu, "nu")
         return matern_profile(nu), float(np.sqrt(2 * nu))
 
-    def _form(self, n_features: int) -> forms.Form:
-        profile, factor = self._profile()
-        return forms.Pairing("sqeuclidean", profile, positive_number(self.length_scale, "length_scale") / factor)
-
-    @property
-    def properties(self) -> Properties:
-        """Everything one can ask for."""
-        return _EVERYTHING
-
 
 @final
-class Sobolev(Kernel):
+class Sobolev(DistanceKernel):
     """The reproducing kernel of the Sobolev space W₂ˢ on points with d features, scaled to k(x, x) = 1.
 
     k(x, y) = 2^(1-ν)/Γ(ν) s^ν K_ν(s), s = ‖x - y‖ / length_scale, ν = smoothness - d/2: the kernel of the norm
@@ -164,44 +157,20 @@ class Sobolev(Kernel):
         The length ℓ or the rule it is found by.
     """
 
+    _length_name = "length_scale"
+
     def __init__(self, smoothness: float = 2.0, length_scale: Any = "median") -> None:
         self.smoothness = smoothness
         self.length_scale = length_scale
 
-    @property
-    def is_resolved(self) -> bool:
-        """Whether length_scale is a number."""
-        check_rule(self.length_scale, "length_scale")
-        return not isinstance(self.length_scale, str)
-
-    def resolve(self, X: Any) -> Sobolev:
-        """Fix length_scale from X."""
-        profile = matern_profile(self._order(as_points(X).shape[1]))
-
-        def kernel_of(r: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            t = r**2
-            profile.apply(t)
-            return t
-
-        return Sobolev(self.smoothness, resolve_length(self.length_scale, "length_scale", X, "sqeuclidean", kernel_of))
-
-    def _order(self, n_features: int) -> float:
+    def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
         smoothness = positive_number(self.smoothness, "smoothness")
         if smoothness <= n_features / 2:
             raise ValueError(
                 f"smoothness={smoothness:g} must exceed half the number of features, {n_features / 2:g}: "
                 "functions of that space are not continuous, so it has no kernel."
             )
-        return smoothness - n_features / 2
-
-    def _form(self, n_features: int) -> forms.Form:
-        length = positive_number(self.length_scale, "length_scale")
-        return forms.Pairing("sqeuclidean", matern_profile(self._order(n_features)), length)
-
-    @property
-    def properties(self) -> Properties:
-        """Everything one can ask for."""
-        return _EVERYTHING
+        return matern_profile(smoothness - n_features / 2), 1.0
 
 
 def matern_profile(nu: float) -> profiles.Profile:
