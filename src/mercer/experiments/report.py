@@ -1,0 +1,72 @@
+"""What every experiment returns: the picture, and the paper's numbers beside the measured ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Verdict(Enum):
+    """How a measured value stands to the printed one."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One number of the paper beside ours.
+
+    Attributes
+    ----------
+    quantity : str
+        What the number is, such as ``"rank of B, σ = 10"``.
+    paper : float or str
+        As printed.
+    measured : float or str
+        As computed by a converged, certified solve.
+    verdict : Verdict
+        Whether they agree, to the digits the paper prints.
+    reason : str
+        Why they differ, or under which reading they agree; required where they differ.
+    """
+
+    quantity: str
+    paper: float | str
+    measured: float | str
+    verdict: Verdict
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.DIFFERS and not self.reason:
+            raise ValueError(f"{self.quantity!r} differs from the paper: say why.")
+
+    def __str__(self) -> str:
+        """One line: quantity, paper, measured, verdict and reason."""
+        because = f" ({self.reason})" if self.reason else ""
+        return f"{self.quantity}: paper {_shown(self.paper)}, here {_shown(self.measured)}, {self.verdict.value}{because}"
+
+
+def compare(quantity: str, paper: float, measured: float, *, within: float, reason: str = "") -> Comparison:
+    """Compare two numbers; they agree when they lie within an absolute tolerance, half a printed digit or more."""
+    verdict = Verdict.AGREES if abs(paper - measured) <= within else Verdict.DIFFERS
+    return Comparison(quantity, paper, measured, verdict, reason)
+
+
+class Experiment(ABC):
+    """The result of an experiment. Subclasses are frozen dataclasses with the data and the fitted models."""
+
+    @property
+    @abstractmethod
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The paper's printed numbers beside ours; empty where the paper prints none."""
+
+    @abstractmethod
+    def figure(self) -> Any:
+        """The paper's figure, drawn anew (a matplotlib Figure)."""
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
