@@ -1,6 +1,21 @@
 """Generators with known answers, and loaders of real data."""
 
-from mercer.datasets.generators import interval, three_clusters, two_moons
+from mercer.datasets.generators import interval, swiss_roll, three_clusters, two_moons
 from mercer.datasets.real import data_folder, load_real
+from mercer.datasets.tables import digits, htru2, iris, marrow, mnist_pair, standardized, wine
 
-__all__ = ["data_folder", "interval", "load_real", "three_clusters", "two_moons"]
+__all__ = [
+    "data_folder",
+    "digits",
+    "htru2",
+    "interval",
+    "iris",
+    "load_real",
+    "marrow",
+    "mnist_pair",
+    "standardized",
+    "swiss_roll",
+    "three_clusters",
+    "two_moons",
+    "wine",
+]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.datasets.tables import standardized
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -56,3 +58,32 @@ def two_moons(n_points: int = 400, noise: float = 0.05, random_state: Any = 0) -
     sign = 1 - 2 * labels
     X = np.stack([labels + sign * np.cos(angle), 0.5 * labels + sign * np.sin(angle)], axis=1)
     return X + noise * rng.standard_normal(X.shape), labels
+
+
+def swiss_roll(n_points: int = 2000, noise: float = 0.0, random_state: Any = 0) -> tuple[Array, Array]:
+    """A sheet rolled up in space, each of the three coordinates standardised to zero mean and unit variance.
+
+    The sheet is (t cos t, h, t sin t) with t uniform on [1.5π, 4.5π] and h uniform on [0, 21].
+
+    Parameters
+    ----------
+    n_points : int, default=2000
+        How many points.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise, added before the coordinates are standardised.
+    random_state : int or generator, default=0
+        The seed.
+
+    Returns
+    -------
+    X : array of shape (n_points, 3)
+        The points.
+    angle : array of shape (n_points,)
+        The coordinate t along the sheet.
+    """
+    rng = np.random.default_rng(random_state)
+    angle = 1.5 * np.pi * (1 + 2 * rng.random(n_points))
+    height = 21 * rng.random(n_points)
+    X = np.stack([angle * np.cos(angle), height, angle * np.sin(angle)], axis=1)
+    X += noise * rng.standard_normal(X.shape)
+    return standardized(X), angle
