@@ -37,10 +37,7 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
 
     The same data is embedded by the semi-definite programme and by diffusion maps; the picture shows both.
     """
-    if not output.resolve().parent.is_dir():
-        raise click.ClickException(
-            f"The folder {output.resolve().parent} does not exist: create it, or choose another."
-        )
+    _refuse_missing_folder(output)
     from mercer.cli.progress import residual_bar
     from mercer.experiments import clusters_with_outliers
     from mercer.plots import save_figure
@@ -61,3 +58,45 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
             f"Outliers        reach {reach[0]:.1f} times as far as the clusters; in diffusion maps {reach[1]:.1f} times"
         )
     click.echo(f"Picture         {path}")
+
+
+@mercer.command()
+@click.argument("name", required=False)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to save the picture; the suffix decides the format.  [default: NAME.png]",
+)
+@click.option("--list", "listing", is_flag=True, help="List the experiments and leave.")
+def experiment(name: str | None, output: Path | None, listing: bool) -> None:
+    """Reproduce the figure or table NAME of a paper: its numbers beside the measured ones, and its picture."""
+    from mercer.experiments import CATALOGUE, description
+
+    if listing:
+        width = max(map(len, CATALOGUE))
+        for known in CATALOGUE:
+            click.echo(f"{known:{width}}  {description(known)}")
+        return
+    if name not in CATALOGUE:
+        wrong = "Name an experiment" if name is None else f"There is no experiment {name!r}"
+        raise click.UsageError(f"{wrong}; mercer experiment --list shows them.")
+    output = output or Path(f"{name}.png")
+    _refuse_missing_folder(output)
+    from mercer.cli.progress import clock
+    from mercer.plots import save_figure
+
+    try:
+        with clock(description(name)):
+            result = CATALOGUE[name]()
+            path = save_figure(result.figure(), output)
+    except (ValueError, ModuleNotFoundError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    for comparison in result.comparisons:
+        click.echo(str(comparison))
+    click.echo(f"Picture: {path}")
+
+
+def _refuse_missing_folder(output: Path) -> None:
+    folder = output.resolve().parent
+    if not folder.is_dir():
+        raise click.ClickException(f"The folder {folder} does not exist: create it, or choose another.")

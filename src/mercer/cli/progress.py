@@ -1,4 +1,4 @@
-"""A progress bar that measures convergence, not steps."""
+"""A progress bar that measures convergence, not steps, and a clock where there is nothing to measure."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def residual_bar(description: str, target: float) -> Iterator[Callable[[Iteratio
             progress.update(task, completed=done, residual=f"{iteration.row_residual:.0e}")
 
         yield callback
+
+
+@contextmanager
+def clock(description: str) -> Iterator[None]:
+    """Show what is under way and for how long."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(description, total=None)
+        yield

@@ -9,14 +9,17 @@ import numpy as np
 
 from mercer.datasets import three_clusters
 from mercer.embedding import DiffusionMaps, SDPEmbedding
+from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_OTHER_SAMPLE = "the paper gives no coordinates: clusters and outliers were drawn anew"
+
 
 @dataclass(frozen=True)
-class ClustersWithOutliers:
+class ClustersWithOutliers(Experiment):
     """The data, both models, and what the picture shows in numbers."""
 
     X: Array
@@ -28,6 +31,23 @@ class ClustersWithOutliers:
         """How much farther from the centre the farthest outlier lies than the farthest cluster point."""
         distances = np.linalg.norm(embedding - np.median(embedding, axis=0), axis=1)
         return float(distances[self.labels == -1].max() / distances[self.labels != -1].max())
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The rank that section 5 gives for this figure, and the one thing the text says of the outliers."""
+        rank = compare("rank of B", 2, self.sdp.rank_, within=0, reason=_OTHER_SAMPLE)
+        if -1 not in self.labels:
+            return (rank,)
+        reach = self.outlier_reach(self.sdp.embedding_)
+        far = Verdict.AGREES if reach > 1 else Verdict.DIFFERS
+        distance = Comparison(
+            "outliers in the SDP embedding",
+            "far from the clusters",
+            f"{reach:.1f} times as far out as the clusters reach",
+            far,
+            _OTHER_SAMPLE,
+        )
+        return rank, distance
 
     def figure(self) -> Any:
         """Data, SDP embedding and diffusion maps side by side."""
@@ -45,7 +65,7 @@ class ClustersWithOutliers:
 def clusters_with_outliers(
     sigma: float = 1.2, *, n_outliers: int = 10, random_state: Any = 0, callback: Any = None
 ) -> ClustersWithOutliers:
-    """Embed three clusters of 100 points and some outliers by both methods.
+    """Three clusters with outliers, by the SDP embedding and by diffusion maps (PSD22 Fig 1).
 
     Parameters
     ----------

@@ -46,7 +46,9 @@ class Comparison:
     def __str__(self) -> str:
         """One line: quantity, paper, measured, verdict and reason."""
         because = f" ({self.reason})" if self.reason else ""
-        return f"{self.quantity}: paper {_shown(self.paper)}, here {_shown(self.measured)}, {self.verdict.value}{because}"
+        return (
+            f"{self.quantity}: paper {_shown(self.paper)}, here {_shown(self.measured)}, {self.verdict.value}{because}"
+        )
 
 
 def compare(quantity: str, paper: float, measured: float, *, within: float, reason: str = "") -> Comparison:
@@ -68,5 +70,6 @@ class Experiment(ABC):
         """The paper's figure, drawn anew (a matplotlib Figure)."""
 
 
-def _shown(value: float | str) -> str:
+def shown(value: float | str) -> str:
+    """A value as text: words as they are, numbers to six digits."""
     return value if isinstance(value, str) else f"{value:.6g}"

@@ -1,0 +1,79 @@
+"""The experiments of a paper at full size, their numbers beside the paper's, as one table.
+
+    python benchmarks/experiments.py psd22                       # every experiment whose name begins so
+    python benchmarks/experiments.py psd22 --figures /tmp/psd22  # and their pictures
+
+Writes benchmarks/results/experiments_PREFIX.md. Experiments on MNIST and HTRU2 need the variable MERCER_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+
+import mercer
+from mercer.experiments import CATALOGUE, Comparison, description
+from mercer.plots import save_figure
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prefix", help="what the names begin with, such as psd22 or psd17")
+    parser.add_argument("--figures", type=Path, help="a folder for the pictures")
+    arguments = parser.parse_args()
+    names = [name for name in CATALOGUE if name.startswith(arguments.prefix)]
+    if not names:
+        parser.error(f"no experiment begins with {arguments.prefix!r}; there are {', '.join(CATALOGUE)}")
+    sections = [section(name, arguments.figures) for name in names]
+    path = RESULTS / f"experiments_{arguments.prefix}.md"
+    path.write_text("\n".join([header(arguments.prefix), *sections]), encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def header(prefix: str) -> str:
+    machine = f"{platform.machine()}, {os.cpu_count()} cores; NumPy {np.__version__}, mercer {mercer.__version__}"
+    return (
+        f"# Experiments {prefix.upper()}\n\n"
+        f"Defaults of each experiment, one run of `benchmarks/experiments.py {prefix}`. {machine}.\n"
+    )
+
+
+def section(name: str, figures: Path | None) -> str:
+    began = time.perf_counter()
+    result = CATALOGUE[name]()
+    seconds = time.perf_counter() - began
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        save_figure(result.figure(), figures / f"{name}.png")
+    print(f"{name}: {seconds:.0f} s", *result.comparisons, sep="\n  ", flush=True)
+    rows = [row(comparison) for comparison in result.comparisons] or ["| (the paper prints no number) | | | | |"]
+    return "\n".join(
+        [
+            f"## {name}",
+            "",
+            f"{description(name)} {seconds:.0f} s.",
+            "",
+            "| quantity | paper | here | verdict | reason |",
+        ]
+        + ["|---|---|---|---|---|", *rows, ""]
+    )
+
+
+def row(comparison: Comparison) -> str:
+    cells = (comparison.quantity, shown(comparison.paper), shown(comparison.measured), comparison.verdict.value)
+    return "| " + " | ".join([*cells, comparison.reason]) + " |"
+
+
+def shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+if __name__ == "__main__":
+    main()
