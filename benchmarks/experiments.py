@@ -18,6 +18,7 @@ import numpy as np
 
 import mercer
 from mercer.experiments import CATALOGUE, Comparison, description
+from mercer.experiments.report import shown
 from mercer.plots import save_figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -54,25 +55,14 @@ def section(name: str, figures: Path | None) -> str:
         save_figure(result.figure(), figures / f"{name}.png")
     print(f"{name}: {seconds:.0f} s", *result.comparisons, sep="\n  ", flush=True)
     rows = [row(comparison) for comparison in result.comparisons] or ["| (the paper prints no number) | | | | |"]
-    return "\n".join(
-        [
-            f"## {name}",
-            "",
-            f"{description(name)} {seconds:.0f} s.",
-            "",
-            "| quantity | paper | here | verdict | reason |",
-        ]
-        + ["|---|---|---|---|---|", *rows, ""]
-    )
+    title = [f"## {name}", "", f"{description(name)} {seconds:.0f} s.", ""]
+    head = ["| quantity | paper | here | verdict | reason |", "|---|---|---|---|---|"]
+    return "\n".join([*title, *head, *rows, ""])
 
 
 def row(comparison: Comparison) -> str:
     cells = (comparison.quantity, shown(comparison.paper), shown(comparison.measured), comparison.verdict.value)
     return "| " + " | ".join([*cells, comparison.reason]) + " |"
-
-
-def shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 if __name__ == "__main__":

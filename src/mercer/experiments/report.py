@@ -46,9 +46,8 @@ class Comparison:
     def __str__(self) -> str:
         """One line: quantity, paper, measured, verdict and reason."""
         because = f" ({self.reason})" if self.reason else ""
-        return (
-            f"{self.quantity}: paper {_shown(self.paper)}, here {_shown(self.measured)}, {self.verdict.value}{because}"
-        )
+        paper, measured = shown(self.paper), shown(self.measured)
+        return f"{self.quantity}: paper {paper}, here {measured}, {self.verdict.value}{because}"
 
 
 def compare(quantity: str, paper: float, measured: float, *, within: float, reason: str = "") -> Comparison:
