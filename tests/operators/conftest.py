@@ -30,6 +30,7 @@ from mercer import (
     nystrom,
     rp_cholesky,
 )
+from mercer.operators import RankOneUpdate
 
 # A little more than one tile a side, which is 320 in float64 and 512 in float32.
 N, M, N32, FEATURES = 350, 330, 530, 3
@@ -195,6 +196,14 @@ def _build_cases() -> dict[str, Case]:
         "float32 normalised": Case(
             lambda: NormalizedOperator(GramOperator(_poly, X32[:N]), 2.5),
             lambda: normalised(polynomial(X), _poly_diagonal(X), _poly_diagonal(X), 2.5),
+            dtype="float32",
+        ),
+        "rank-one update": Case(
+            lambda: RankOneUpdate(_square(), F[:, 0], -0.5), lambda: gaussian(X) - 0.5 * np.outer(F[:, 0], F[:, 0])
+        ),
+        "float32 rank-one update of a low rank": Case(
+            lambda: RankOneUpdate(LowRankOperator(F.astype(np.float32)), F[:, 1], 2.0),
+            lambda: F @ F.T + 2 * np.outer(F[:, 1], F[:, 1]),
             dtype="float32",
         ),
         "low rank": Case(lambda: LowRankOperator(F), lambda: F @ F.T),

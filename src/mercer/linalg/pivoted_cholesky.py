@@ -14,7 +14,7 @@ _BLOCK = 64
 _NOISE = 64.0
 
 
-def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None) -> LowRankOperator:
+def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:
     """Approximate a positive semi-definite map by F Fᵀ from randomly chosen columns.
 
     The pivots are drawn with probability proportional to the diagonal of what is not explained yet (Chen, Epperly,
@@ -29,6 +29,8 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None) -> LowRank
         Columns wanted; fewer come back if the matrix is exhausted to rounding.
     random_state : None, int or generator
         Source of the pivots.
+    tolerance : float, default=0
+        Stop as soon as the trace of the residual is at most this fraction of the trace.
 
     Returns
     -------
@@ -52,6 +54,8 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None) -> LowRank
         raise ValueError("rp_cholesky factors a symmetric map.")
     if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
         raise ValueError(f"rank={rank!r} must be a whole number of at least 1.")
+    if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance={tolerance!r} must lie between 0 and 1.")
     rng = as_generator(random_state)
     n = gram.shape[0]
     original = np.maximum(gram.diagonal().astype(np.float64), 0.0)
@@ -59,7 +63,8 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None) -> LowRank
     factor = np.zeros((n, min(rank, n)))
     pivots: list[int] = []
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
-    while len(pivots) < factor.shape[1] and residual.max() > noise:
+    enough = tolerance * original.sum()
+    while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
         k = len(pivots)
         chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
         if chosen.size == 0:

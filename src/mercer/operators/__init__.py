@@ -6,6 +6,7 @@ from mercer.operators.diffusion import DiffusionOperator
 from mercer.operators.gram import GramOperator
 from mercer.operators.lowrank import LowRankOperator
 from mercer.operators.normalized import NormalizedOperator
+from mercer.operators.rank_one import RankOneUpdate
 
 __all__ = [
     "CenteredOperator",
@@ -14,4 +15,5 @@ __all__ = [
     "LinearMap",
     "LowRankOperator",
     "NormalizedOperator",
+    "RankOneUpdate",
 ]

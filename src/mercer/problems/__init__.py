@@ -1,5 +1,5 @@
 """Objectives, constraints, residuals and gradients. No loops."""
 
-from mercer.problems.elliptope import Elliptope
+from mercer.problems.elliptope import Elliptope, ProductBudgetError
 
-__all__ = ["Elliptope"]
+__all__ = ["Elliptope", "ProductBudgetError"]

@@ -4,6 +4,9 @@
 
 With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: maximise ⟨J, H Hᵀ⟩ over n × r matrices H
 whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
+
+A linear term may be added, ⟨J, H Hᵀ⟩ + 2⟨C, H⟩. The embedding has none, but the lower models by which
+:mod:`mercer.solvers.minorise` climbs do.
 """
 
 from __future__ import annotations
@@ -12,14 +15,19 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import LinearMap
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+class ProductBudgetError(RuntimeError):
+    """A product would pass the budget of columns."""
+
+
 @final
 class Elliptope:
-    """Maximise ⟨J, H Hᵀ⟩ over matrices H with unit rows.
+    """Maximise ⟨J, H Hᵀ⟩ + 2⟨C, H⟩ over matrices H with unit rows; C = 0 unless it is given.
 
     Parameters
     ----------
@@ -32,15 +40,25 @@ class Elliptope:
         multipliers are those of J itself, never of the shifted matrix.
     removed : array of shape (n,), optional
         A vector v if Ã was formed as A - vvᵀ. Certificates use it to bound the rounding of that subtraction.
+    linear : array of shape (n, r), optional
+        C. Certificates refuse a problem that has it.
 
     Attributes
     ----------
     n_columns : int
         Columns the operator has been applied to so far.
+    max_columns : int or None
+        A product that would pass this many raises :class:`ProductBudgetError`. Loops set it while they run.
     """
 
     def __init__(
-        self, operator: LinearMap, diagonal: Array, *, shift: float = 0.0, removed: Array | None = None
+        self,
+        operator: LinearMap,
+        diagonal: Array,
+        *,
+        shift: float = 0.0,
+        removed: Array | None = None,
+        linear: Array | None = None,
     ) -> None:
         self.operator = operator
         self.diagonal = np.asarray(diagonal)
@@ -48,21 +66,35 @@ class Elliptope:
         self.active = self.scale > 0
         self.shift = shift
         self.removed = removed
+        self.linear = linear
         self.n_columns = 0
+        self.max_columns: int | None = None
 
     @property
     def size(self) -> int:
         """The number of rows n."""
         return int(self.scale.size)
 
+    def curvature(self, V: Array) -> Array:
+        """J V, at the cost of one product with r columns."""
+        if self.max_columns is not None and self.n_columns + V.shape[1] > self.max_columns:
+            raise ProductBudgetError(f"The budget of {self.max_columns} columns is spent.")
+        self.n_columns += V.shape[1]
+        return self.scale[:, None] * (self.operator @ (self.scale[:, None] * V))
+
     def apply(self, H: Array) -> Array:
-        """G = J H, at the cost of one product with r columns."""
-        self.n_columns += H.shape[1]
-        return self.scale[:, None] * (self.operator @ (self.scale[:, None] * H))
+        """G = J H + C, half the gradient, at the cost of one product with r columns."""
+        G = self.curvature(H)
+        return G if self.linear is None else G + self.linear
 
     def multipliers(self, H: Array, G: Array) -> Array:
-        """zᵢ = Gᵢ · Hᵢ: the dual variables that a first-order point determines; their sum is the objective."""
+        """zᵢ = Gᵢ · Hᵢ: the dual variables that a first-order point determines."""
         return np.einsum("ij,ij->i", H, G)
+
+    def objective(self, H: Array, G: Array) -> float:
+        """⟨J, H Hᵀ⟩ + 2⟨C, H⟩, from a product at hand: the sum of the multipliers where there is no linear term."""
+        value = float(np.sum(self.multipliers(H, G), dtype=np.float64))
+        return value if self.linear is None else value + float(np.vdot(self.linear, H))
 
     def row_residual(self, H: Array, G: Array) -> float:
         """How far H is from the fixed point Hᵢ = Gᵢ/‖Gᵢ‖, rows weighed as they are in the embedding.
@@ -85,3 +117,14 @@ class Elliptope:
         """Rows drawn uniformly from the unit sphere of R^rank."""
         M = rng.standard_normal((self.size, rank))
         return self.project(M, np.eye(1, rank).repeat(self.size, axis=0)).astype(self.operator.dtype)
+
+    def principal(self, H: Array) -> tuple[Array, Array]:
+        """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B."""
+        U, sizes, _ = np.linalg.svd(self.scale[:, None] * H, full_matrices=False)
+        return U * sizes * deterministic_signs(U), sizes**2 / np.sum(sizes**2)
+
+    def reduced(self, H: Array, rank_tol: float) -> Array:
+        """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""
+        coordinates, eigenvalues = self.principal(H)
+        kept = coordinates[:, eigenvalues > rank_tol]
+        return self.project(kept, np.eye(1, kept.shape[1]).repeat(self.size, axis=0))

@@ -1,8 +1,24 @@
 """Loops. They see a problem, never data, kernels or estimators. One algorithm a file."""
 
 from mercer.solvers.accelerated import AcceleratedPower
+from mercer.solvers.conic import solve_conic
 from mercer.solvers.loop import Method, maximise
+from mercer.solvers.minorise import Minorise
 from mercer.solvers.power import ProjectedPower
 from mercer.solvers.result import Iteration, SolverResult, Status
+from mercer.solvers.staircase import Climb
+from mercer.solvers.trust_region import TrustRegion
 
-__all__ = ["AcceleratedPower", "Iteration", "Method", "ProjectedPower", "SolverResult", "Status", "maximise"]
+__all__ = [
+    "AcceleratedPower",
+    "Climb",
+    "Iteration",
+    "Method",
+    "Minorise",
+    "ProjectedPower",
+    "SolverResult",
+    "Status",
+    "TrustRegion",
+    "maximise",
+    "solve_conic",
+]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer.problems import Elliptope
+from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.result import Iteration, SolverResult, Status
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -22,6 +22,8 @@ Certify = Callable[[Array, Array], float]
 Callback = Callable[[Iteration], bool | None]
 
 _ASK_AGAIN = 0.25  # after a certificate that failed, the residual must fall below this part of its value first
+_TRAPPED = 1e6  # near an optimum the gap is about the residual squared; where it is this many times that, it stays
+_STATIONARY = 1e-5
 _STALL_STEPS = 200
 _SAME = 1e4  # objectives this many roundings apart are equal, and then the later iterate is the better one
 
@@ -45,6 +47,9 @@ def maximise(
     tol: float,
     residual_tol: float,
     max_iter: int,
+    max_products: int | None = None,
+    is_slow: Callable[[float], bool] | None = None,
+    save: Callable[[Array, Iteration], None] | None = None,
     callbacks: tuple[Callback, ...] = (),
 ) -> SolverResult:
     """Run a method until the certified gap is at most tol and the row residual at most residual_tol.
@@ -63,6 +68,13 @@ def maximise(
         The two tolerances.
     max_iter : int
         Steps at most.
+    max_products : int, optional
+        Columns of the problem's operator at most, counted from the first the problem ever saw; certificates asked
+        for on the way count too.
+    is_slow : callable, optional
+        Sees the residual of every step; when it returns True the run ends with the status ``SLOW``.
+    save : callable, optional
+        Given the best iterate so far and the last line of the history after every step: the place to keep it.
     callbacks : tuple of callables
         Each receives every :class:`Iteration`; one that returns True stops the run.
 
@@ -78,27 +90,35 @@ def maximise(
     ask_at = np.inf
     best_residual, last_progress = np.inf, 0
     best_objective = -np.inf
-    H, G = best = method.start(problem, H)
+    best = None
     status = Status.MAX_ITER
+    problem.max_columns = max_products
     try:
         for number in range(max_iter + 1):
-            if number:
-                H, G = method.step(problem)
+            H, G = method.step(problem) if number else method.start(problem, H)
             residual = problem.row_residual(H, G)
             asking = residual <= residual_tol and residual < ask_at
             gap = certify(H, G) if asking and certify is not None else None
             ask_at = _ASK_AGAIN * residual if asking else ask_at
-            objective = float(np.sum(problem.multipliers(H, G), dtype=np.float64))
+            objective = problem.objective(H, G)
             seconds = time.perf_counter() - began
             history.append(Iteration(number, objective, residual, problem.n_columns, seconds, gap))
-            if objective >= best_objective - _SAME * rounding * abs(best_objective):
+            if best is None or objective >= best_objective - _SAME * rounding * abs(best_objective):
                 best_objective, best = max(objective, best_objective), (H, G)
+            if save is not None:
+                save(best[0], history[-1])
             answers = [callback(history[-1]) for callback in callbacks]
             if any(answers):
                 status = Status.STOPPED
                 break
             if asking and (gap is None or gap <= tol):
-                status = Status.CONVERGED
+                status, best = Status.CONVERGED, (H, G)
+                break
+            if asking and gap is not None and residual <= _STATIONARY and gap > _TRAPPED * residual**2:
+                status, best = Status.TRAPPED, (H, G)
+                break
+            if is_slow is not None and is_slow(residual):
+                status = Status.SLOW
                 break
             if residual < 0.99 * best_residual:
                 best_residual, last_progress = residual, number
@@ -107,4 +127,12 @@ def maximise(
                 break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return SolverResult(*(best if status is not Status.CONVERGED else (H, G)), status, tuple(history))
+    except ProductBudgetError:
+        status = Status.MAX_PRODUCTS
+    finally:
+        problem.max_columns = None
+    if best is None:  # nothing was evaluated yet: the first point is the best so far
+        best = H, problem.apply(H)
+        residual, objective = problem.row_residual(*best), problem.objective(*best)
+        history.append(Iteration(0, objective, residual, problem.n_columns, time.perf_counter() - began))
+    return SolverResult(*best, status, tuple(history))

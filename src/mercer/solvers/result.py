@@ -17,6 +17,11 @@ class Status(Enum):
     CONVERGED = "The gap and the row residual are below their tolerances."
     MAX_ITER = "The iteration budget ran out: raise max_iter, or accept the gap that the certificate states."
     MAX_PRODUCTS = "The product budget ran out: raise max_products, or accept the gap that the certificate states."
+    TRAPPED = (
+        "The iterate is stationary for its rank but not proved optimal: raise initial_rank, or accept the gap that the "
+        "certificate states."
+    )
+    SLOW = "The method falls behind its pace: another one should take over."
     STALLED = (
         "The iterate no longer moves, at the limit of rounding: the tolerances are out of reach in this arithmetic, "
         "or the rank is too small. Loosen tol or raise initial_rank."
