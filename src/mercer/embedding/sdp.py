@@ -11,8 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends import get_config
 from mercer.certificates import Certificate, certify_elliptope
+from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums
+from mercer.embedding.support import Support, choose_support
 from mercer.embedding.validation import (
     check_room,
     checked_points,
@@ -23,21 +26,33 @@ from mercer.embedding.validation import (
     whole_number,
 )
 from mercer.kernels import Precomputed
-from mercer.linalg import least_eigenvalue
-from mercer.linalg.eigen import deterministic_signs
+from mercer.linalg import least_eigenvalue, rp_cholesky
 from mercer.linalg.random import as_generator
-from mercer.operators import DiffusionOperator, GramOperator
+from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, Iteration, Method, ProjectedPower, SolverResult, Status, maximise
+from mercer.solvers import (
+    AcceleratedPower,
+    Climb,
+    Iteration,
+    Method,
+    ProjectedPower,
+    SolverResult,
+    Status,
+    TrustRegion,
+    solve_conic,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger("mercer")
 
 _METHODS: dict[str, type[Method]] = {
-    "auto": AcceleratedPower,
-    "accelerated": AcceleratedPower,
     "power": ProjectedPower,
+    "accelerated": AcceleratedPower,
+    "trust-region": TrustRegion,
 }
+_STAND_IN_PART, _STAND_IN_RANK, _LEAST_STAND_IN_RANK = 4, 1500, 8  # at most n/4 and this many columns; fewer: none
+_STAND_IN_TOLERANCE = 1e-8  # of the trace: what a stand-in may leave out and be as good as the matrix
+_WARM_NOISE = 0.03
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -65,10 +80,24 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rank counted, and solved to the same tolerances there.
     max_iter : int, default=5000
         Steps of the solver at most.
-    solver : {"auto", "accelerated", "power"}, default="auto"
-        Accelerated power steps with restart, or the papers' plain projected power method.
+    solver : {"auto", "power", "accelerated", "trust-region", "conic"}, default="auto"
+        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, see
+        :mod:`mercer.solvers.staircase`. The others use one method alone: the papers' projected power method, the same
+        with momentum, the Riemannian trust region, or, up to 200 points, an interior-point method (needs cvxpy).
     certify : bool, default=True
         Prove the gap. Without it the row residual alone decides when to stop, and ``certificate_`` is None.
+    landmarks : array of int, (indices, weights), estimator or None, default=None
+        Solve on these rows only and extend to the others: row numbers, each standing for n/m points; row numbers with
+        weights; or an estimator with ``indices_`` and ``weights_``, fitted on X if it is not yet. The certificate is
+        that of the weighted problem on the landmarks; ``mercer.verify(model, X, extended=True)`` gives that of the
+        extended solution on the whole sample.
+    warm_start : bool, default=False
+        Start the next ``fit`` from the last solution if it has as many points.
+    max_products : int or None, default=None
+        Columns the operator may be applied to at most while solving. The final certificate is computed in any case.
+    checkpoint : path or None, default=None
+        A file that keeps the best iterate while the solver runs, at most every ten seconds. If it exists, ``fit``
+        goes on from there; it refuses a file of other data or another kernel.
     radius : {"capped", "paper"}, default="capped"
         The length of an extended coordinate vector: √d(x) as in the paper, which grows like exp(distance²/2σ²) away
         from the data, or that capped at the largest length in the training set.
@@ -88,9 +117,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         The number of dimensions of the solution.
     eigenvalues_ : array of shape (rank,)
         Eigenvalues of B / Tr B, in falling order.
-    diagonal_ : array of shape (n,)
-        The prescribed diagonal d of B.
-    stationary_ : array of shape (n,)
+    coordinates_ : array of shape (m, rank)
+        All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
+    landmarks_ : array of int or None
+        The rows it was solved on, None for all.
+    sample_weight_ : array of shape (m,) or None
+        Their weights, None for ones.
+    diagonal_ : array of shape (m,)
+        The prescribed diagonal d of B on these points.
+    stationary_ : array of shape (m,)
         The stationary distribution of the diffusion, highest in the middle of the data.
     kernel_ : Kernel
         The kernel with its parameters fixed.
@@ -105,12 +140,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_products_ : int
         Columns the operator was applied to; a factorisation proof reads entries instead, see
         ``certificate_.n_products``.
+    n_stand_in_products_ : int
+        Columns a low-rank stand-in was applied to.
 
     Notes
     -----
-    Cost: a product with the kernel matrix and ``initial_rank`` columns a step, some tens to some hundreds of steps. The
-    matrix is stored only where that fits the memory limit and pays. The certificate factors an n × n matrix up to n =
-    8000 and needs products alone beyond. New points cost n kernel evaluations each.
+    Cost: a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
+    products of the kernel matrix with as many columns as the solution has dimensions, where the factor represents the
+    matrix well, and some hundreds where it does not, as with very small bandwidths. The matrix is stored only where
+    that fits the memory limit and pays. New points cost n kernel evaluations each.
 
     Examples
     --------
@@ -136,6 +174,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         max_iter: int = 5000,
         solver: str = "auto",
         certify: bool = True,
+        landmarks: Any = None,
+        warm_start: bool = False,
+        max_products: int | None = None,
+        checkpoint: Any = None,
         radius: str = "capped",
         random_state: Any = None,
         callback: Any = None,
@@ -150,94 +192,163 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.max_iter = max_iter
         self.solver = solver
         self.certify = certify
+        self.landmarks = landmarks
+        self.warm_start = warm_start
+        self.max_products = max_products
+        self.checkpoint = checkpoint
         self.radius = radius
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> SDPEmbedding:
-        """Solve the semi-definite programme of X and certify the solution."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SDPEmbedding:
+        """Solve the semi-definite programme of X and certify the solution.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points; for a precomputed kernel the n × n matrix, dense or sparse.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
+            is embedded as a new point.
+        """
         self._check_parameters()
         if self.verbose:
             _make_log_visible()
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
         self.kernel_ = resolved_kernel(self.kernel, X)
-        operator = DiffusionOperator(GramOperator(self.kernel_, X))
-        refuse_degenerate(operator, self.kernel_, X)
+        support = choose_support(self.landmarks, sample_weight, X)
+        points = support.points(X, self.kernel_)
+        operator = DiffusionOperator(GramOperator(self.kernel_, points, weights=support.weights))
+        refuse_degenerate(operator, self.kernel_, points)
         check_room(operator, self.kernel_)
-        problem = Elliptope(
-            operator, operator.diagonal(), shift=_shift(operator, self.kernel_, rng), removed=operator.stationary
+        shift = _shift(operator, self.kernel_, rng)
+        problem = Elliptope(operator, operator.diagonal(), shift=shift, removed=operator.stationary)
+        stand_in = self._stand_in(operator, shift, rng)
+        checkpoint = (
+            None if self.checkpoint is None else Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
         )
-        result = self._solve(problem, rng)
-        certificate = certify_elliptope(problem, result.H, rng=rng) if self.certify else None
-        self._store(X, operator, problem, result, certificate)
+        result = self._solve(problem, stand_in, checkpoint, rng)
+        certificate = self._certificate(problem, result.H, stand_in, rng) if self.certify else None
+        self._store(X, points, support, operator, problem, result, certificate)
         self._report()
         return self
 
-    def _solve(self, problem: Elliptope, rng: np.random.Generator) -> SolverResult:
-        """Solve at the initial rank, then at the rank that was found."""
-        first = problem.random_point(min(self.initial_rank, problem.size), rng)
-        result = self._run(problem, first, rng, self.max_iter)
-        if result.status is not Status.CONVERGED:
-            return result
-        reduced = _reduced(problem, result.H, self.rank_tol)
-        if reduced.shape[1] == result.H.shape[1]:
-            return result
-        again = self._run(problem, reduced, rng, max(1, self.max_iter - result.n_iter), after=result.history[-1])
-        if again.status is not Status.CONVERGED:
-            return result
-        return again.after(result)
+    def _stand_in(self, operator: DiffusionOperator, shift: float, rng: np.random.Generator) -> LowRankOperator | None:
+        """A partial Cholesky factor of the diffusion matrix, where it helps: psd, and of a rank well below n."""
+        n = operator.shape[0]
+        rank = min(n // _STAND_IN_PART, _STAND_IN_RANK, get_config().memory_bytes // (4 * 8 * n))
+        if self.solver != "auto" or shift > 0 or rank < _LEAST_STAND_IN_RANK:
+            return None
+        return rp_cholesky(operator.undeflated(), rank, rng, tolerance=_STAND_IN_TOLERANCE)
 
-    def _run(
-        self, problem: Elliptope, H: Array, rng: np.random.Generator, max_iter: int, after: Iteration | None = None
+    def _certificate(
+        self, problem: Elliptope, H: Array, stand_in: LowRankOperator | None, rng: np.random.Generator, **options: Any
+    ) -> Certificate:
+        return certify_elliptope(problem, H, rng=rng, stand_in=stand_in, tol=self.tol, **options)
+
+    def _solve(
+        self,
+        problem: Elliptope,
+        stand_in: LowRankOperator | None,
+        checkpoint: Checkpoint | None,
+        rng: np.random.Generator,
     ) -> SolverResult:
+        """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
+        self.n_stand_in_products_ = 0
+        if self.solver == "conic":
+            return solve_conic(problem)
+
         def gap(H: Array, G: Array) -> float:
-            return certify_elliptope(problem, H, rng=rng, spectrum=False).relative_gap
+            return self._certificate(problem, H, stand_in, rng, spectrum=False).relative_gap
 
         def notify(iteration: Iteration) -> bool:
-            shown = iteration if after is None else iteration.following(after)
             if self.verbose:
-                _log_iteration(shown)
-            return self.callback is not None and bool(self.callback(shown))
+                _log_iteration(iteration)
+            return self.callback is not None and bool(self.callback(iteration))
 
-        return maximise(
+        climb = Climb(
             problem,
-            _METHODS[self.solver](),
-            H,
             certify=gap if self.certify else None,
             tol=self.tol,
             residual_tol=self.residual_tol,
-            max_iter=max_iter,
+            rank_tol=self.rank_tol,
+            max_iter=self.max_iter,
+            max_products=self.max_products,
             callbacks=(notify,),
+            save=None if checkpoint is None else checkpoint.keep,
+            rng=rng,
         )
+        kept = None if checkpoint is None else checkpoint.read()
+        if kept is not None:
+            climb.resume_after(kept[1])
+        H = self._first_point(problem, rng) if kept is None else kept[0].astype(problem.operator.dtype)
+        if self.solver == "auto":
+            model = None if stand_in is None else RankOneUpdate(stand_in, problem.removed, -1.0)
+            result = climb.automatic(H, model, rough=kept is None)
+        else:
+            result = climb.by(_METHODS[self.solver], H)
+        if checkpoint is not None:
+            checkpoint.keep(result.H, result.history[-1])
+            checkpoint.flush()
+        self.n_stand_in_products_ = climb.n_stand_in_columns
+        return result
+
+    def _first_point(self, problem: Elliptope, rng: np.random.Generator) -> Array:
+        """Random rows; with a warm start those of the last solution, turned a little out of its dimensions."""
+        rank = min(self.initial_rank, problem.size)
+        H = problem.random_point(rank, rng)
+        last = getattr(self, "coordinates_", None) if self.warm_start else None
+        if last is None or last.shape[0] != problem.size:
+            return H
+        widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
+        noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * problem.random_point(widened.shape[1], rng)
+        return problem.project(widened + noise, problem.random_point(widened.shape[1], rng)).astype(H.dtype)
 
     def _store(
         self,
         X: Any,
+        points: Any,
+        support: Support,
         operator: DiffusionOperator,
         problem: Elliptope,
         result: SolverResult,
         certificate: Certificate | None,
     ) -> None:
-        coordinates, eigenvalues = _principal(problem, result.H)
+        weighted, eigenvalues = problem.principal(result.H)
         self.rank_ = int(np.sum(eigenvalues > self.rank_tol))
         self.eigenvalues_ = eigenvalues[: self.rank_]
-        self.diagonal_ = problem.diagonal
+        root = np.sqrt(operator.weights)
+        coordinates = weighted / root[:, None]
+        self.diagonal_ = problem.diagonal / operator.weights
         self.stationary_ = operator.stationary**2
         self.certificate_ = certificate
         self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
         self.n_products_ = problem.n_columns
-        self._training = X
+        self.landmarks_, self.sample_weight_ = support
+        self.coordinates_ = coordinates[:, : self.rank_]
+        self._training = points
+        self._weights = np.asarray(operator.weights, np.float64)
         self._log_volume = float(np.log(operator.volume))
-        mean = operator.stationary @ coordinates
+        mean = (operator.stationary * root) @ coordinates
         self._beta = coordinates / np.sqrt(operator.degrees)[:, None] - mean / np.sqrt(operator.volume)
         self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        self.embedding_ = pad_components(coordinates[:, : self.rank_], self._n_features_out, self.rank_)
+        self.embedding_ = pad_components(self._embedded(X, support), self._n_features_out, self.rank_)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def _embedded(self, X: Any, support: Support) -> Array:
+        """The solution on its points, extended to the others where it does not cover all rows of X."""
+        if support.indices is None:
+            return self.coordinates_
+        everywhere = self._extend_checked(support.columns(X, self.kernel_))[:, : self.rank_]
+        everywhere[support.indices] = self.coordinates_
+        return everywhere
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
-        return self.fit(X).embedding_
+        return self.fit(X, sample_weight=sample_weight).embedding_
 
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points by the normalised extension (PSD22 (1.5)).
@@ -259,16 +370,18 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return left @ (left if Y is None or Y is X else self._extend(Y)).T
 
     def novelty(self, X: Any) -> Array:
-        """Return -log Σⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
+        """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         check_is_fitted(self)
         X = checked_points(self, X, fitting=False)
-        return -log_degrees_and_sums(self.kernel_, X, self._training, self._beta[:, :0], np.ones(len(self._beta)))[0]
+        return -log_degrees_and_sums(self.kernel_, X, self._training, self._beta[:, :0], self._weights)[0]
 
     def _extend(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
+        return self._extend_checked(checked_points(self, X, fitting=False))
+
+    def _extend_checked(self, X: Any) -> Array:
         log_degrees, averages, log_diagonal = log_degrees_and_sums(
-            self.kernel_, X, self._training, self._beta, np.ones(len(self._beta))
+            self.kernel_, X, self._training, self._beta, self._weights
         )
         lengths = np.linalg.norm(averages, axis=1, keepdims=True)
         directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
@@ -291,9 +404,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             whole_number(self.n_components, "n_components", 1)
         whole_number(self.initial_rank, "initial_rank", 1)
         whole_number(self.max_iter, "max_iter", 1)
+        if self.max_products is not None:
+            whole_number(self.max_products, "max_products", 1)
         for name in ("tol", "residual_tol", "rank_tol"):
             fraction(getattr(self, name), name)
-        for name, allowed in (("solver", tuple(_METHODS)), ("radius", ("capped", "paper"))):
+        for name, allowed in (("solver", ("auto", *_METHODS, "conic")), ("radius", ("capped", "paper"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, allowed))}.")
         if self.callback is not None and not callable(self.callback):
@@ -310,19 +425,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
         tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
         return tags
-
-
-def _principal(problem: Elliptope, H: Array) -> tuple[Array, Array]:
-    """Coordinates Ξ = UΣ of the factor Diag(s) H = UΣVᵀ, signs made deterministic, and the eigenvalues of B / Tr B."""
-    U, sizes, _ = np.linalg.svd(problem.scale[:, None] * H, full_matrices=False)
-    return U * sizes * deterministic_signs(U), sizes**2 / np.sum(sizes**2)
-
-
-def _reduced(problem: Elliptope, H: Array, rank_tol: float) -> Array:
-    """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""
-    coordinates, eigenvalues = _principal(problem, H)
-    kept = coordinates[:, eigenvalues > rank_tol]
-    return problem.project(kept, np.eye(1, kept.shape[1]).repeat(problem.size, axis=0))
 
 
 def _shift(operator: DiffusionOperator, kernel: Any, rng: np.random.Generator) -> float:

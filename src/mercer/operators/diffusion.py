@@ -66,6 +66,12 @@ class DiffusionOperator(LinearMap):
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
 
+    def undeflated(self) -> DiffusionOperator:
+        """The same map with its stationary part, W^½ A W^½; no row sums are computed again."""
+        twin = object.__new__(DiffusionOperator)
+        twin.__dict__.update(self.__dict__, _deflate=False)
+        return twin
+
     def _sums(self) -> Array:
         weights = self.weights * self.scale
         return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights

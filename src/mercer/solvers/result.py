@@ -65,7 +65,10 @@ class SolverResult:
         """Steps taken."""
         return self.history[-1].number if self.history else 0
 
+    def following(self, last: Iteration) -> SolverResult:
+        """The result with the numbers and seconds of its history running on from another line."""
+        return replace(self, history=tuple(iteration.following(last) for iteration in self.history))
+
     def after(self, earlier: SolverResult) -> SolverResult:
-        """The result with the history of an earlier one before its own, numbers and seconds running on."""
-        own = tuple(iteration.following(earlier.history[-1]) for iteration in self.history)
-        return replace(self, history=(*earlier.history, *own))
+        """The result with the history of an earlier one before its own."""
+        return replace(self, history=(*earlier.history, *self.history))

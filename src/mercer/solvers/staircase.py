@@ -99,15 +99,21 @@ class Climb:
     save: Callable[[Array, Iteration], None] | None = None
     n_stand_in_columns: int = 0
     _done: SolverResult | None = field(default=None, repr=False)
+    _last: Iteration | None = field(default=None, repr=False)
 
-    def by(self, method: Method, H: Array) -> SolverResult:
+    def resume_after(self, last: Iteration) -> None:
+        """Count steps and seconds on from the last line of an earlier run."""
+        self._last = last
+
+    def by(self, method: Callable[[], Method], H: Array) -> SolverResult:
         """Solve with one method, then once more at the rank that was found."""
-        return self._at_its_rank(self._phase(method, H), lambda: method)
+        return self._at_its_rank(self._phase(method(), H), method)
 
-    def automatic(self, H: Array, stand_in: LinearMap | None) -> SolverResult:
-        """Solve by the stages above, from a first point H with unit rows."""
+    def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
+        """Solve by the stages above, from a first point H with unit rows; a good one needs no ``rough`` solve."""
         if stand_in is not None:
-            result = self._phase(Minorise(stand_in), self._on_stand_in(stand_in, H), pace=_LOWER_MODEL_PACE)
+            first = self._on_stand_in(stand_in, H) if rough else H
+            result = self._phase(Minorise(stand_in), first, pace=_LOWER_MODEL_PACE)
         else:
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE)
         if result.status is Status.SLOW:
@@ -120,13 +126,17 @@ class Climb:
 
     def _phase(self, method: Method, H: Array, *, pace: Pace | None = None) -> SolverResult:
         """Run one method after what was done before; status ``SLOW`` when it falls behind its pace."""
-        last = None if self._done is None else self._done.history[-1]
+        last = self._last
         residuals: list[float] = []
 
         def notify(iteration: Iteration) -> bool:
             shown = iteration if last is None else iteration.following(last)
             answers = [callback(shown) for callback in self.callbacks]  # all of them are told
             return any(answers)
+
+        def keep(H: Array, iteration: Iteration) -> None:
+            if self.save is not None:
+                self.save(H, iteration if last is None else iteration.following(last))
 
         def watch(residual: float) -> bool:
             residuals.append(residual)
@@ -139,15 +149,17 @@ class Climb:
             certify=self.certify,
             tol=self.tol,
             residual_tol=self.residual_tol,
-            max_iter=self.max_iter - (0 if last is None else last.number),
+            max_iter=max(0, self.max_iter - (0 if last is None else last.number)),
             max_products=self.max_products,
             is_slow=watch,
-            save=self.save,
+            save=keep,
             callbacks=(notify,),
         )
         if isinstance(method, Minorise):
             self.n_stand_in_columns += method.n_stand_in_columns
+        result = result if last is None else result.following(last)
         self._done = result if self._done is None else result.after(self._done)
+        self._last = result.history[-1]
         return self._done
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> Array:

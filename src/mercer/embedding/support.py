@@ -1,0 +1,110 @@
+"""The points that the embedding is solved on: all of them, those of positive weight, or landmarks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.kernels import Kernel, Precomputed
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Support(NamedTuple):
+    """Which rows carry the problem, and with which weights; None means all of them, and ones."""
+
+    indices: Array | None
+    weights: Array | None
+
+    def points(self, X: Any, kernel: Kernel) -> Any:
+        """The rows of X that carry the problem; of a precomputed kernel matrix, their columns too."""
+        if self.indices is None:
+            return X
+        rows = X[self.indices]
+        return rows[:, self.indices] if isinstance(kernel, Precomputed) else rows
+
+    def columns(self, X: Any, kernel: Kernel) -> Any:
+        """What :meth:`points` has to be compared with X: X itself, or its precomputed columns."""
+        return X[:, self.indices] if isinstance(kernel, Precomputed) and self.indices is not None else X
+
+
+def choose_support(landmarks: Any, sample_weight: Any, X: Any) -> Support:
+    """Read ``landmarks`` and ``sample_weight`` as :class:`mercer.SDPEmbedding` documents them."""
+    n = X.shape[0]
+    weights = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
+    if landmarks is not None:
+        return _from_landmarks(landmarks, weights, X)
+    if weights is None or np.all(weights == 1):
+        return Support(None, None)
+    if np.all(weights > 0):
+        return Support(None, weights)
+    indices = np.flatnonzero(weights)
+    return Support(_enough(indices, "points of positive weight"), weights[indices])
+
+
+def checked_weights(weights: Any, n: int, name: str) -> Array:
+    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all."""
+    try:
+        values = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers.") from None
+    if values.ndim == 0:
+        values = np.full(n, values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
+    if np.any(values < 0):
+        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
+    if not np.any(values > 0):
+        raise ValueError(f"{name} is zero everywhere: at least two points need a positive weight.")
+    return values
+
+
+def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:
+    indices, weights = _indices_and_weights(landmarks, X)
+    n = X.shape[0]
+    chosen = np.asarray(indices)
+    if chosen.dtype == bool and chosen.shape == (n,):
+        chosen = np.flatnonzero(chosen)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+        raise ValueError("landmarks must be row numbers: a one-dimensional array of integers, or (indices, weights).")
+    if chosen.size and (chosen.min() < -n or chosen.max() >= n):
+        raise ValueError(f"landmarks has the row {int(chosen[np.argmax(np.abs(chosen))])}, but X has {n} rows.")
+    chosen = chosen % n
+    if np.unique(chosen).size != chosen.size:
+        raise ValueError("landmarks names a row twice: give it once, with the sum of its weights.")
+    if weights is None:
+        values = np.full(chosen.size, n / max(chosen.size, 1)) if sample_weight is None else sample_weight[chosen]
+    else:
+        values = checked_weights(weights, chosen.size, "the weights of landmarks")
+    positive = values > 0
+    return Support(_enough(chosen[positive], "landmarks of positive weight"), values[positive])
+
+
+def _indices_and_weights(landmarks: Any, X: Any) -> tuple[Any, Any]:
+    """The rows and weights that an estimator chose, a pair states, or an array of rows leaves to us."""
+    if hasattr(landmarks, "fit"):
+        try:
+            check_is_fitted(landmarks)
+        except NotFittedError:
+            landmarks = clone(landmarks).fit(X)
+    if hasattr(landmarks, "indices_"):
+        return landmarks.indices_, getattr(landmarks, "weights_", None)
+    if hasattr(landmarks, "fit"):
+        raise TypeError(f"landmarks={landmarks!r} has no attribute indices_ after fit: it chooses no landmarks.")
+    if isinstance(landmarks, tuple):
+        if len(landmarks) != 2:
+            raise ValueError(f"landmarks has {len(landmarks)} parts: give an index array, or (indices, weights).")
+        return landmarks
+    return landmarks, None
+
+
+def _enough(indices: Array, what: str) -> Array:
+    if indices.size < 2:
+        raise ValueError(f"Found {indices.size} {what}, but the embedding needs at least 2.")
+    return indices
