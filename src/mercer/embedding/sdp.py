@@ -15,7 +15,7 @@ from mercer.backends import get_config
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.support import Support, choose_support
+from mercer.embedding.support import Support, checked_weights, choose_support
 from mercer.embedding.validation import (
     check_room,
     checked_points,
@@ -27,6 +27,7 @@ from mercer.embedding.validation import (
 )
 from mercer.kernels import Precomputed
 from mercer.linalg import least_eigenvalue, rp_cholesky
+from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
@@ -219,8 +220,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             _make_log_visible()
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
-        self.kernel_ = resolved_kernel(self.kernel, X)
-        support = choose_support(self.landmarks, sample_weight, X)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        self.kernel_ = resolved_kernel(self.kernel, X, weights)
+        support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
         operator = DiffusionOperator(GramOperator(self.kernel_, points, weights=support.weights))
         refuse_degenerate(operator, self.kernel_, points)
@@ -323,6 +325,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.eigenvalues_ = eigenvalues[: self.rank_]
         root = np.sqrt(operator.weights)
         coordinates = weighted / root[:, None]
+        coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = problem.diagonal / operator.weights
         self.stationary_ = operator.stationary**2
         self.certificate_ = certificate

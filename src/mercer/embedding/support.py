@@ -32,10 +32,8 @@ class Support(NamedTuple):
         return X[:, self.indices] if isinstance(kernel, Precomputed) and self.indices is not None else X
 
 
-def choose_support(landmarks: Any, sample_weight: Any, X: Any) -> Support:
-    """Read ``landmarks`` and ``sample_weight`` as :class:`mercer.SDPEmbedding` documents them."""
-    n = X.shape[0]
-    weights = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
+def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
+    """Read ``landmarks`` and checked sample weights as :class:`mercer.SDPEmbedding` documents them."""
     if landmarks is not None:
         return _from_landmarks(landmarks, weights, X)
     if weights is None or np.all(weights == 1):

@@ -52,10 +52,10 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
     return X
 
 
-def resolved_kernel(kernel: Any, X: Any) -> Kernel:
-    """A copy of the user's kernel with its parameters fixed from X."""
+def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
+    """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
     copy: Kernel = clone(checked_kernel(kernel))
-    return copy if isinstance(copy, Precomputed) else copy.resolve(X)
+    return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 
 
 def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> None:
@@ -88,7 +88,7 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
     """Name points to which an indefinite matrix gives no length: d(x) = k(x, x)/m(x) - m(x)/vol < 0."""
     if kernel.properties.positive_definite:
         return
-    length = operator.gram.diagonal() / operator.degrees
+    length = operator.weights * operator.gram.diagonal() / operator.degrees
     lost = int(np.sum(length < operator.stationary**2 * (1 - _NEARLY_CONSTANT)))
     if lost == operator.shape[0]:
         raise DegenerateKernelError(

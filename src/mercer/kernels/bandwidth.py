@@ -3,7 +3,7 @@
 Two rules, both deterministic, both on at most 1 000 points drawn with a fixed seed:
 
 ``"median"``
-    The median distance between two points. Robust and customary, but a property of the whole cloud: with several
+    The median distance between two different points. Robust and customary, but a property of the whole cloud: with several
     clusters it measures the distance between them and blurs what is inside.
 ``"slope"``
     The length at which S(σ) = mean of k_σ(xᵢ, xⱼ) over all pairs, i = j included, grows fastest on a log-log scale. For
@@ -12,12 +12,14 @@ Two rules, both deterministic, both on at most 1 000 points drawn with a fixed s
     all look alike. The steepest point is thus the scale at which the kernel resolves the data, and its slope estimates
     m (Coifman, Shkolnisky, Sigworth, Singer 2008; Berry, Harlim 2016). Distances between clusters do not move it as
     they move the median.
+
+With weights a pair counts wᵢwⱼ times, so that a row of weight two is the same as the row twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,14 +35,19 @@ _FAR = 300.0  # log of a distance in bandwidths whose square is finite and where
 
 
 def resolve_length(
-    value: Any, name: str, X: Any, metric: Literal["sqeuclidean", "cityblock"], kernel_of: Callable[[Array], Array]
+    value: Any,
+    name: str,
+    X: Any,
+    metric: Literal["sqeuclidean", "cityblock"],
+    kernel_of: Callable[[Array], Array],
+    sample_weight: Array | None = None,
 ) -> float:
     """Return a length as a number: itself, or by the rule it names. ``kernel_of`` is k as a function of r / length."""
     if not isinstance(value, str):
         return positive_number(value, name)
     check_rule(value, name)
-    distances = _distances(X, name, metric)
-    return _median(distances) if value == "median" else _steepest(distances, kernel_of)
+    pairs = _pairs(X, name, metric, sample_weight)
+    return _median(pairs) if value == "median" else _steepest(pairs, kernel_of)
 
 
 def check_rule(value: Any, name: str) -> None:
@@ -49,34 +56,49 @@ def check_rule(value: Any, name: str) -> None:
         raise ValueError(f"{name}={value!r} must be a positive number or one of {', '.join(map(repr, RULES))}.")
 
 
-def _distances(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"]) -> Array:
-    """Pairwise distances of distinct positions in the sample, upper triangle, as float64."""
+class _Pairs(NamedTuple):
+    """Distances of different points, how often each counts, and how often a point meets itself."""
+
+    distances: Array
+    counts: Array
+    coincident: float
+
+
+def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Array | None) -> _Pairs:
+    """The pairs of points in the sample, as float64."""
     X = as_points(X)
+    w = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    X, w = X[w > 0], w[w > 0]
     if X.shape[0] > _MOST_POINTS:
-        X = X[np.sort(np.random.default_rng(0).choice(X.shape[0], _MOST_POINTS, replace=False))]
+        chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], _MOST_POINTS, replace=False))
+        X, w = X[chosen], w[chosen]
     X = X.astype(np.float64)
     X = X - X[:1]
     spread = float(np.abs(X).max(initial=0.0))
     if X.shape[0] < 2 or spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
     evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
-    values = products.dense(evaluator)[np.triu_indices(X.shape[0], 1)]
-    return spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
+    upper = np.triu_indices(X.shape[0], 1)
+    values, counts = products.dense(evaluator)[upper], w[upper[0]] * w[upper[1]]
+    distances = spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
+    apart = distances > 0
+    return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()))
 
 
-def _median(distances: Array) -> float:
-    """The median, over distinct pairs if most coincide."""
-    middle = float(np.median(distances))
-    return middle if middle > 0 else float(np.median(distances[distances > 0]))
+def _median(pairs: _Pairs) -> float:
+    """The median; the mean of two where half of the pairs lie on either side."""
+    order = np.argsort(pairs.distances)
+    cumulated = np.cumsum(pairs.counts[order])
+    middle = cumulated[-1] / 2
+    at = [np.searchsorted(cumulated, middle, side=side) for side in ("left", "right")]
+    return float(np.mean(pairs.distances[order[at]]))
 
 
-def _steepest(distances: Array, kernel_of: Callable[[Array], Array]) -> float:
+def _steepest(pairs: _Pairs, kernel_of: Callable[[Array], Array]) -> float:
     """The steepest point of log S on a grid of log σ, the distances counted in narrow bins of their logarithm."""
-    positive = np.log(distances[distances > 0])
-    n = (1 + np.sqrt(1 + 8 * distances.size)) / 2
-    counts, edges = np.histogram(positive, _BINS)
+    logarithms = np.log(pairs.distances)
+    counts, edges = np.histogram(logarithms, _BINS, weights=pairs.counts)
     centers = (edges[:-1] + edges[1:]) / 2
-    logs = np.linspace(np.quantile(positive, 0.001) - 1, positive.max() + 2, _GRID)
-    near = n + 2 * (distances.size - positive.size)
-    sums = np.array([near + 2 * counts @ kernel_of(np.exp(np.minimum(centers - t, _FAR))) for t in logs])
+    logs = np.linspace(np.quantile(logarithms, 0.001) - 1, logarithms.max() + 2, _GRID)
+    sums = np.array([pairs.coincident + 2 * counts @ kernel_of(np.exp(np.minimum(centers - t, _FAR))) for t in logs])
     return float(np.exp(logs[np.argmax(np.gradient(np.log(sums), logs))]))

@@ -44,10 +44,11 @@ class Kernel(ABC):
         """Whether every parameter is fixed."""
         return all(kernel.is_resolved for kernel in self._inner_kernels())
 
-    def resolve(self, X: Any) -> Kernel:
+    def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
         changed = {
-            name: value.resolve(X) if isinstance(value, Kernel) else value for name, value in self._own_params().items()
+            name: value.resolve(X, sample_weight) if isinstance(value, Kernel) else value
+            for name, value in self._own_params().items()
         }
         return type(self)(**changed)
 

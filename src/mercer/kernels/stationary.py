@@ -33,8 +33,8 @@ class DistanceKernel(Kernel):
         check_rule(length, self._length_name)
         return not isinstance(length, str)
 
-    def resolve(self, X: Any) -> DistanceKernel:
-        """Fix the length from X."""
+    def resolve(self, X: Any, sample_weight: Any = None) -> DistanceKernel:
+        """Fix the length from X, whose rows may have weights."""
         profile, factor = self._profile(as_points(X).shape[1])
 
         def kernel_of(r: Array) -> Array:
@@ -44,7 +44,7 @@ class DistanceKernel(Kernel):
 
         params = self.get_params(deep=False)
         name = self._length_name
-        params[name] = resolve_length(params[name], name, X, self._metric, kernel_of)
+        params[name] = resolve_length(params[name], name, X, self._metric, kernel_of, sample_weight)
         return type(self)(**params)
 
     def _form(self, n_features: int) -> forms.Form:
