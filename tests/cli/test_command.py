@@ -67,3 +67,40 @@ def test_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()).isdisjoint({"numpy", "sklearn", "numba", "matplotlib"})
     assert isinstance(command, click.Group)
+
+
+def test_experiment_prints_comparisons_and_saves_the_picture(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(command, ["experiment", "psd22-fig1"])
+    assert result.exit_code == 0, result.output
+    assert "rank of B: paper 2, here 2, agrees" in result.output
+    assert (tmp_path / "psd22-fig1.png").read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in tmp_path.iterdir()] == ["psd22-fig1.png"]
+
+
+def test_experiments_are_listed_with_their_descriptions():
+    result = CliRunner().invoke(command, ["experiment", "--list"])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert len(lines) >= 9
+    assert all("(PSD" in line for line in lines)
+    assert any(line.startswith("psd22-fig1 ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Name an experiment"),
+        (["psd22-fig99"], "There is no experiment 'psd22-fig99'"),
+        (["psd22-fig1", "--output", "no/such/folder/a.png"], "does not exist"),
+        (["psd22-fig6"], "MERCER_DATA"),
+    ],
+)
+def test_experiment_says_what_is_wrong(arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DATA", raising=False)
+    result = CliRunner().invoke(command, ["experiment", *arguments])
+    assert result.exit_code != 0
+    assert sentence in result.output
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.experiments import clusters_with_outliers
+from mercer.experiments import Verdict, clusters_with_outliers
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -21,3 +21,8 @@ def test_outliers_stay_far_and_clusters_stay_apart(seed):
 def test_figure_has_three_panels():
     figure = clusters_with_outliers().figure()
     assert [ax.get_title().split(":")[0] for ax in figure.axes] == ["Data", "SDP embedding", "Diffusion maps"]
+
+
+def test_comparisons_with_and_without_outliers():
+    assert [c.verdict for c in clusters_with_outliers().comparisons] == [Verdict.AGREES] * 2
+    assert [c.quantity for c in clusters_with_outliers(n_outliers=0).comparisons] == ["rank of B"]

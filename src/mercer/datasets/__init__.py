@@ -1,6 +1,6 @@
 """Generators with known answers, and loaders of real data."""
 
-from mercer.datasets.generators import interval, swiss_roll, three_clusters, two_moons
+from mercer.datasets.generators import interval, radial_moons, swiss_roll, three_clusters, two_moons
 from mercer.datasets.real import data_folder, load_real
 from mercer.datasets.tables import digits, htru2, iris, marrow, mnist_pair, standardized, wine
 
@@ -13,6 +13,7 @@ __all__ = [
     "load_real",
     "marrow",
     "mnist_pair",
+    "radial_moons",
     "standardized",
     "swiss_roll",
     "three_clusters",

@@ -60,6 +60,36 @@ def two_moons(n_points: int = 400, noise: float = 0.05, random_state: Any = 0) -
     return X + noise * rng.standard_normal(X.shape), labels
 
 
+def radial_moons(n_per_moon: int = 200, noise: float = 1 / 6, random_state: Any = 0) -> tuple[Array, Array]:
+    """Two arcs of 216° whose radius is noisy: the two moons of MATLAB's example, which PSD22 section 5.2 uses.
+
+    Point i of both moons has the same radius 1 + noise · gᵢ, g normal: the moons are mirror images of one another. The
+    arcs are wider and the noise larger than those of :func:`two_moons`, so that the moons come close.
+
+    Parameters
+    ----------
+    n_per_moon : int, default=200
+        Points of each moon.
+    noise : float, default=1/6
+        Standard deviation of the radius.
+    random_state : int or generator, default=0
+        The seed.
+
+    Returns
+    -------
+    X : array of shape (2 n_per_moon, 2)
+        The points.
+    labels : array of int
+        0 for the lower moon, around (1, 0), and 1 for the upper, around (0, 0).
+    """
+    rng = np.random.default_rng(random_state)
+    radius = 1 + noise * rng.standard_normal(n_per_moon)
+    angle = np.linspace(-1.1 * np.pi, 0.1 * np.pi, n_per_moon)
+    lower = np.stack([1 + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    upper = np.stack([radius * np.cos(angle), -radius * np.sin(angle)], axis=1)
+    return np.concatenate([lower, upper]), np.repeat([0, 1], n_per_moon)
+
+
 def swiss_roll(n_points: int = 2000, noise: float = 0.0, random_state: Any = 0) -> tuple[Array, Array]:
     """A sheet rolled up in space, each of the three coordinates standardised to zero mean and unit variance.
 

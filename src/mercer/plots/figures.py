@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 
-def new_figure(n_panels: int = 1, *, panel_inches: float = 4.2) -> tuple[Any, list[Any]]:
-    """A figure with panels side by side, and their axes."""
+def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -> tuple[Any, list[Any]]:
+    """A figure with panels side by side, in one row or more, and their axes row by row."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise ModuleNotFoundError("Pictures need matplotlib: pip install 'mercer[app]'.") from None
-    figure = Figure(figsize=(panel_inches * n_panels, panel_inches + 0.3), layout="constrained")
-    return figure, list(figure.subplots(1, n_panels, squeeze=False)[0])
+    columns = -(-n_panels // rows)
+    figure = Figure(figsize=(panel_inches * columns, (panel_inches + 0.3) * rows), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for unused in axes[n_panels:]:
+        unused.remove()
+    return figure, axes[:n_panels]
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
