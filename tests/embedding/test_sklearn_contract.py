@@ -22,15 +22,28 @@ from mercer.datasets import three_clusters, two_moons
 _BOTH = pytest.mark.parametrize("Estimator", [SDPEmbedding, DiffusionMaps])
 
 
+_WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
+
+
+def _expected_to_fail(estimator):
+    if isinstance(estimator, SDPEmbedding) and estimator.residual_tol > 1e-9:
+        return {_WEIGHTS: "compares to 1e-7 two solves that stop at a residual of 1e-6; to 1e-9 they pass, see below"}
+    return {}
+
+
 @parametrize_with_checks(
     [
         SDPEmbedding(),
+        SDPEmbedding(residual_tol=1e-9),
         DiffusionMaps(),
         SDPEmbedding(Laplacian(sigma=2.0), n_components=1, solver="power", radius="paper", max_iter=100_000),
-        SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, random_state=3),
+        SDPEmbedding(
+            Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3
+        ),
         DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
         DiffusionMaps(Gaussian(sigma=1.0) + Laplacian(sigma=2.0), n_components=3, time=3),
-    ]
+    ],
+    expected_failed_checks=_expected_to_fail,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -165,7 +165,7 @@ def test_a_point_with_a_certified_gap_and_a_large_residual_goes_on():
 
 @_METHODS
 def test_a_small_residual_alone_does_not_stop(method):
-    """A saddle has residual zero; a certificate that refuses keeps the loop going, and is not asked at every step."""
+    """A saddle has residual zero; a certificate that refuses there says that the rank is too small."""
     asked = []
 
     def refuse(H, G):
@@ -174,10 +174,10 @@ def test_a_small_residual_alone_does_not_stop(method):
 
     problem = _problem()
     result = _run(problem, method, rank=1, certify=refuse)
-    assert result.status is Status.STALLED
+    assert result.status is Status.TRAPPED
     assert "initial_rank" in result.status.message
     assert result.n_iter < 2000
-    assert 1 <= len(asked) <= 30
+    assert len(asked) == 1
 
 
 def test_saddle_is_left_when_there_is_room():
@@ -315,7 +315,8 @@ def test_results_one_after_the_other():
         history = tuple(Iteration(k, float(k), 0.1, 10 * k, 2.0 * k) for k in numbers)
         return SolverResult(np.ones((1, 1)), np.ones((1, 1)), Status.CONVERGED, history)
 
-    joined = result(0, 1, 2).after(result(0, 1, 2, 3))
+    earlier = result(0, 1, 2, 3)
+    joined = result(0, 1, 2).following(earlier.history[-1]).after(earlier)
     assert [iteration.number for iteration in joined.history] == [0, 1, 2, 3, 3, 4, 5]
     assert [iteration.seconds for iteration in joined.history] == [0, 2, 4, 6, 6, 8, 10]
     assert joined.n_iter == 5

@@ -333,7 +333,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.n_products_ = problem.n_columns
         self.landmarks_, self.sample_weight_ = support
         self.coordinates_ = coordinates[:, : self.rank_]
-        self._training = points
+        self._training, self._support = points, support
         self._weights = np.asarray(operator.weights, np.float64)
         self._log_volume = float(np.log(operator.volume))
         mean = (operator.stationary * root) @ coordinates
@@ -345,7 +345,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The solution on its points, extended to the others where it does not cover all rows of X."""
         if support.indices is None:
             return self.coordinates_
-        everywhere = self._extend_checked(support.columns(X, self.kernel_))[:, : self.rank_]
+        everywhere = self._extend_checked(X)[:, : self.rank_]
         everywhere[support.indices] = self.coordinates_
         return everywhere
 
@@ -375,17 +375,18 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
-        return -log_degrees_and_sums(self.kernel_, X, self._training, self._beta[:, :0], self._weights)[0]
+        return -self._sums(checked_points(self, X, fitting=False), self._beta[:, :0])[0]
+
+    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
+        X = self._support.columns(X, self.kernel_)
+        return log_degrees_and_sums(self.kernel_, X, self._training, values, self._weights)
 
     def _extend(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._extend_checked(checked_points(self, X, fitting=False))
 
     def _extend_checked(self, X: Any) -> Array:
-        log_degrees, averages, log_diagonal = log_degrees_and_sums(
-            self.kernel_, X, self._training, self._beta, self._weights
-        )
+        log_degrees, averages, log_diagonal = self._sums(X, self._beta)
         lengths = np.linalg.norm(averages, axis=1, keepdims=True)
         directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
         return np.exp(self._log_radius(log_degrees, log_diagonal))[:, None] * directions

@@ -46,10 +46,10 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
 
 def checked_weights(weights: Any, n: int, name: str) -> Array:
     """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all."""
-    try:
-        values = np.asarray(weights, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers.") from None
+    values = np.asarray(weights)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
+    values = values.astype(np.float64)
     if values.ndim == 0:
         values = np.full(n, values)
     if values.shape != (n,):

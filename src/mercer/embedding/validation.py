@@ -62,14 +62,14 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
     """Name a kernel that is too narrow or too wide for the data, instead of embedding rounding noise."""
     if not isinstance(kernel, Precomputed) and np.all(X[:1] == X):
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
-    staying = operator.scale**2 * operator.gram.diagonal() / operator.degrees
+    staying = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
     if np.all(staying > 1 - _ISOLATED):
         raise DegenerateKernelError(
             f"Every point is isolated under {kernel!r}, so every embedding is optimal: choose a larger bandwidth."
         )
     if not np.any(staying > 0):  # affinities without loops, as of a graph: of them k(x, x) says nothing
         return
-    signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying * operator.weights, 1)))
+    signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying, 1)))
     if signal <= _CONSTANT:
         raise DegenerateKernelError(
             f"All points look alike under {kernel!r}: what tells them apart is lost in rounding. "

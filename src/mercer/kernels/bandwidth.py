@@ -3,8 +3,8 @@
 Two rules, both deterministic, both on at most 1 000 points drawn with a fixed seed:
 
 ``"median"``
-    The median distance between two different points. Robust and customary, but a property of the whole cloud: with several
-    clusters it measures the distance between them and blurs what is inside.
+    The median distance between two different points. Robust and customary, but a property of the whole cloud: with
+    several clusters it measures the distance between them and blurs what is inside.
 ``"slope"``
     The length at which S(σ) = mean of k_σ(xᵢ, xⱼ) over all pairs, i = j included, grows fastest on a log-log scale. For
     points on a manifold of dimension m and σ between the sampling distance and the radius of curvature, S grows like
@@ -47,7 +47,7 @@ def resolve_length(
         return positive_number(value, name)
     check_rule(value, name)
     pairs = _pairs(X, name, metric, sample_weight)
-    return _median(pairs) if value == "median" else _steepest(pairs, kernel_of)
+    return _quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of)
 
 
 def check_rule(value: Any, name: str) -> None:
@@ -85,12 +85,11 @@ def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sampl
     return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()))
 
 
-def _median(pairs: _Pairs) -> float:
-    """The median; the mean of two where half of the pairs lie on either side."""
+def _quantile(pairs: _Pairs, part: float) -> float:
+    """The distance that a part of the pairs does not exceed; the mean of two where exactly that part lies below."""
     order = np.argsort(pairs.distances)
     cumulated = np.cumsum(pairs.counts[order])
-    middle = cumulated[-1] / 2
-    at = [np.searchsorted(cumulated, middle, side=side) for side in ("left", "right")]
+    at = [np.searchsorted(cumulated, part * cumulated[-1], side=side) for side in ("left", "right")]
     return float(np.mean(pairs.distances[order[at]]))
 
 
@@ -99,6 +98,6 @@ def _steepest(pairs: _Pairs, kernel_of: Callable[[Array], Array]) -> float:
     logarithms = np.log(pairs.distances)
     counts, edges = np.histogram(logarithms, _BINS, weights=pairs.counts)
     centers = (edges[:-1] + edges[1:]) / 2
-    logs = np.linspace(np.quantile(logarithms, 0.001) - 1, logarithms.max() + 2, _GRID)
+    logs = np.linspace(np.log(_quantile(pairs, 0.001)) - 1, logarithms.max() + 2, _GRID)
     sums = np.array([pairs.coincident + 2 * counts @ kernel_of(np.exp(np.minimum(centers - t, _FAR))) for t in logs])
     return float(np.exp(logs[np.argmax(np.gradient(np.log(sums), logs))]))
