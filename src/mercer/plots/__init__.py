@@ -4,6 +4,18 @@ from mercer.plots.figures import new_figure, save_figure
 from mercer.plots.images import plot_heat_map
 from mercer.plots.rank_path import plot_rank_path
 from mercer.plots.scatter import plot_points
+from mercer.plots.shades import plot_shaded
+from mercer.plots.space import plot_in_space
 from mercer.plots.spectra import plot_spectra, plot_spread
 
-__all__ = ["new_figure", "plot_heat_map", "plot_points", "plot_rank_path", "plot_spectra", "plot_spread", "save_figure"]
+__all__ = [
+    "new_figure",
+    "plot_heat_map",
+    "plot_in_space",
+    "plot_points",
+    "plot_rank_path",
+    "plot_shaded",
+    "plot_spectra",
+    "plot_spread",
+    "save_figure",
+]

@@ -1,0 +1,139 @@
+"""Handwritten digits: two of them embedded and extended, four of them in space (PSD17 Figs 14, D.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.datasets import load_real
+from mercer.embedding import SDPEmbedding
+from mercer.experiments.conventions import in_the_plane, spectrum_text
+from mercer.experiments.ranks import compare_rank
+from mercer.experiments.report import Comparison, Experiment, compare
+from mercer.kernels import Gaussian
+from mercer.plots import new_figure, plot_in_space, plot_points
+from mercer.plots.scatter import COLOURS
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class DigitsExtended(Experiment):
+    """The embedding of the digits of the test set, and its extension to those of the training set."""
+
+    sdp: SDPEmbedding
+    labels: Array
+    extended: Array
+    extended_labels: Array
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The numbers of images and the rank of the caption."""
+        counts = len(self.labels), len(self.extended_labels)
+        part = "" if counts == (1874, 11263) else "a part of the images only"
+        return (
+            compare("images embedded", 1874, counts[0], within=0, reason=part),
+            compare("images extended", 11263, counts[1], within=0, reason=part),
+            compare_rank("rank of ρ", 2, self.sdp, reason=part or "pixels in [0, 1]"),
+        )
+
+    def figure(self) -> Any:
+        """The images embedded, and the images extended with the former as stars."""
+        figure, axes = new_figure(2)
+        names = " and ".join(map(str, np.unique(self.labels)))
+        title = f"{len(self.labels)} images of {names}: rank {self.sdp.rank_}"
+        plot_points(axes[0], self.sdp.embedding_, self.labels, title=title, size=8)
+        title = f"{len(self.extended)} images extended"
+        plot_points(axes[1], self.extended, self.extended_labels, title=title, size=3)
+        embedded = in_the_plane(self.sdp.embedding_)
+        for label, colour in zip(np.unique(self.labels), COLOURS, strict=False):
+            x, y = embedded[self.labels == label].T
+            axes[1].scatter(x, y, s=22, marker="*", color=colour, edgecolors="white", linewidths=0.3)
+        return figure
+
+
+@dataclass(frozen=True)
+class DigitsInSpace(Experiment):
+    """The embedding of several digits of the test set."""
+
+    sdp: SDPEmbedding
+    labels: Array
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The number of images, and the rank as the caption and as the text have it."""
+        part = "" if len(self.labels) == 4157 else "a part of the images only"
+        reading = part or "pixels in [0, 1]"
+        return (
+            compare("images embedded", 4157, len(self.labels), within=0, reason=part),
+            compare_rank("rank of ρ, caption", 3, self.sdp, reason=reading),
+            compare_rank("rank of ρ, text", 4, self.sdp, reason=part or "the caption and the text disagree"),
+        )
+
+    def figure(self) -> Any:
+        """The first three coordinates in space, and the first two seen from above."""
+        figure, axes = new_figure(2, panel_inches=5.0)
+        title = f"SDP embedding: spectrum {spectrum_text(self.sdp.eigenvalues_)}"
+        space = plot_in_space(axes[0], self.sdp.embedding_, self.labels, title=title, size=6)
+        space.legend(fontsize=8, markerscale=2.5)
+        plot_points(axes[1], self.sdp.embedding_, self.labels, title="First two coordinates", size=5)
+        return figure
+
+
+def digits_extended(
+    sigma: float = 4.0,
+    *,
+    digits: Sequence[int] = (4, 5),
+    n_embedded: int | None = None,
+    n_extended: int | None = None,
+    random_state: Any = 0,
+) -> DigitsExtended:
+    """Fours and fives of the test set of MNIST embedded, those of the training set extended (PSD17 Fig 14).
+
+    Cost: a dense matrix of 1874² pairs, then 11 263 × 1874 kernel evaluations.
+
+    Parameters
+    ----------
+    sigma : float, default=4
+        The bandwidth of the Gaussian kernel on pixels in [0, 1], the paper's by default.
+    digits : sequence of int, default=(4, 5)
+        Which digits.
+    n_embedded, n_extended : int or None, default=None
+        Use only the first images of the test set and of the training set; None for all.
+    random_state : int, default=0
+        Seed of the solver.
+    """
+    X, labels = _mnist("test", digits, n_embedded)
+    new, new_labels = _mnist("train", digits, n_extended)
+    sdp = SDPEmbedding(Gaussian(sigma=sigma), radius="paper", random_state=random_state).fit(X)
+    return DigitsExtended(sdp, labels, sdp.transform(new), new_labels)
+
+
+def digits_in_space(
+    sigma: float = 2.5, *, digits: Sequence[int] = (0, 1, 2, 3), n_embedded: int | None = None, random_state: Any = 0
+) -> DigitsInSpace:
+    """The digits 0 to 3 of the test set of MNIST in three dimensions (PSD17 Fig D.15).
+
+    Parameters
+    ----------
+    sigma : float, default=2.5
+        The bandwidth of the Gaussian kernel on pixels in [0, 1], the paper's by default.
+    digits : sequence of int, default=(0, 1, 2, 3)
+        Which digits.
+    n_embedded : int or None, default=None
+        Use only the first images; None for all 4157.
+    random_state : int, default=0
+        Seed of the solver.
+    """
+    X, labels = _mnist("test", digits, n_embedded)
+    return DigitsInSpace(SDPEmbedding(Gaussian(sigma=sigma), random_state=random_state).fit(X), labels)
+
+
+def _mnist(part: str, digits: Sequence[int], n: int | None) -> tuple[Array, Array]:
+    """The first n images of some digits, 784 pixels in [0, 1] a row, in the order of the file."""
+    data = load_real("mnist")
+    rows = np.flatnonzero(np.isin(data[f"y_{part}"], list(digits)))[:n]
+    return data[f"x_{part}"][rows].reshape(len(rows), -1) / 255.0, data[f"y_{part}"][rows].astype(np.int64)
