@@ -32,9 +32,11 @@ def main() -> None:
     names = [name for name in CATALOGUE if name.startswith(arguments.prefix)]
     if not names:
         parser.error(f"no experiment begins with {arguments.prefix!r}; there are {', '.join(CATALOGUE)}")
-    sections = [section(name, arguments.figures) for name in names]
     path = RESULTS / f"experiments_{arguments.prefix}.md"
-    path.write_text("\n".join([header(arguments.prefix), *sections]), encoding="utf-8")
+    sections = [header(arguments.prefix)]
+    for name in names:
+        sections.append(section(name, arguments.figures))
+        path.write_text("\n".join(sections), encoding="utf-8")  # after each, so that a failure loses one alone
     print(f"wrote {path}")
 
 

@@ -44,7 +44,8 @@ class IntervalKernels(Experiment):
 
     def figure(self) -> Any:
         """Both kernels as heat maps on the square."""
-        figure, axes = new_figure(2, panel_inches=4.6)
+        figure, axes = new_figure(2)
+        figure.set_size_inches(9.4, 4.1)  # two squares and their colour bars
         ends = (float(self.grid[0]), float(self.grid[-1]))
         plot_heat_map(axes[0], self.diffusion_kernel, extent=ends * 2, title="Diffusion kernel ā(x, y)")
         title = f"Learned kernel b(x, y), rank {self.sdp.rank_}"

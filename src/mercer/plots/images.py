@@ -34,6 +34,7 @@ def plot_heat_map(
     image = ax.imshow(values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-largest, vmax=largest)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.04)  # as high as a square image
     bar.ax.tick_params(labelsize=8)
+    ax.locator_params(nbins=5)
     ax.set_title(title)
     ax.tick_params(labelsize=8)
     return ax
