@@ -64,7 +64,7 @@ def section(name: str, figures: Path | None) -> str:
 
 def row(comparison: Comparison) -> str:
     cells = (comparison.quantity, shown(comparison.paper), shown(comparison.measured), comparison.verdict.value)
-    return "| " + " | ".join([*cells, comparison.reason]) + " |"
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in (*cells, comparison.reason)) + " |"
 
 
 if __name__ == "__main__":
