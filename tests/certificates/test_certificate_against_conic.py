@@ -7,7 +7,6 @@ import functools
 import numpy as np
 import pytest
 
-import mercer.certificates.elliptope as elliptope_certificate
 from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, Precomputed, SDPEmbedding
 from mercer.certificates import certify_elliptope
 from mercer.operators import LinearMap
@@ -26,13 +25,6 @@ _KERNELS = {
 }
 _SIZES = (2, 7, 15, 24)
 _CASES = [(name, n) for name in _KERNELS for n in _SIZES] + [("gaussian", 40), ("matern", 40)]
-
-
-@pytest.fixture(params=["factorisation", "lanczos"])
-def method(request, monkeypatch):
-    if request.param == "lanczos":
-        monkeypatch.setattr(elliptope_certificate, "_DENSE_UP_TO", 0)
-    return request.param
 
 
 def _points(name: str, n: int) -> np.ndarray:

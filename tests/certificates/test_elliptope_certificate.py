@@ -17,18 +17,6 @@ from mercer.problems import Elliptope
 from mercer.solvers import AcceleratedPower, maximise
 
 
-@pytest.fixture
-def lanczos(monkeypatch):
-    monkeypatch.setattr(elliptope_certificate, "_DENSE_UP_TO", 0)
-
-
-@pytest.fixture(params=["factorisation", "lanczos"])
-def method(request, monkeypatch):
-    if request.param == "lanczos":
-        monkeypatch.setattr(elliptope_certificate, "_DENSE_UP_TO", 0)
-    return request.param
-
-
 def _problem(kernel, X, **kwargs) -> Elliptope:
     operator = DiffusionOperator(GramOperator(kernel, X))
     return Elliptope(operator, operator.diagonal(), removed=operator.stationary, **kwargs)

@@ -26,12 +26,20 @@ class Certificate:
     method : str
         How the upper bound was proved.
     n_products : int
-        Columns the operator was applied to (or whose entries were formed) for the proof.
+        Columns the operator was applied to (or whose entries were formed) for the proof; not those of a stand-in that
+        was handed in.
     least_eigenvalues : array
         The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an
-        optimum.
+        optimum. No part of the proof: found to working accuracy where the matrix was factored, estimates from above
+        elsewhere.
     complementarity : float
         ‖(Diag(y) - Ã) B‖ relative to ‖Ã B‖, in the Frobenius norm: zero at an optimum.
+    mean_value_residual : float
+        How far Ξᵢ is from the multiple of (ÃΞ)ᵢ that PSD17 (11) says it is, relative to the largest ‖Ξᵢ‖.
+    conformality_residual : float
+        How much the cosines between rows of ÃΞ differ from those of Ξ, root mean square over all pairs.
+    stand_in_rank : int
+        Rank of the low-rank factor the proof made use of; 0 without one.
     """
 
     lower: float
@@ -41,6 +49,9 @@ class Certificate:
     n_products: int
     least_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
     complementarity: float = float("nan")
+    mean_value_residual: float = float("nan")
+    conformality_residual: float = float("nan")
+    stand_in_rank: int = 0
 
     @property
     def relative_gap(self) -> float:

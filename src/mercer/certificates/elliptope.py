@@ -5,32 +5,47 @@ For any H with unit rows, z = diag(J H Hᵀ) gives the lower bound Σ zᵢ. For 
     M = Diag(y)^-½ J Diag(y)^-½,   J ≼ λmax(M) Diag(y),   p* ≤ max(λmax(M), 0) Σ yᵢ.
 
 At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some
-zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of two ways: by a
-Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`), which is a proof, or without the
-matrix by Lanczos on the complement of that space (:mod:`mercer.certificates.krylov`), which holds but for a stated
-probability.
+zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of four ways:
+
+- a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof, n² entries;
+- a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.stand_in`): a proof, no
+  products but those with H where the rank is high enough;
+- the same with Lanczos on what is left out, which holds but for a stated probability;
+- Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer.backends import get_config
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.factorisation import bound_largest_eigenvalue, least_eigenvalues
-from mercer.certificates.krylov import Deflated, bound_by_lanczos
+from mercer.certificates.dense import certify_by_factorisation
+from mercer.certificates.matrix_free import MatrixFreeProof
+from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_LEAST = 6
+METHODS = ("auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
+_DENSE_FIRST_UP_TO = 2000
 _DENSE_UP_TO = 8000
-_UNIT = float(np.finfo(np.float64).eps) / 2
+_WIDE = 8
 
 
 def certify_elliptope(
-    problem: Elliptope, H: Array, *, rng: np.random.Generator, spectrum: bool = True, failure_probability: float = 1e-9
+    problem: Elliptope,
+    H: Array,
+    *,
+    rng: np.random.Generator,
+    spectrum: bool = True,
+    failure_probability: float = 1e-9,
+    stand_in: LowRankOperator | None = None,
+    tol: float | None = None,
+    method: str = "auto",
+    block: int | None = None,
 ) -> Certificate:
     """Prove bounds on the optimum of the problem from any matrix H with rows of about unit length.
 
@@ -41,11 +56,26 @@ def certify_elliptope(
     H : array of shape (n, r)
         Any point. Rows are brought to unit length first.
     rng : numpy.random.Generator
-        Starting vectors.
+        Starting vectors and pivots.
     spectrum : bool, default=True
-        Also compute the least eigenvalues of the dual slack, where the matrix fits into memory.
+        Also find the least eigenvalues of the dual slack: to working accuracy where the matrix is factored, else
+        estimates from above at the cost of a few columns.
     failure_probability : float, default=1e-9
-        The probability with which a bound without the matrix may fail.
+        The probability with which the upper bound may be wrong, at most; 0 is reported for a proof without chance.
+    stand_in : LowRankOperator, optional
+        A partial Cholesky factor of A = Ã + vvᵀ, v = ``problem.removed``, as :func:`mercer.rp_cholesky` returns it. It
+        is compared with the operator at its pivots, never believed to be the operator. Without it the certificate
+        builds its own where that is cheap.
+    tol : float, optional
+        The relative gap that matters: stop as soon as it is proved. Left out, the bound is made about as sharp as it
+        can be.
+    method : {"auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos"}, default="auto"
+        How to bound. "auto" takes the trace bound where a stand-in is given and suffices; a factorisation up to n =
+        2000 (8000 without ``tol``); beyond, in this order until the tolerance is proved, the trace bound of a stand-in
+        of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000. The best
+        bound is kept.
+    block : int, optional
+        Columns of a Lanczos block; one where the Gram matrix is stored and eight where it is evaluated if left out.
 
     Returns
     -------
@@ -54,118 +84,45 @@ def certify_elliptope(
 
     Notes
     -----
-    Up to n = 8000, where memory allows: n² entries and n³/3 flops a factorisation, usually one; 3 n² doubles. Beyond: r
-    plus some tens of columns, and as many vectors of length n.
+    Factorisation: n² entries and n³/3 flops, usually one; 3 n² doubles. The other ways: r columns for H, none or some
+    tens more, and as many vectors of length n; a stand-in of rank k adds n k entries, n k² flops and 3 n k doubles.
     """
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
+    if getattr(problem, "linear", None) is not None:
+        raise ValueError("A certificate is for a problem without a linear term.")
     fallback = np.eye(1, H.shape[1]).repeat(problem.size, axis=0)
     H = problem.project(np.asarray(H, np.float64), fallback)
     n = int(problem.active.sum())
-    if n <= _DENSE_UP_TO and 24 * n * n <= get_config().memory_bytes:
-        return _by_factorisation(problem, H, rng, spectrum)
-    return _by_lanczos(problem, H, rng, failure_probability)
+    fits = n <= _DENSE_UP_TO and 24 * n * n <= get_config().memory_bytes
 
+    def factorise() -> Certificate:
+        return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol)
 
-def _by_factorisation(problem: Elliptope, H: Array, rng: np.random.Generator, spectrum: bool) -> Certificate:
-    active = np.flatnonzero(problem.active)
-    matrix = np.asarray(problem.operator.block(active, active), np.float64)
-    s = problem.scale[active].astype(np.float64)
-    v = _removed(problem)[active]
-    SH = s[:, None] * H[active]
-    AB = matrix @ SH
-    z = np.einsum("ij,ij->i", SH, AB)
-    y = _positive_multipliers(z, s**2 * np.diagonal(matrix))
-    root = s / np.sqrt(y)
-    M = root[:, None] * matrix * root
-    guess = Deflated(M.dot, np.sqrt(y)[:, None] * H[active]).estimate(rng)
-    top = bound_largest_eigenvalue(M, guess, entry_error=_entry_rounding(M, root * v))
-    del M
-    slack = z / s**2
-    complementarity = _relative_norm(slack[:, None] * SH - AB, AB)
-    size = float(s @ np.abs(matrix) @ s) + 2 * float(s @ v) ** 2
-    lower = float(z.sum()) - _product_rounding(size, active.size, _UNIT)
-    least = np.empty(0)
-    if spectrum:
-        matrix *= -1
-        matrix[np.diag_indices_from(matrix)] += slack
-        shift = 2 * max(top - 1, 0.0) * float(np.max(np.abs(slack)))
-        least = least_eigenvalues(matrix, min(_LEAST, active.size), shift, rng)
-    return Certificate(
-        lower=lower,
-        upper=max(_upper(top, y), lower),
-        failure_probability=0.0,
-        method="factorisation proof",
-        n_products=int(active.size),
-        least_eigenvalues=least,
-        complementarity=complementarity,
+    if method == "factorisation":
+        return factorise()
+    small = fits and (n <= _DENSE_FIRST_UP_TO or tol is None)
+    if method == "auto" and small and (stand_in is None or problem.shift > 0):
+        return factorise()
+    proof = MatrixFreeProof(
+        problem, H, rng=rng, tol=tol, failure_probability=failure_probability, block=_block(problem, block)
     )
+    if method != "auto":
+        proof.attempt(method, stand_in)
+        return proof.certificate(spectrum)
+    proof.run_all(stand_in, quick=small)
+    certificate = proof.certificate(spectrum)
+    return _better(certificate, factorise()) if fits and not proof.done else certificate
 
 
-def _by_lanczos(problem: Elliptope, H: Array, rng: np.random.Generator, failure_probability: float) -> Certificate:
-    before = problem.n_columns
-    s = problem.scale.astype(np.float64)
-    G = np.asarray(problem.apply(H), np.float64)
-    z = problem.multipliers(H, G)
-    active = problem.active
-    y = np.ones_like(z)
-    y[active] = _positive_multipliers(z[active], (s**2 * problem.operator.diagonal())[active])
-    root = active / np.sqrt(y)
-
-    def multiply(v: Array) -> Array:
-        block = v.reshape(problem.size, -1)
-        return np.asarray(root[:, None] * problem.apply(root[:, None] * block), np.float64).reshape(v.shape)
-
-    top = bound_by_lanczos(
-        Deflated(multiply, (active * np.sqrt(y))[:, None] * H),
-        lift=problem.shift * float(np.max(root**2)),
-        failure_probability=failure_probability,
-        rng=rng,
-    )
-    unit = float(np.finfo(problem.operator.dtype).eps) / 2
-    v = s * _removed(problem)
-    top += _product_rounding(max(top, 0.0) + 2 * float(np.sum((root * v) ** 2)), problem.size, unit)
-    inverse = np.divide(1.0, s, out=np.zeros_like(s), where=active)
-    residual = inverse[:, None] * (z[:, None] * H - G)
-    lower = float(z[active].sum()) - _product_rounding(
-        float(np.abs(z[active]).sum()) + 2 * float(v.sum()) ** 2, problem.size, unit
-    )
-    return Certificate(
-        lower=lower,
-        upper=max(_upper(top, y[active]), lower),
-        failure_probability=failure_probability,
-        method="deflated Lanczos bound",
-        n_products=problem.n_columns - before,
-        complementarity=_relative_norm(residual, inverse[:, None] * G),
-    )
+def _better(first: Certificate, second: Certificate) -> Certificate:
+    """The narrower of two certificates, with the columns of both."""
+    best, other = (first, second) if first.relative_gap <= second.relative_gap else (second, first)
+    return replace(best, n_products=best.n_products + other.n_products)
 
 
-def _positive_multipliers(z: Array, floor: Array) -> Array:
-    """The multipliers z where they are safely positive, else max(z, diag J), which serves as well."""
-    if np.all(z > 1e-3 * floor) and np.all(z > 0):
-        return z
-    tiny = np.finfo(np.float64).eps * max(float(np.max(np.abs(z), initial=0.0)), float(floor.max(initial=0.0)))
-    return np.maximum(np.maximum(z, floor), max(tiny, np.finfo(np.float64).tiny))
-
-
-def _removed(problem: Elliptope) -> Array:
-    """The vector v of Ã = A - vvᵀ, whose subtraction rounds; zero if there is none."""
-    return np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
-
-
-def _upper(top: float, y: Array) -> float:
-    return max(top, 0.0) * float(y.sum()) * (1 + 2 * y.size * _UNIT)
-
-
-def _relative_norm(part: Array, whole: Array) -> float:
-    size = float(np.linalg.norm(whole))
-    return float(np.linalg.norm(part)) / size if size > 0 else 0.0
-
-
-def _product_rounding(size: float, n: int, unit: float) -> float:
-    """How far rounding can move a quadratic form of this absolute size: a unit for every entry and every sum."""
-    return (n + 8) * unit * size
-
-
-def _entry_rounding(M: Array, v: Array) -> float:
-    """A bound on ‖ΔM‖ for the roundings that formed M from the kernel's values: eight an entry, and the subtraction."""
-    bound = float(np.abs(M).sum(axis=1).max(initial=0.0))
-    return 8 * _UNIT * (bound + 2 * float(v.max(initial=0.0) * v.sum()))
+def _block(problem: Elliptope, block: int | None) -> int:
+    if block is not None:
+        return block
+    gram = getattr(problem.operator, "gram", problem.operator)
+    return 1 if getattr(gram, "is_stored", False) else _WIDE

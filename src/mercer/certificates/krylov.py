@@ -1,13 +1,16 @@
-"""A bound on the largest eigenvalue of a positive semi-definite map by products alone.
+"""A bound on the largest eigenvalue of a symmetric map by products alone.
 
-Lanczos with k steps from a random start underestimates λmax of a psd matrix of order n by more than the factor 1 - ε
-with probability at most 1.648 √n exp(-√ε (2k - 1)) (Kuczyński, Woźniakowski 1992). Used bluntly that takes 10⁴ products
-for six digits. So the space Q where the eigenvalue is near its largest is taken out first: with a = λmax(QᵀMQ), c = ‖(I
-- QQᵀ)MQ‖ and b ≥ λmax of M on the complement,
+Lanczos from random starts bounds λmax but for a known probability (:mod:`mercer.linalg.lanczos`). Used bluntly that
+takes 10⁴ products for six digits. So a space Q that holds the largest eigenvalues is taken out first. In the basis (Q,
+Q⊥)
 
-    λmax(M) ≤ ½ (a + b + √((a - b)² + 4c²)),
+    M = | T  Rᵀ |  ≼  | T  Rᵀ |        T = QᵀMQ,   R = (I - QQᵀ)MQ,   b ≥ λmax of M on the complement,
+        | R  N  |     | R  bI |
 
-accurate to c²/(a - b) as soon as b < a. The cost depends on the gap a - b, not on the accuracy asked for.
+and λmax of the right-hand side is that of a matrix of order 2q, since R has q columns. It exceeds λmax(T) by no more
+than ‖R‖²/(λmax(T) - b): accurate to second order as soon as b is below. Columns of Q that belong to eigenvalues below
+the largest may couple more strongly (their R may be larger) without harm. The cost depends on how well the complement is
+separated, not on the accuracy asked for, and Q may be enlarged by Ritz vectors on the way.
 """
 
 from __future__ import annotations
@@ -16,66 +19,221 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
+from scipy.linalg import LinAlgError, eigh, qr
 
-from mercer.linalg.lanczos import largest_ritz_value
+from mercer.linalg.lanczos import BlockLanczos, depth_for, largest_ritz_value, underestimate
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Multiply = Callable[[Array], Array]
 
 _DIRECTION = 1e-3  # directions that hardly occur in the solution are no eigenvectors yet
+_KNOWN = 0.1  # of those that occur more than this the product follows from that of the solution
 _ESTIMATE_STEPS = 30
-_STAGES = (32, 64, 128, 256)
-_WORTH_IT = 0.1  # go on while the complement costs more than this fraction of the bound's distance from its best
+_ROUNDS = 3
+_LOOKS = 12
+_GROWTH = 1.25
+_MOST_VECTORS = 32
+_SEPARATED = 5.0  # Davis–Kahan: the space is right to about a fifth where the gap is five times the residual
+_PAYS = 0.8  # deflate where the rest then takes less than this part of the steps it would take without
 
 
 @final
 class Deflated:
-    """A symmetric map together with the space where its largest eigenvalue is expected."""
+    """A symmetric map together with an orthonormal Q that is taken out of it.
 
-    def __init__(self, multiply: Callable[[Array], Array], directions: Array) -> None:
-        U, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-        self.multiply = multiply
-        self.Q = U[:, sizes > _DIRECTION * sizes[0]]
-        MQ = multiply(self.Q)
-        inside = self.Q.T @ MQ
-        self.inside_top = float(np.linalg.eigvalsh((inside + inside.T) / 2)[-1])
-        self.coupling = float(np.linalg.norm(MQ - self.Q @ inside, 2))
+    Parameters
+    ----------
+    multiply : callable
+        V ↦ M V for blocks of columns.
+    Q : array of shape (n, q)
+        Orthonormal columns.
+    MQ : array of shape (n, q)
+        Their product.
+    amplification : float, default=1
+        By how much the rounding errors of a product with unit vectors are enlarged in MQ.
+    """
+
+    def __init__(self, multiply: Multiply, Q: Array, MQ: Array, *, amplification: float = 1.0) -> None:
+        self.multiply, self.Q, self.MQ, self.amplification = multiply, Q, MQ, amplification
+        T = Q.T @ MQ
+        self.inside = (T + T.T) / 2
+        self.inside_top = float(np.linalg.eigvalsh(self.inside)[-1])
+        self._coupling: Array = qr(MQ - Q @ T, mode="r")[0][: Q.shape[1]]  # RᵀR is all that matters of R
 
     def combine(self, outside_top: float) -> float:
         """The bound on λmax given one on the complement."""
         if outside_top == -np.inf:
             return self.inside_top
-        a, b = self.inside_top, outside_top
-        return (a + b + float(np.hypot(a - b, 2 * self.coupling))) / 2
+        if not np.isfinite(outside_top):
+            return np.inf
+        C, q = self._coupling, self.Q.shape[1]
+        whole = np.block([[self.inside, C.T], [C, outside_top * np.eye(C.shape[0])]])
+        return max(float(np.linalg.eigvalsh(whole)[q + C.shape[0] - 1]), outside_top)
+
+    def allowed_outside(self, goal: float) -> float:
+        """The largest b with combine(b) ≤ goal, -∞ if there is none: goal - b ≥ λmax((goal I - T)⁻¹RᵀR)."""
+        room = goal * np.eye(self.Q.shape[1]) - self.inside
+        try:
+            cost = eigh(self._coupling.T @ self._coupling, room, eigvals_only=True)[-1]
+        except LinAlgError:  # goal I - T is not positive definite
+            return -np.inf
+        return float(goal - max(cost, 0.0))
+
+    def enlarged(self, X: Array, outer_product: Array) -> Deflated:
+        """The same map with X, orthonormal and orthogonal to Q, taken out too; ``outer_product`` is (I - QQᵀ)MX."""
+        MX = outer_product + self.Q @ (self.MQ.T @ X)
+        Q, MQ = np.hstack([self.Q, X]), np.hstack([self.MQ, MX])
+        return Deflated(self.multiply, Q, MQ, amplification=self.amplification)
 
     def estimate(self, rng: np.random.Generator) -> float:
         """About λmax, with no promise: the complement by a few Lanczos steps."""
         return self.combine(largest_ritz_value(self.multiply, self.Q, _ESTIMATE_STEPS, rng)[0])
 
+    def ritz_top(self, space: BlockLanczos) -> float:
+        """The largest eigenvalue of M on Q and the Krylov space together: a lower bound of λmax(M)."""
+        values, X, _ = space.ritz_pairs(_MOST_VECTORS)
+        across = self.MQ.T @ X
+        return float(np.linalg.eigvalsh(np.block([[self.inside, across], [across.T, np.diag(values)]]))[-1])
 
-def bound_by_lanczos(deflated: Deflated, *, lift: float, failure_probability: float, rng: np.random.Generator) -> float:
+
+def deflate(multiply: Multiply, directions: Array, product: Array | None = None) -> Deflated:
+    """Take out of M the space that the columns of ``directions`` span, but for what hardly occurs in it.
+
+    ``product`` is M times the directions where that is at hand: products with the directions that occur strongly follow
+    from it, the others are computed.
+    """
+    U, sizes, Vt = np.linalg.svd(directions, full_matrices=False)
+    kept = int(np.sum(sizes > _DIRECTION * sizes[0]))
+    known = 0 if product is None else int(np.sum(sizes > _KNOWN * sizes[0]))
+    parts = []
+    if product is not None and known:
+        parts.append(product @ (Vt[:known].T / sizes[:known]))
+    if known < kept:
+        parts.append(multiply(U[:, known:kept]))
+    amplification = float(sizes[0] / sizes[known - 1]) if known else 1.0
+    return Deflated(multiply, U[:, :kept], np.hstack(parts), amplification=amplification)
+
+
+def bound_by_lanczos(
+    deflated: Deflated,
+    *,
+    lift: float,
+    failure_probability: float,
+    rng: np.random.Generator,
+    goal: float | None = None,
+    resolution: float = 1e-9,
+    block: int = 1,
+) -> tuple[float, Deflated]:
     """A number that λmax does not exceed but for the stated probability.
 
-    ``lift`` is a number t ≥ 0 with M + tI ≽ 0. The number of steps doubles until the complement no longer matters;
-    every stage starts afresh and has its share of the probability.
+    Parameters
+    ----------
+    deflated : Deflated
+        The map and what is known of it.
+    lift : float
+        A number t ≥ 0 with M + tI ≽ 0.
+    failure_probability : float
+        Of all looks in all rounds together.
+    rng : numpy.random.Generator
+        Starting blocks, fresh in every round and so independent of Q.
+    goal : float, optional
+        Stop once the bound is at most this; left out, or out of reach: once it is about as good as it can get.
+    resolution : float, default=1e-9
+        A difference that does not matter.
+    block : int, default=1
+        Columns of the starting block.
+
+    Returns
+    -------
+    bound : float
+        λmax(M) ≤ bound.
+    deflated : Deflated
+        The map with the leading Ritz vectors found taken out as well.
+
+    Notes
+    -----
+    A round looks at depths fixed beforehand. At each look the number of steps to come is compared with that of a new
+    round after some Ritz vectors have been taken out, and the cheaper of the two is chosen.
     """
-    n, q = deflated.Q.shape
-    share = failure_probability / len(_STAGES)
-    best = np.inf
-    for steps in _STAGES:
-        ritz, k = largest_ritz_value(deflated.multiply, deflated.Q, steps, rng)
-        if k == n - q:
-            outside = ritz
-        else:  # k < steps means that the Krylov space closed: it is also the one of every later step
-            root = np.log(1.648 * np.sqrt(n - q) / share) / (2 * steps - 1)
-            outside = (ritz + lift) / (1 - root**2) - lift if root < 1 else np.inf
-        best = min(best, deflated.combine(outside) if np.isfinite(outside) or outside < 0 else np.inf)
-        if best - deflated.inside_top <= 1e-9 + (1 + _WORTH_IT) * _unavoidable(deflated, ritz):
+    best, end = np.inf, _ROUNDS - 1
+    for number in range(_ROUNDS):
+        share = failure_probability / _ROUNDS / _LOOKS
+        n, q = deflated.Q.shape
+        if n == q:
+            return _safely(deflated.inside_top), deflated
+        space = BlockLanczos(deflated.multiply, deflated.Q, rng, block=block)
+        depths = _depths(n - q, share, block)
+        for depth in depths:
+            space.extend(depth)
+            outside = _outside(space, depths[-1] if space.closed else depth, share, lift, block)
+            best = min(best, deflated.combine(outside))
+            target = _target(deflated.ritz_top(space), deflated, goal, resolution)
+            if best <= target or space.closed:
+                return _safely(best), _with_ritz_vectors(deflated, space, 6)
+            count = _worth_deflating(deflated, space, target, lift, share, block) if number < end else 0
+            if count:
+                break
+        else:
             break
+        deflated = _with_ritz_vectors(deflated, space, count)
     if not np.isfinite(best):
         raise ArithmeticError("The Lanczos bound needs more steps than it may take.")
-    return float(best * (1 + 1e-13) + 1e-15)
+    return _safely(best), _with_ritz_vectors(deflated, space, 6)
 
 
-def _unavoidable(deflated: Deflated, ritz: float) -> float:
-    """What the bound would exceed the inner eigenvalue by if the Ritz value were exact."""
-    return deflated.combine(ritz) - deflated.inside_top
+def _safely(bound: float) -> float:
+    """The bound with the roundings of small eigenproblems and of orthogonality."""
+    return float(bound + 1e-13 * abs(bound) + 1e-15)
+
+
+def _depths(dimension: int, share: float, block: int) -> list[int]:
+    """When to look: first where the Ritz value is known to a factor of two, then at growing distances."""
+    first = depth_for(0.5, dimension, share, block)
+    return [int(np.ceil(first * _GROWTH**j)) for j in range(_LOOKS)]
+
+
+def _outside(space: BlockLanczos, depth: int, share: float, lift: float, block: int) -> float:
+    """The bound on the complement; an invariant space is the Krylov space of any depth."""
+    n, q = space.basis.shape
+    ritz = float(space.ritz_values()[0])
+    if space.n_columns == n - q:
+        return ritz
+    epsilon = underestimate(depth, n - q, share, block)
+    return (ritz + lift) / (1 - epsilon) - lift if epsilon < 1 else np.inf
+
+
+def _target(reached: float, deflated: Deflated, goal: float | None, resolution: float) -> float:
+    """What to aim at. ``reached`` is a value of the spectrum: a goal below it cannot be met, and then less is asked."""
+    excess = max(reached - deflated.inside_top, 0.0)
+    if goal is not None and reached < goal:
+        return goal
+    return reached + resolution + (0.1 if goal is None else 1.0) * excess
+
+
+def _worth_deflating(
+    deflated: Deflated, space: BlockLanczos, target: float, lift: float, share: float, block: int
+) -> int:
+    """How many Ritz vectors to take out before starting afresh; 0 where going on costs no more."""
+    n, q = space.basis.shape
+    values, errors = space.ritz_values(), space.residual_norms()
+    above = np.maximum.accumulate((values + errors)[::-1])[::-1]  # what is left may still rise so far
+
+    def steps(allowed: float, ritz: float) -> float:
+        epsilon = 1 - (ritz + lift) / (allowed + lift) if allowed + lift > 0 else -1.0
+        return depth_for(epsilon, n - q, share, block) if epsilon > 0 else np.inf
+
+    least = _PAYS * (steps(deflated.allowed_outside(target), float(above[0])) - space.depth)
+    best = 0
+    for count in range(1, min(_MOST_VECTORS, values.size - 1, n - q - 1) + 1):
+        if values[count - 1] - above[count] < _SEPARATED * np.linalg.norm(errors[:count]):
+            continue  # not yet the eigenvectors: what they leave behind could be as large as they are
+        allowed = _with_ritz_vectors(deflated, space, count).allowed_outside(target)
+        cost = steps(allowed, float(above[count]))
+        if cost < least:
+            best, least = count, cost
+    return best
+
+
+def _with_ritz_vectors(deflated: Deflated, space: BlockLanczos, count: int) -> Deflated:
+    _, X, product = space.ritz_pairs(count)
+    return deflated.enlarged(X, product)

@@ -1,0 +1,265 @@
+"""The certificate without the matrix: bounds from products and from low-rank factors, the best of them kept."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.krylov import bound_by_lanczos, deflate
+from mercer.certificates.multipliers import (
+    UNIT,
+    additive_upper,
+    multiplicative_upper,
+    positive_multipliers,
+    product_rounding,
+    removed_vector,
+)
+from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
+from mercer.certificates.stand_in import (
+    StandIn,
+    bound_by_leftover_lanczos,
+    bound_by_trace,
+    given_stand_in,
+    own_stand_ins,
+)
+from mercer.operators import LowRankOperator
+from mercer.problems import Elliptope
+
+Array = np.ndarray[Any, np.dtype[Any]]
+LEAST = 6
+_GOOD = 1e-9  # the gap aimed at where no tolerance is given
+_ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability
+_NEAR = 2.0  # a gap at most this many times the least possible one is near enough where the tolerance is out of reach
+_NEAREST = 1.1  # the same where no tolerance is given
+
+
+@final
+class MatrixFreeProof:
+    """Bounds from products with J, recomputed from H; attempts may follow one another, and the best bound is kept.
+
+    Parameters
+    ----------
+    problem : Elliptope
+        The problem.
+    H : array of shape (n, r)
+        Unit rows.
+    rng : numpy.random.Generator
+        Starts and pivots.
+    tol : float or None
+        The relative gap that matters.
+    failure_probability : float
+        Of all attempts together.
+    block : int
+        Columns of a Lanczos block.
+    """
+
+    def __init__(
+        self,
+        problem: Elliptope,
+        H: Array,
+        *,
+        rng: np.random.Generator,
+        tol: float | None,
+        failure_probability: float,
+        block: int,
+    ) -> None:
+        self.problem, self.rng, self.tol, self.block = problem, rng, tol, block
+        self._share = failure_probability / _ATTEMPTS
+        self._before, self._entries, self._spent = problem.n_columns, 0, 0.0
+        self.active = problem.active
+        self.scale = problem.scale.astype(np.float64)
+        self._unit = float(np.finfo(problem.operator.dtype).eps) / 2
+        self._removed = self.scale * removed_vector(problem)
+        self.H = np.where(self.active[:, None], H, 0.0)
+        self.G = np.asarray(problem.apply(self.H), np.float64)
+        self.z = problem.multipliers(self.H, self.G)
+        size = float(np.abs(self.z).sum()) + 2 * float(self._removed.sum()) ** 2
+        self.lower = float(self.z.sum()) - product_rounding(size, problem.size, self._unit)
+        self._prepare()
+        self.upper, self.method, self._probability, self._rank = np.inf, "no bound", 0.0, 0
+        self._reached = -np.inf
+        self._stand_in: StandIn | None = None
+
+    def _prepare(self) -> None:
+        """The multipliers y, M = Diag(y)^-½ J Diag(y)^-½, and M without the space of Diag(y)^½ H."""
+        on = self.active
+        diagonal = self.scale[on] ** 2 * np.asarray(self.problem.operator.diagonal(), np.float64)[on]
+        self.y = np.ones_like(self.z)
+        tol = _GOOD if self.tol is None else self.tol
+        self.y[on] = positive_multipliers(self.H[on], self.G[on], self.z[on], diagonal, tol)
+        self.inverse_root = self.active / np.sqrt(self.y)
+        self.root = self.scale * self.inverse_root
+        known = self.inverse_root[:, None] * self.G if self._unit <= UNIT else None
+        self.deflated = deflate(self._multiply, np.sqrt(self.y)[:, None] * self.H, known)
+        self._widest = self.deflated
+        self._rounding = self.deflated.amplification * product_rounding(
+            1.0 + 2 * float(np.sum((self.inverse_root * self._removed) ** 2)), self.problem.size, self._unit
+        )
+
+    def _multiply(self, V: Array) -> Array:
+        return self.inverse_root[:, None] * np.asarray(self.problem.apply(self.inverse_root[:, None] * V), np.float64)
+
+    # --- what is aimed at ---------------------------------------------------------------------------------------
+
+    @property
+    def goal(self) -> float | None:
+        """The bound on λmax(M) that proves the tolerance."""
+        if self.tol is None or self.lower <= 0:
+            return None
+        total = float(self.y[self.active].sum()) * (1 + 2 * self.y.size * UNIT)
+        return self.lower * (1 + self.tol) / total - self._rounding
+
+    @property
+    def done(self) -> bool:
+        """Whether the tolerance is proved, or the bound near the best that these multipliers allow."""
+        if self.lower <= 0 or not np.isfinite(self.upper):
+            return False
+        gap = self.upper / self.lower - 1
+        least = self._upper(max(self._reached, self.deflated.inside_top)) / self.lower - 1
+        if self.tol is None:
+            return gap <= max(_GOOD, _NEAREST * least)
+        return gap <= self.tol or (least > self.tol and gap <= _NEAR * least)
+
+    def _upper(self, top: float) -> float:
+        rounding = self._rounding * max(1.0, top)
+        return multiplicative_upper(top + rounding, self.y[self.active])
+
+    # --- attempts -----------------------------------------------------------------------------------------------
+
+    def run_all(self, stand_in: LowRankOperator | None, *, quick: bool) -> None:
+        """From the cheapest to the dearest until done; ``quick``: no more than a stand-in that is given proves."""
+        if self.problem.shift == 0:
+            for candidate in self._candidates(stand_in):
+                self._by_trace(candidate)
+                if self.done:
+                    return
+            if not quick and self._stand_in is not None:
+                self._by_leftover_lanczos(self._stand_in)
+        if not quick and not self.done:
+            self._by_lanczos()
+
+    def attempt(self, method: str, stand_in: LowRankOperator | None) -> None:
+        """One method alone."""
+        if method == "deflated-lanczos":
+            self._by_lanczos()
+            return
+        if self.problem.shift > 0:
+            raise ValueError(f"method={method!r} needs a positive semi-definite operator, without a shift.")
+        for candidate in self._candidates(stand_in, everything=True):
+            self._by_trace(candidate)
+            if self.done:
+                break
+        if self._stand_in is not None and method == "residual-lanczos":
+            self._by_leftover_lanczos(self._stand_in)
+
+    def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
+        if stand_in is not None:
+            yield given_stand_in(self.problem, stand_in, self.root, self.deflated, self.rng)
+            return
+        memory = get_config().memory_bytes
+        for candidate in own_stand_ins(self.problem, self.root, self.deflated, self.rng, memory, everything=everything):
+            self._entries += candidate.rank
+            yield candidate
+
+    def _by_trace(self, stand_in: StandIn) -> None:
+        self._stand_in = stand_in
+        self._reached = max(self._reached, stand_in.next_value(0))
+        top, self._widest = bound_by_trace(stand_in, goal=self._stand_in_goal())
+        self._keep(self._upper(top), "pivoted Cholesky proof", 0.0, stand_in.rank)
+
+    def _by_leftover_lanczos(self, stand_in: StandIn) -> None:
+        top, widest = bound_by_leftover_lanczos(
+            stand_in,
+            goal=self._stand_in_goal(),
+            failure_probability=self._share,
+            rng=self.rng,
+            block=self.block,
+        )
+        self._spent += self._share
+        self._widest = max(self._widest, widest, key=lambda deflated: deflated.Q.shape[1])
+        self._keep(self._upper(top), "residual Lanczos bound", self._spent, stand_in.rank)
+
+    def _stand_in_goal(self) -> float:
+        """The tolerance; where none is given, or it is out of reach, a little above what is known to be reached."""
+        reached = max(self._reached, self.deflated.inside_top)
+        near = (_NEAREST if self.tol is None else _NEAR) - 1
+        return max(self.goal or 0.0, reached + _GOOD / 2 + near * max(reached - 1.0, 0.0))
+
+    def _by_lanczos(self) -> None:
+        top, self._widest = bound_by_lanczos(
+            self.deflated,
+            lift=self.problem.shift * float(np.max(self.inverse_root**2)),
+            failure_probability=self._share,
+            rng=self.rng,
+            goal=self.goal,
+            resolution=max(_GOOD, self._rounding),
+            block=self.block,
+        )
+        self._spent += self._share
+        self._reached = max(self._reached, self._widest.inside_top)
+        self._keep(self._upper(top), "deflated Lanczos bound", self._spent, 0)
+        if not self.done and np.any((self.z <= 0)[self.active]):
+            self._by_additive_lanczos()
+
+    def _by_additive_lanczos(self) -> None:
+        """Σz + nδ, δ ≥ λmax(J - Diag(z)) on the complement of H and beyond: for multipliers that are not positive."""
+        z, active = self.z, self.active
+
+        def multiply(V: Array) -> Array:
+            return np.asarray(self.problem.apply(V), np.float64) - z[:, None] * V
+
+        n, count = self.problem.size, int(active.sum())
+        goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
+        excess, _ = bound_by_lanczos(
+            deflate(multiply, self.H),
+            lift=self.problem.shift + float(np.max(z, initial=0.0)),
+            failure_probability=self._share,
+            rng=self.rng,
+            goal=goal,
+            resolution=_GOOD * abs(self.lower) / count,
+            block=self.block,
+        )
+        self._spent += self._share
+        size = max(excess, 0.0) + float(np.max(np.abs(z))) + 2 * float(np.sum(self._removed**2))
+        excess += product_rounding(size, n, self._unit)
+        upper = additive_upper(z[active], excess, np.ones(count))
+        self._keep(upper, "additive Lanczos bound", self._spent, 0)
+
+    def _keep(self, upper: float, method: str, probability: float, rank: int) -> None:
+        if upper < self.upper:
+            self.upper, self.method, self._probability, self._rank = upper, method, probability, rank
+
+    # --- the record ---------------------------------------------------------------------------------------------
+
+    def certificate(self, spectrum: bool) -> Certificate:
+        """The best bound, with the residuals that the products at hand give."""
+        least = self._least_eigenvalues() if spectrum else np.empty(0)
+        on = self.active
+        s, H, G, z = self.scale[on], self.H[on], self.G[on], self.z[on]
+        return Certificate(
+            lower=self.lower,
+            upper=max(self.upper, self.lower),
+            failure_probability=self._probability,
+            method=self.method,
+            n_products=self.problem.n_columns - self._before + self._entries,
+            least_eigenvalues=least,
+            complementarity=complementarity(s, H, G, z),
+            mean_value_residual=mean_value_residual(s, H, G, z),
+            conformality_residual=conformality_residual(H, G),
+            stand_in_rank=self._rank,
+        )
+
+    def _least_eigenvalues(self) -> Array:
+        """Estimates on the widest space that was taken out, widened by the stand-in if that has more to say."""
+        widest = self._widest
+        missing = self.deflated.Q.shape[1] + LEAST - widest.Q.shape[1]
+        if missing > 0 and self._stand_in is not None and widest is self.deflated:
+            X = self._stand_in.vectors(LEAST)
+            product = self._multiply(X)
+            widest = widest.enlarged(X, product - widest.Q @ (widest.Q.T @ product))
+        Q = widest.Q * self.active[:, None]
+        ratio = np.where(self.active, self.z / self.y, 0.0)
+        return least_on_space(Q, widest.inside, ratio, self.root, min(LEAST, int(self.active.sum())))

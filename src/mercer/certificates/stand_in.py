@@ -1,0 +1,288 @@
+"""Bounds on the largest eigenvalue of M from a partial Cholesky factor.
+
+M = DAD - (Dv)(Dv)ᵀ with A ≽ 0 and D diagonal. A partial Cholesky factorisation A = FFᵀ + E leaves E ≽ 0 with a known
+diagonal. With P the projector on the complement of Q and N = P(DFFᵀD - (Dv)(Dv)ᵀ)P,
+
+    λmax(PMP) ≤ λmax(N) + ‖P DED P‖.
+
+*The first term* is exact, from an eigenproblem of order k, the rank: with C = PDF and w = PDv,
+
+    λ ≥ λmax(CCᵀ - wwᵀ)   ⟺   λ ≥ g(λ) = λmax(CᵀC - (Cᵀw)(Cᵀw)ᵀ/(λ + ‖w‖²))        for λ > 0,
+
+by Schur complements. g grows with λ, so whenever g(λ) ≤ λ the number g(λ) is a bound too.
+
+*The second term* is at most trace(DED): no chance involved. That is a poor bound when the rank is modest, so Lanczos
+from random starts on the psd map P DED P, whose products are those of M less those of the factor, gives a sharper one
+that holds but for a stated probability; there a relative accuracy of one half will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mercer.certificates.krylov import Deflated
+from mercer.linalg import rp_cholesky
+from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
+from mercer.operators import LinearMap, LowRankOperator
+from mercer.problems import Elliptope
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_UNIT = float(np.finfo(np.float64).eps) / 2
+_RANKS = (64, 256, 1024)
+_LOOKS = 8
+_GROWTH = 1.3
+_MOST_VECTORS = 32
+_CHECKED = 256
+_DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
+
+
+@final
+class StandIn:
+    """DFFᵀD - (Dv)(Dv)ᵀ on the complement of Q, with a bound on what F leaves out.
+
+    Parameters
+    ----------
+    factor : array of shape (n, k)
+        DF.
+    leftover : array of shape (n,)
+        Bounds on the diagonal of DED.
+    vector : array of shape (n,)
+        Dv; zero if nothing was removed.
+    deflated : Deflated
+        M and Q.
+    unit : float
+        The unit of rounding of the entries of A.
+    """
+
+    def __init__(self, factor: Array, leftover: Array, vector: Array, deflated: Deflated, unit: float) -> None:
+        self.deflated = deflated
+        Q = deflated.Q
+        C = factor - Q @ (Q.T @ factor)
+        w = vector - Q @ (Q.T @ vector)
+        self.rank = factor.shape[1]
+        self._factor, self._vector = C, w
+        self._joint = np.column_stack([C, w])
+        self._gram = self._joint.T @ self._joint  # of [C, w]
+        trace = float(np.sum(factor**2) + leftover.sum())
+        self.leftover = float(leftover.sum())
+        self.factor_rounding = 8 * self.rank * unit * trace  # how far below zero the roundings of F may take E
+        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * (trace + float(w @ w)) + self.factor_rounding
+        self._values, self._mix = self._leading()
+
+    def _leading(self) -> tuple[Array, Array]:
+        """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of [C, w]."""
+        sizes, U = np.linalg.eigh(self._gram)
+        kept = sizes > 1e-12 * max(float(sizes[-1]), np.finfo(np.float64).tiny)
+        basis = U[:, kept] / np.sqrt(sizes[kept])  # [C, w] basis has orthonormal columns
+        inner = basis.T @ self._gram
+        N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
+        values, X = np.linalg.eigh(N)
+        return values[::-1][:_MOST_VECTORS], basis @ X[:, ::-1][:, :_MOST_VECTORS]
+
+    def vectors(self, count: int) -> Array:
+        """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""
+        X = self._joint @ self._mix[:, :count]
+        Q = self.deflated.Q
+        return np.linalg.qr(X - Q @ (Q.T @ X))[0]
+
+    def next_value(self, count: int) -> float:
+        """About the largest eigenvalue of N once ``count`` vectors are taken out."""
+        return float(self._values[count]) if count < self._values.size else 0.0
+
+    @property
+    def n_vectors(self) -> int:
+        """How many vectors can be taken out."""
+        return int(self._values.size)
+
+    def bound(self, X: Array | None = None) -> float:
+        """A number that λmax(N) on the complement of Q, and of X, does not exceed; zero if that is larger."""
+        gram = self._gram
+        if X is not None:
+            across = X.T @ self._joint
+            gram = gram - across.T @ across
+        value = self.next_value(0 if X is None else X.shape[1])
+        square = max(float(gram[-1, -1]), 0.0)
+        step = max(1e-6 * abs(value), self.rounding, np.finfo(np.float64).tiny)
+        value = max(value, 0.0)
+        for _ in range(60):
+            value += step
+            inner = gram[:-1, -1]
+            reduced = gram[:-1, :-1] - np.outer(inner, inner) / (value + square)
+            proved = _largest(reduced)
+            if proved <= value:
+                return max(proved, 0.0) + self.rounding
+            step *= 4
+        raise ArithmeticError("No bound of the stand-in was found: its factor is not finite.")
+
+    def multiply_leftover(self, V: Array) -> Array:
+        """P DED V for columns V in the complement of Q, but for a part in Q."""
+        stand_in = self._factor @ (self._factor.T @ V) - np.outer(self._vector, self._vector @ V).reshape(V.shape)
+        return self.deflated.multiply(V) - stand_in
+
+
+def _largest(symmetric: Array) -> float:
+    k = symmetric.shape[0]
+    if k == 0:
+        return 0.0
+    return float(eigh((symmetric + symmetric.T) / 2, eigvals_only=True, subset_by_index=[k - 1, k - 1])[0])
+
+
+# --- the two bounds ---------------------------------------------------------------------------------------------
+
+
+def bound_by_trace(stand_in: StandIn, *, goal: float) -> tuple[float, Deflated]:
+    """λmax(M) by λmax(N) + trace(DED): a proof without chance, and the map with what was taken out of it."""
+    return _bound_given_leftover(stand_in, stand_in.leftover, goal)
+
+
+def bound_by_leftover_lanczos(
+    stand_in: StandIn, *, goal: float, failure_probability: float, rng: np.random.Generator, block: int
+) -> tuple[float, Deflated]:
+    """λmax(M) by λmax(N) + ‖P DED P‖, the latter by block Lanczos: wrong with the stated probability at most.
+
+    The Krylov space is looked at in depths fixed beforehand, each with its share of the probability, until the goal is
+    met or cannot be met: the Ritz value is a lower bound of the norm.
+    """
+    deflated = stand_in.deflated
+    n, q = deflated.Q.shape
+    share = failure_probability / _LOOKS
+    space = BlockLanczos(stand_in.multiply_leftover, deflated.Q, rng, block=block)
+    best: tuple[float, Deflated] = (np.inf, deflated)
+    first = depth_for(0.5, n - q, share, block)
+    depths = [int(np.ceil(first * _GROWTH**j)) for j in range(_LOOKS)]
+    for depth in depths:
+        space.extend(depth)
+        ritz = max(float(space.ritz_values()[0]), 0.0)
+        epsilon = underestimate(depths[-1] if space.closed else depth, n - q, share, block)
+        lift = stand_in.factor_rounding
+        leftover = (ritz + lift) / (1 - epsilon) + stand_in.rounding
+        found = _bound_given_leftover(stand_in, min(leftover, stand_in.leftover), goal)
+        best = min(best, found, key=lambda pair: pair[0])
+        if best[0] <= goal or space.closed or _number_to_take_out(stand_in, ritz) is None:
+            break
+    return best
+
+
+def _bound_given_leftover(stand_in: StandIn, leftover: float, goal: float) -> tuple[float, Deflated]:
+    """The bound for ‖P DED P‖ ≤ leftover; where it misses the goal, again with vectors of the stand-in taken out."""
+    deflated = stand_in.deflated
+    best = deflated.combine(stand_in.bound() + leftover)
+    count = _number_to_take_out(stand_in, leftover)
+    if best <= goal or not count or max(stand_in.next_value(0), deflated.inside_top) > goal:
+        return best, deflated
+    X = stand_in.vectors(count)
+    product = deflated.multiply(X)
+    larger = deflated.enlarged(X, product - deflated.Q @ (deflated.Q.T @ product))
+    return min(best, larger.combine(stand_in.bound(X) + leftover)), larger
+
+
+def _number_to_take_out(stand_in: StandIn, leftover: float) -> int | None:
+    """How many vectors of the stand-in must go so that the rest lies well below the largest eigenvalue; None: never."""
+    for count in range(stand_in.n_vectors + 1):
+        if stand_in.next_value(count) + 2 * leftover < stand_in.deflated.inside_top:
+            return count
+    return None
+
+
+# --- factors ----------------------------------------------------------------------------------------------------
+
+
+def given_stand_in(
+    problem: Elliptope, factored: LowRankOperator, root: Array, deflated: Deflated, rng: np.random.Generator
+) -> StandIn:
+    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that somebody else built, looked at first."""
+    matrix = _Scaled(problem, np.ones(problem.size))
+    _check(matrix, factored, rng)
+    F = np.asarray(factored.factor, np.float64)
+    unit = _unit_of(problem, factored)
+    diagonal = matrix.diagonal()
+    leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + (F.shape[1] + _DIAGONAL) * unit * np.abs(
+        diagonal
+    )
+    return StandIn(root[:, None] * F, root**2 * leftover, root * matrix.removed, deflated, unit)
+
+
+def own_stand_ins(
+    problem: Elliptope,
+    root: Array,
+    deflated: Deflated,
+    rng: np.random.Generator,
+    memory: int,
+    *,
+    everything: bool = False,
+) -> Iterator[StandIn]:
+    """Stand-ins of growing rank, as long as that brings down what they leave out and memory allows.
+
+    ``everything``: also where the rank is no small part of n.
+    """
+    matrix = _Scaled(problem, root)
+    diagonal = matrix.diagonal()
+    unit = _unit_of(problem)
+    before = np.inf
+    for rank in _RANKS:
+        if not everything and (rank > problem.size // 4 or 32 * problem.size * rank > memory):
+            return
+        F = rp_cholesky(matrix, rank, rng).factor
+        slack = (F.shape[1] + _DIAGONAL) * unit * np.abs(diagonal)
+        leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack
+        yield StandIn(F, leftover, root * matrix.removed, deflated, unit)
+        if leftover.sum() > 0.5 * before or F.shape[1] < rank:
+            return
+        before = float(leftover.sum())
+
+
+def _unit_of(problem: Elliptope, factored: LowRankOperator | None = None) -> float:
+    unit = float(np.finfo(problem.operator.dtype).eps) / 2
+    return unit if factored is None else max(unit, float(np.finfo(factored.dtype).eps) / 2)
+
+
+def _check(matrix: _Scaled, factored: LowRankOperator, rng: np.random.Generator) -> None:
+    """Refuse a factor that is not a partial Cholesky factor of A: at its pivots FFᵀ must agree with A.
+
+    Some rows and pivots are looked at, which finds a factor of another matrix or in another scale.
+    """
+    if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
+        raise ValueError("stand_in must be a partial Cholesky factor of the problem's A, as rp_cholesky returns it.")
+    pivots = np.asarray(factored.landmarks)
+    cols = pivots if pivots.size <= _CHECKED else rng.choice(pivots, _CHECKED, replace=False)
+    rows = np.concatenate([cols, rng.integers(matrix.shape[0], size=_CHECKED)])
+    difference = np.abs(matrix.block(rows, cols) - factored.block(rows, cols))
+    eps = max(np.finfo(matrix.dtype).eps, np.finfo(factored.dtype).eps)
+    rounding = 1e3 * (factored.rank + 8) * float(eps) * float(np.max(matrix.diagonal(), initial=0.0))
+    if not float(np.max(difference, initial=0.0)) <= rounding:
+        raise ValueError(
+            "stand_in does not agree with the problem's operator at its own pivots: build it by rp_cholesky from "
+            "the same kernel, points and weights, without deflation."
+        )
+
+
+@final
+class _Scaled(LinearMap):
+    """DAD with A = Ã + vvᵀ, by its blocks and its diagonal."""
+
+    def __init__(self, problem: Elliptope, root: Array) -> None:
+        super().__init__(problem.operator.shape, problem.operator.dtype, symmetric=True)
+        self._inner = problem.operator
+        self._root = root
+        self.removed = np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
+
+    def _multiply(self, v: Array) -> Array:
+        scaled = self._root[:, None] * v
+        product = self._inner @ scaled + np.outer(self.removed, self.removed @ scaled)
+        return self._root[:, None] * product
+
+    def _transpose_multiply(self, v: Array) -> Array:
+        return self._multiply(v)
+
+    def diagonal(self) -> Array:
+        return self._root**2 * (self._inner.diagonal() + self.removed**2)
+
+    def block(self, rows: Any, cols: Any) -> Array:
+        left, right = self._root[rows], self._root[cols]
+        outer = (left * self.removed[rows])[:, None] * (right * self.removed[cols])
+        return left[:, None] * self._inner.block(rows, cols) * right + outer
