@@ -50,7 +50,8 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
         raise click.ClickException(str(error)) from None
     sdp = result.sdp
     click.echo(f"Data            {len(result.X)} points in the plane: three clusters and {outliers} outliers")
-    click.echo(f"SDP embedding   rank {sdp.rank_} after {sdp.n_iter_} steps in {sdp.history_[-1].seconds:.1f} s")
+    seconds = sdp.history_[-1].seconds
+    click.echo(f"SDP embedding   rank {sdp.rank_} after {sdp.n_products_} matrix-vector products in {seconds:.1f} s")
     click.echo(f"Certificate     {sdp.certificate_}")
     if outliers:
         reach = [result.outlier_reach(model.embedding_) for model in (sdp, result.diffusion_maps)]
