@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
 from mercer.certificates import Certificate, certify_elliptope
+from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.support import Support, checked_weights, choose_support
@@ -85,8 +86,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ``"auto"`` solves with a low-rank stand-in first, then with few exact products, see
         :mod:`mercer.solvers.staircase`. The others use one method alone: the papers' projected power method, the same
         with momentum, the Riemannian trust region, or, up to 200 points, an interior-point method (needs cvxpy).
-    certify : bool, default=True
-        Prove the gap. Without it the row residual alone decides when to stop, and ``certificate_`` is None.
+    certify : bool or str, default=True
+        Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, see
+        :func:`mercer.certificates.certify_elliptope`. With False the row residual alone decides when to stop, and
+        ``certificate_`` is None.
     landmarks : array of int, (indices, weights), estimator or None, default=None
         Solve on these rows only and extend to the others: row numbers, each standing for n/m points; row numbers with
         weights; or an estimator with ``indices_`` and ``weights_``, fitted on X if it is not yet. The certificate is
@@ -174,7 +178,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rank_tol: float = 1e-5,
         max_iter: int = 5000,
         solver: str = "auto",
-        certify: bool = True,
+        certify: bool | str = True,
         landmarks: Any = None,
         warm_start: bool = False,
         max_products: int | None = None,
@@ -250,7 +254,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _certificate(
         self, problem: Elliptope, H: Array, stand_in: LowRankOperator | None, rng: np.random.Generator, **options: Any
     ) -> Certificate:
-        return certify_elliptope(problem, H, rng=rng, stand_in=stand_in, tol=self.tol, **options)
+        method = "auto" if self.certify is True else self.certify
+        return certify_elliptope(problem, H, rng=rng, stand_in=stand_in, tol=self.tol, method=method, **options)
 
     def _solve(
         self,
@@ -412,7 +417,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             whole_number(self.max_products, "max_products", 1)
         for name in ("tol", "residual_tol", "rank_tol"):
             fraction(getattr(self, name), name)
-        for name, allowed in (("solver", ("auto", *_METHODS, "conic")), ("radius", ("capped", "paper"))):
+        choices = (
+            ("solver", ("auto", *_METHODS, "conic")),
+            ("radius", ("capped", "paper")),
+            ("certify", (True, False, *CERTIFICATE_METHODS)),
+        )
+        for name, allowed in choices:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, allowed))}.")
         if self.callback is not None and not callable(self.callback):

@@ -13,14 +13,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.operators import LinearMap
-from mercer.problems import Elliptope
+from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.accelerated import AcceleratedPower
 from mercer.solvers.loop import Callback, Certify, Method, maximise
 from mercer.solvers.minorise import Minorise
@@ -112,8 +112,11 @@ class Climb:
     def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
         """Solve by the stages above, from a first point H with unit rows; a good one needs no ``rough`` solve."""
         if stand_in is not None:
-            first = self._on_stand_in(stand_in, H) if rough else H
-            result = self._phase(Minorise(stand_in), first, pace=_LOWER_MODEL_PACE)
+            if rough:
+                H, interrupted = self._on_stand_in(stand_in, H)
+                if interrupted:
+                    return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
+            result = self._phase(Minorise(stand_in), H, pace=_LOWER_MODEL_PACE)
         else:
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE)
         if result.status is Status.SLOW:
@@ -121,10 +124,18 @@ class Climb:
         for _ in range(_MOST_RAISES):
             if result.status is not Status.TRAPPED:
                 break
-            result = self._phase(TrustRegion(), self._raised(result.H, result.G))
+            try:
+                raised = self._raised(result.H, result.G)
+            except KeyboardInterrupt:
+                return replace(result, status=Status.INTERRUPTED)
+            except ProductBudgetError:
+                return replace(result, status=Status.MAX_PRODUCTS)
+            result = self._phase(TrustRegion(), raised)
         return self._at_its_rank(result, TrustRegion)
 
-    def _phase(self, method: Method, H: Array, *, pace: Pace | None = None) -> SolverResult:
+    def _phase(
+        self, method: Method, H: Array, *, pace: Pace | None = None, max_iter: int | None = None
+    ) -> SolverResult:
         """Run one method after what was done before; status ``SLOW`` when it falls behind its pace."""
         last = self._last
         residuals: list[float] = []
@@ -149,7 +160,7 @@ class Climb:
             certify=self.certify,
             tol=self.tol,
             residual_tol=self.residual_tol,
-            max_iter=max(0, self.max_iter - (0 if last is None else last.number)),
+            max_iter=max(0, self.max_iter - (0 if last is None else last.number)) if max_iter is None else max_iter,
             max_products=self.max_products,
             is_slow=watch,
             save=keep,
@@ -162,8 +173,8 @@ class Climb:
         self._last = result.history[-1]
         return self._done
 
-    def _on_stand_in(self, stand_in: LinearMap, H: Array) -> Array:
-        """Solve with the stand-in alone; the budget of exact products is untouched."""
+    def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
+        """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
         model = Elliptope(stand_in, self.problem.diagonal, shift=self.problem.shift)
         for method, residual_tol, steps in (
             (AcceleratedPower(), _ROUGH_RESIDUAL, _ROUGH_STEPS),
@@ -174,7 +185,7 @@ class Climb:
             if rough.status is Status.INTERRUPTED:
                 break
         self.n_stand_in_columns += model.n_columns
-        return H
+        return H, rough.status is Status.INTERRUPTED
 
     def _at_its_rank(self, result: SolverResult, method: Callable[[], Method]) -> SolverResult:
         """Bring a solution to the rank that is counted and solve there again, so that rows keep their lengths."""
@@ -188,7 +199,11 @@ class Climb:
 
     def _raised(self, H: Array, G: Array) -> Array:
         """H with one more column, turned a little towards the direction in which the objective grows most."""
-        direction = escape_direction(self.problem, H, G, self.rng)
+        self.problem.max_columns = self.max_products
+        try:
+            direction = escape_direction(self.problem, H, G, self.rng)
+        finally:
+            self.problem.max_columns = None
         reach = float(np.max(np.abs(direction)))
         return self.problem.project(np.column_stack([H, _ESCAPE_ANGLE / reach * direction]), np.eye(1, H.shape[1] + 1))
 

@@ -16,7 +16,8 @@ from mercer.problems import Elliptope
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_FORCING = 0.1  # how far the first linear system is solved; later ones in proportion to the gradient: quadratic steps
+_LOOSE, _TIGHT = 0.1, 1e-3  # how far linear systems are solved: first loosely, in the end so that digits come by threes
+_FLAT = 1e-12  # a curvature below is that of a rotation of all rows, which changes nothing
 _ACCEPT, _SHRINK, _GROW = 0.05, 0.25, 0.75
 _ROUNDING = 1e-13  # of the objective: changes below are noise, and count as what the model promised
 _PER_ROW = 0.5  # the first radius, in the metric of the preconditioner, that moves every row about this far
@@ -53,7 +54,7 @@ class TrustRegion:
         noise = _ROUNDING * max(abs(value), abs(self._value))
         agreement = (value - self._value + noise) / (solution.gain + noise)
         if agreement < _SHRINK:
-            self._radius *= 0.25
+            self._radius = 0.25 * solution.length
         elif agreement > _GROW and solution.at_boundary:
             self._radius = min(2 * self._radius, self._largest)
         if agreement > _ACCEPT:
@@ -63,9 +64,10 @@ class TrustRegion:
 
 @dataclass(frozen=True)
 class _Step:
-    """A tangent step, what the model says it gains, and whether the radius cut it short."""
+    """A tangent step, its length in the metric, what the model says it gains, and whether the radius cut it short."""
 
     V: Array
+    length: float
     gain: float
     at_boundary: bool
 
@@ -90,7 +92,7 @@ class _Model:
         D = -R / self.metric[:, None]
         size = -float(np.vdot(R, D))
         first = np.sqrt(size)
-        goal = first * min(_FORCING, first / np.sqrt(np.sum(self.metric)))
+        goal = first * min(_LOOSE, max(_TIGHT, first / np.sqrt(np.sum(self.metric))))
         vv, vd, dd = 0.0, 0.0, size  # the inner products of V and D
         at_boundary = False
         for _ in range(max_inner):
@@ -98,6 +100,8 @@ class _Model:
                 break
             HD = self.hessian(D)
             curvature = float(np.vdot(D, HD))
+            if abs(curvature) <= _FLAT * dd:
+                break
             alpha = size / curvature if curvature > 0 else np.inf
             if curvature <= 0 or vv + 2 * alpha * vd + alpha**2 * dd >= radius**2:
                 at_boundary = True
@@ -105,6 +109,7 @@ class _Model:
             V += alpha * D
             HV += alpha * HD
             if at_boundary:
+                vv = radius**2
                 break
             R += alpha * HD
             vv += 2 * alpha * vd + alpha**2 * dd
@@ -115,4 +120,4 @@ class _Model:
             vd = beta * (vd + alpha * dd)
             dd = size + beta**2 * dd
         gain = -2 * float(np.vdot(self.gradient, V)) - float(np.vdot(V, HV))
-        return _Step(V, gain, at_boundary)
+        return _Step(V, float(np.sqrt(vv)), gain, at_boundary)
