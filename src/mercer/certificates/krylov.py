@@ -9,8 +9,8 @@ Q⊥)
 
 and λmax of the right-hand side is that of a matrix of order 2q, since R has q columns. It exceeds λmax(T) by no more
 than ‖R‖²/(λmax(T) - b): accurate to second order as soon as b is below. Columns of Q that belong to eigenvalues below
-the largest may couple more strongly (their R may be larger) without harm. The cost depends on how well the complement is
-separated, not on the accuracy asked for, and Q may be enlarged by Ritz vectors on the way.
+the largest may couple more strongly (their R may be larger) without harm. The cost depends on how well the complement
+is separated, not on the accuracy asked for, and Q may be enlarged by Ritz vectors on the way.
 """
 
 from __future__ import annotations

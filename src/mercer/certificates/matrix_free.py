@@ -255,9 +255,9 @@ class MatrixFreeProof:
     def _least_eigenvalues(self) -> Array:
         """Estimates on the widest space that was taken out, widened by the stand-in if that has more to say."""
         widest = self._widest
-        missing = self.deflated.Q.shape[1] + LEAST - widest.Q.shape[1]
-        if missing > 0 and self._stand_in is not None and widest is self.deflated:
-            X = self._stand_in.vectors(LEAST)
+        taken = widest.Q.shape[1] - self.deflated.Q.shape[1]
+        if taken < LEAST and self._stand_in is not None:
+            X = self._stand_in.vectors(LEAST)[:, taken:]
             product = self._multiply(X)
             widest = widest.enlarged(X, product - widest.Q @ (widest.Q.T @ product))
         Q = widest.Q * self.active[:, None]
