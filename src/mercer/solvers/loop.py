@@ -22,7 +22,7 @@ Certify = Callable[[Array, Array], float]
 Callback = Callable[[Iteration], bool | None]
 
 _ASK_AGAIN = 0.25  # after a certificate that failed, the residual must fall below this part of its value first
-_TRAPPED = 1e6  # near an optimum the gap is about the residual squared; where it is this many times that, it stays
+_TRAPPED = 100.0  # near an optimum a proved gap is of the order of the residual, or of its square; at a saddle it stays
 _STATIONARY = 1e-5
 _STALL_STEPS = 200
 _SAME = 1e4  # objectives this many roundings apart are equal, and then the later iterate is the better one
@@ -114,7 +114,7 @@ def maximise(
             if asking and (gap is None or gap <= tol):
                 status, best = Status.CONVERGED, (H, G)
                 break
-            if asking and gap is not None and residual <= _STATIONARY and gap > _TRAPPED * residual**2:
+            if asking and gap is not None and residual <= _STATIONARY and gap > _TRAPPED * residual:
                 status, best = Status.TRAPPED, (H, G)
                 break
             if is_slow is not None and is_slow(residual):
