@@ -28,7 +28,7 @@ X, labels = three_clusters(n_per_cluster=50, n_outliers=6, random_state=0)
 # of its ends. Without ``sigmas`` the grid runs from a sixteenth of the median distance to four times it.
 
 median = Gaussian().resolve(X).sigma
-path = rank_path(X, median * np.geomspace(1e-3, 1e3, 13), max_iter=300, random_state=0)
+path = rank_path(X, median * np.geomspace(1e-3, 1e3, 13), max_products=3000, random_state=0)
 print(path)
 
 # %%
@@ -45,12 +45,11 @@ plt.show()
 # %%
 # Three bandwidths
 # ----------------
-# One from either end of that range, and one between. On the left the clusters lie on three rays, and outliers, which
-# have hardly any neighbours there, take further dimensions for themselves. On the right the embedding is close to what
-# a linear method shows: the data again.
+# One from either end of that range, and one between. On the left the clusters lie on three rays. On the right the
+# embedding is close to what a linear method shows: the data again.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-for panel, factor in zip(panels, (0.18, 0.42, 2.4), strict=True):
+for panel, factor in zip(panels, (0.25, 0.5, 2.4), strict=True):
     model = SDPEmbedding(Gaussian(sigma=factor * median), random_state=0).fit(X)
     plot_points(panel, model.embedding_, labels, title=f"σ = {factor} median, rank {model.rank_}")
 plt.show()

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Gaussian, Laplacian, Linear, Matern, Precomputed, SDPEmbedding, Sobolev, rank_path
 from mercer.datasets import interval, three_clusters, two_moons
@@ -24,7 +25,7 @@ def X():
 @pytest.fixture(scope="module")
 def path(X):
     """Every diagnosis but one: from points that see nothing to points that all look alike."""
-    return rank_path(X, [1e-6, 0.06, 1.5, 4.0, 400.0, 1e9], random_state=0, max_iter=300)
+    return rank_path(X, [1e-6, 0.06, 1.5, 4.0, 400.0, 1e9], random_state=0, max_products=2000)
 
 
 def test_every_bandwidth_is_diagnosed_and_none_ends_the_path(path):
@@ -112,17 +113,71 @@ def test_a_fit_that_runs_out_says_so_without_a_warning(X):
         warnings.simplefilter("error")
         (entry,) = rank_path(X, [1.5], random_state=0, max_iter=2).entries
     assert entry.diagnosis is Diagnosis.NOT_CONVERGED
-    assert entry.status is Status.MAX_ITER
+    assert entry.status in (Status.MAX_ITER, Status.MAX_PRODUCTS)
     assert entry.relative_gap > 1e-6
 
 
-def test_ctrl_c_ends_the_path_with_what_there_is(X):
-    seen = []
+def test_warm_starts_need_fewer_columns_for_the_same_objectives(X):
+    sigmas = [1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0]
+    warm, cold = (rank_path(X, sigmas, warm_start=warm, random_state=0) for warm in (True, False))
+    assert all(diagnosis is Diagnosis.INFORMATIVE for diagnosis in (*warm.diagnoses, *cold.diagnoses))
+    np.testing.assert_allclose(warm.objectives, cold.objectives, rtol=2e-6)
+    np.testing.assert_array_equal(warm.ranks, cold.ranks)
+    assert warm.n_products + warm.n_stand_in_products < 0.8 * (cold.n_products + cold.n_stand_in_products)
+    first = [(path.entries[-1].n_products, path.entries[-1].n_stand_in_products) for path in (warm, cold)]
+    assert first[0] == first[1]  # the largest bandwidth comes first, and has nothing to start from
 
+
+def test_a_flat_optimum_is_named():
+    """Two certified solutions of one problem, their spectra far apart: the rank is not a property of the data."""
+    X = three_clusters(n_per_cluster=50, n_outliers=6)[0]
+    sigma = 0.1 * Gaussian().resolve(X).sigma
+    (cold,) = rank_path(X, [sigma], random_state=0).entries
+    warm = rank_path(X, sigma * 2.0 ** np.arange(4), random_state=0)
+    assert cold.diagnosis is warm.entries[0].diagnosis is Diagnosis.FLAT
+    assert cold.rank > warm.entries[0].rank
+    assert cold.rigidity < 1e-12  # free to move in its own dimensions
+    assert warm.entries[0].undetermined > 0.01  # or into others
+    assert warm.entries[-1].rigidity > 0.1
+    assert cold.objective == pytest.approx(warm.entries[0].objective, rel=2e-6)
+    spectra = [entry.eigenvalues[:2].sum() for entry in (cold, warm.entries[0])]
+    assert abs(spectra[0] - spectra[1]) > 0.01
+    assert warm.entries[-1].diagnosis is Diagnosis.INFORMATIVE
+
+
+def test_what_is_undetermined_bounds_what_lies_elsewhere(X):
+    """A worse embedding has at most gap/tol times that share of its trace outside the dimensions of the optimum."""
+    sigma, tol = 2.0, 1e-6
+    (entry,) = rank_path(X, [sigma], tol=tol, residual_tol=1e-9, random_state=0).entries
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        worse = SDPEmbedding(Gaussian(sigma), solver="power", max_iter=3, random_state=0).fit(X).coordinates_
+    best = SDPEmbedding(Gaussian(sigma), residual_tol=1e-9, random_state=0).fit(X).coordinates_
+    K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / sigma**2)
+    m = K.sum(axis=1)
+    A = K / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum()
+    y = np.sum(best * (A @ best), axis=1) / np.sum(best**2, axis=1)
+    kernel_of_slack = np.linalg.eigh(np.diag(y) - A)[1][:, : entry.rank]
+    outside = 1 - np.sum((kernel_of_slack.T @ worse) ** 2) / np.sum(worse**2)
+    loss = 1 - np.sum(worse * (A @ worse)) / entry.objective
+    assert loss > 10 * tol
+    assert 0 < outside <= entry.undetermined * loss / tol * (1 + 1e-3)
+
+
+def test_landmarks(X):
+    """The diagnosis comes from the landmarks with their weights; the eigenvalues are those of all points."""
+    rows = np.arange(0, len(X), 2)
+    (entry,) = rank_path(X, [2.0], landmarks=rows, random_state=0).entries
+    K = np.exp(-np.sum((X[rows][:, None] - X[rows]) ** 2, axis=2) / 4)
+    m = K.sum(axis=1) * len(X) / len(rows)
+    assert entry.staying == pytest.approx(np.median(1 / m))
+    whole = rank_path(X, [2.0], random_state=0).entries[0]
+    np.testing.assert_allclose(entry.diffusion_eigenvalues, whole.diffusion_eigenvalues, atol=1e-12)
+
+
+def test_ctrl_c_ends_the_path_with_what_there_is(X):
     def stop(iteration):
-        seen.append(iteration.number)
-        if len(seen) == 3:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
     path = rank_path(X, [1.0, 2.0, 4.0], random_state=0, callback=stop)
     assert len(path.entries) == 1

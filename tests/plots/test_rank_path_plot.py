@@ -18,7 +18,7 @@ def _texts(ax):
 
 
 def test_bands_are_named_and_ranks_written(X, tmp_path):
-    path = rank_path(X, [1e-6, 0.05, 2.0, 4.0, 400.0, 1e9], random_state=0, max_iter=300)
+    path = rank_path(X, [1e-6, 0.05, 2.0, 4.0, 400.0, 1e9], random_state=0, max_products=2000)
     figure = plot_rank_path(path)
     left, right = figure.axes
     names = {"isolated", "nearly isolated", "nearly constant", "constant"}

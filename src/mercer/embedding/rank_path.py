@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.validation import checked_kernel, checked_points, whole_number
 from mercer.kernels import Kernel
@@ -26,169 +25,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _BANDWIDTHS = ("sigma", "length_scale")
 _STAYS = 0.5
 _NEARLY_CONSTANT = 1e-2
+_UNDETERMINED = 1e-2
+_RIGID = 1e-4  # measured: above 0.3 where solutions from different starts agree, below 1e-16 where they do not
 _GRID = 2.0 ** np.arange(-4, 2.25, 0.5)
-_SHOWN = 4
 _EIGENVALUE_TOLERANCE = 1e-8  # of Lanczos, for large samples: the table shows four digits
-
-
-class Diagnosis(Enum):
-    """What a bandwidth does to the data; the value is the word for it."""
-
-    INFORMATIVE = "informative"
-    NEARLY_ISOLATED = "nearly isolated"
-    ISOLATED = "isolated"
-    NEARLY_CONSTANT = "nearly constant"
-    CONSTANT = "constant"
-    DEGENERATE = "degenerate"
-    NOT_CONVERGED = "not converged"
-
-    @property
-    def message(self) -> str:
-        """One or two sentences for a person."""
-        return _MESSAGES[self]
-
-    @property
-    def degenerate(self) -> bool:
-        """Whether there is no embedding at this bandwidth."""
-        return self in (Diagnosis.ISOLATED, Diagnosis.CONSTANT, Diagnosis.DEGENERATE)
-
-
-_MESSAGES = {
-    Diagnosis.INFORMATIVE: "The affinities tell points apart and connect them.",
-    Diagnosis.NEARLY_ISOLATED: (
-        "At least half of the points have more affinity to themselves than to all the others together: the optimum "
-        "is nearly flat, and its rank follows chance neighbours. Choose a larger bandwidth."
-    ),
-    Diagnosis.ISOLATED: "Every point is isolated, so every embedding is optimal. Choose a larger bandwidth.",
-    Diagnosis.NEARLY_CONSTANT: (
-        "The affinities are constant to within one part in a hundred: only their first-order expansion is seen, and "
-        "the embedding hardly depends on the bandwidth any more. Choose a smaller one, or a linear method."
-    ),
-    Diagnosis.CONSTANT: "All points look alike: what tells them apart is rounding noise. Choose a smaller bandwidth.",
-    Diagnosis.DEGENERATE: "The kernel gives the diffusion nothing to work with.",
-    Diagnosis.NOT_CONVERGED: "The solver did not reach its tolerances: raise max_iter, or accept the certified gap.",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class RankPathEntry:
-    """One bandwidth of a path.
-
-    Attributes
-    ----------
-    sigma : float
-        The bandwidth.
-    diagnosis : Diagnosis
-        What it does to the data, in a word.
-    note : str
-        The same in a sentence; at a degenerate bandwidth, why there is no embedding.
-    rank : int
-        Dimensions of the solution; 0 where there is none.
-    eigenvalues : array of shape (rank,)
-        Of B / Tr B, in falling order.
-    objective : float
-        ⟨Ā, B⟩ at the solution; NaN where there is none.
-    relative_gap : float
-        As certified; NaN where nothing was certified.
-    status : Status or None
-        Why the solver stopped; None where it did not start.
-    diffusion_eigenvalues : array of shape (n_eigenvalues,)
-        The largest eigenvalues λ₁ ≥ λ₂ ≥ … of Ā, those of diffusion maps; empty where there is no embedding.
-    n_products : int
-        Columns the solver applied the operator to.
-    staying : float
-        The median over the points of k(x, x)/m(x), the probability that the diffusion stays where it is.
-    signal : float
-        maxₓ 1 - m(x)²/(vol k(x, x)): how far the affinities are from constant, between 0 and 1.
-    """
-
-    sigma: float
-    diagnosis: Diagnosis
-    note: str
-    rank: int = 0
-    eigenvalues: Array = field(default_factory=lambda: np.empty(0))
-    objective: float = float("nan")
-    relative_gap: float = float("nan")
-    status: Status | None = None
-    diffusion_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
-    n_products: int = 0
-    staying: float = float("nan")
-    signal: float = float("nan")
-
-    @property
-    def spectral_gaps(self) -> Array:
-        """λ₁ - λ₂, λ₂ - λ₃, and so on."""
-        return self.diffusion_eigenvalues[:-1] - self.diffusion_eigenvalues[1:]
-
-
-@dataclass(frozen=True, eq=False)
-class RankPath:
-    """Embeddings of one sample at rising bandwidths; ``str(path)`` is a table.
-
-    Attributes
-    ----------
-    entries : tuple of RankPathEntry
-        One for every bandwidth, from small to large.
-    kernel : Kernel
-        The kernel; its own bandwidth takes no part.
-    parameter : str
-        The name of the bandwidth among the parameters of the kernel.
-    """
-
-    entries: tuple[RankPathEntry, ...]
-    kernel: Kernel
-    parameter: str
-
-    @property
-    def sigmas(self) -> Array:
-        """The bandwidths, rising."""
-        return np.array([entry.sigma for entry in self.entries])
-
-    @property
-    def ranks(self) -> Array:
-        """The rank at every bandwidth, 0 where there is no embedding."""
-        return np.array([entry.rank for entry in self.entries])
-
-    @property
-    def relative_gaps(self) -> Array:
-        """The certified relative gap at every bandwidth, NaN where there is none."""
-        return np.array([entry.relative_gap for entry in self.entries])
-
-    @property
-    def objectives(self) -> Array:
-        """The objective at every bandwidth, NaN where there is none."""
-        return np.array([entry.objective for entry in self.entries])
-
-    @property
-    def eigenvalues(self) -> Array:
-        """Spectra of B / Tr B, one row a bandwidth: zero beyond the rank, NaN where there is no embedding."""
-        width = max((entry.rank for entry in self.entries), default=0)
-        return np.array(
-            [_padded(entry.eigenvalues, width, np.nan if entry.rank == 0 else 0.0) for entry in self.entries]
-        )
-
-    @property
-    def diffusion_eigenvalues(self) -> Array:
-        """The largest eigenvalues of Ā, one row a bandwidth; NaN where there is no embedding."""
-        width = max((entry.diffusion_eigenvalues.size for entry in self.entries), default=0)
-        return np.array([_padded(entry.diffusion_eigenvalues, width, np.nan) for entry in self.entries])
-
-    @property
-    def diagnoses(self) -> tuple[Diagnosis, ...]:
-        """What every bandwidth does to the data, in a word."""
-        return tuple(entry.diagnosis for entry in self.entries)
-
-    @property
-    def n_products(self) -> int:
-        """Columns the operators were applied to along the whole path."""
-        return sum(entry.n_products for entry in self.entries)
-
-    def __str__(self) -> str:
-        """A table with one line for every bandwidth."""
-        head = (self.parameter.rpartition("__")[2], "rank", "spectrum of B/TrB", "gap", "diffusion λ₁ λ₂ …")
-        rows = [(*head, "λ₁-λ₂", "columns", "diagnosis"), *(_cells(entry) for entry in self.entries)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def rank_path(
@@ -198,7 +38,7 @@ def rank_path(
     kernel: Kernel | None = None,
     parameter: str | None = None,
     n_eigenvalues: int = 5,
-    max_iter: int = 1000,
+    max_products: int | None = 20_000,
     random_state: Any = None,
     **parameters: Any,
 ) -> RankPath:
@@ -221,13 +61,14 @@ def rank_path(
         The name of the bandwidth, needed only where the kernel has several, as in ``"left__sigma"``.
     n_eigenvalues : int, default=5
         Eigenvalues of diffusion maps to compute.
-    max_iter : int, default=1000
-        Steps of the solver for a bandwidth, fewer than for a single fit: where many more are needed the bandwidth is
-        nearly always too small to be of use, and the entry says ``not converged`` with the gap that was reached.
+    max_products : int or None, default=20000
+        Columns the operator may be applied to for one bandwidth. Where more are needed the bandwidth is nearly always
+        too small to be of use; the entry then says ``not converged``, with the gap that was reached.
     random_state : None, int or generator, default=None
         The starting point.
     **parameters
-        Further parameters of :class:`~mercer.SDPEmbedding`, such as ``tol`` or ``initial_rank``.
+        Further parameters of :class:`~mercer.SDPEmbedding`, such as ``tol`` or ``initial_rank``. ``warm_start`` is
+        True unless given.
 
     Returns
     -------
@@ -244,10 +85,19 @@ def rank_path(
 
     *The diagnoses.* ``nearly isolated``: the median of k(x, x)/m(x) exceeds one half, so the diffusion rather stays
     than moves. ``nearly constant``: 1 - m²/(vol k(x, x)) is at most 0.01 at every point. ``isolated`` and ``constant``
-    are what :class:`~mercer.SDPEmbedding` refuses. ``not converged`` is said where no other reason is known.
+    are what :class:`~mercer.SDPEmbedding` refuses. ``flat``: the least eigenvalues of the dual slack allow embeddings
+    within ``tol`` of the optimum to have more than one per cent of their trace in further dimensions, or the solution
+    can move within its own. On three clusters with outliers, at a tenth of the median distance, solutions of rank 2 and
+    of rank 5 were both certified to 1e-7: which one is found depends on the starting point, so its rank says nothing of
+    the data. ``not converged`` is said where no other reason is known.
 
     *No bandwidth is suggested.* The longest range of constant rank is no rule: the embedding has a limit as σ grows, so
     that range always reaches the large end of the grid and is as long as the grid makes it.
+
+    *The order.* Bandwidths are fitted from large to small, each from the solution of the one before. On three clusters,
+    two moons, wine, iris, the swiss roll and digits that took 1.5 to 4.9 times fewer columns, of both kinds together,
+    than starting every fit anew; from small to large the factor was 1.2 to 1.6. (Exact columns alone fell up to sixfold
+    on four of them and stayed low on clusters; on two moons they rose from 175 to 1523, while stand-in columns fell.)
 
     Cost: a fit for every bandwidth, and for the eigenvalues of diffusion maps a dense eigenproblem up to n = 1500 or
     some tens of products beyond.
@@ -266,13 +116,14 @@ def rank_path(
     count = whole_number(n_eigenvalues, "n_eigenvalues", 1)
     kernel = clone(checked_kernel(kernel))
     name = _bandwidth_name(kernel, parameter)
-    model = SDPEmbedding(kernel, max_iter=max_iter, random_state=random_state, **parameters)
+    parameters = {"warm_start": True, "max_products": max_products, "random_state": random_state, **parameters}
+    model = SDPEmbedding(kernel, **parameters)
     X = checked_points(model, X, fitting=True)
     if np.all(X[:1] == X):
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     grid = _default_grid(kernel, name, X) if sigmas is None else _checked_sigmas(sigmas)
     entries: list[RankPathEntry] = []
-    for sigma in grid[::-1]:
+    for sigma in grid[::-1].tolist():
         entries.append(_entry(model.set_params(kernel=clone(kernel).set_params(**{name: sigma})), X, sigma, count))
         if entries[-1].status is Status.INTERRUPTED:
             break
@@ -288,9 +139,13 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
             model.fit(X)
     except DegenerateKernelError as error:
         return RankPathEntry(sigma, _degenerate(model.kernel_, X), str(error))
-    staying = model.diagonal_ + model.stationary_  # k(x, x)/m(x), for d = k(x, x)/m - m/vol
+    weights = 1.0 if model.sample_weight_ is None else model.sample_weight_
+    staying = model.diagonal_ + model.stationary_ / weights  # k(x, x)/m(x), for d = k(x, x)/m - m/vol
     typical, signal = float(np.median(staying)), float(np.max(model.diagonal_ / staying))
-    diagnosis = _diagnosis(model.status_, typical, signal)
+    lengths = weights * model.diagonal_
+    undetermined, rigidity = _undetermined(model, float(np.sum(lengths))), _rigidity(model, lengths)
+    flat = undetermined > _UNDETERMINED or rigidity < _RIGID
+    diagnosis = _diagnosis(model.status_, typical, signal, flat)
     certificate = model.certificate_
     return RankPathEntry(
         sigma,
@@ -303,18 +158,52 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
         model.status_,
         _diffusion_eigenvalues(model, X, count),
         model.n_products_,
+        model.n_stand_in_products_,
         typical,
         signal,
+        undetermined,
+        rigidity,
     )
 
 
-def _diagnosis(status: Status, staying: float, signal: float) -> Diagnosis:
+def _undetermined(model: SDPEmbedding, trace: float) -> float:
+    """How much of Tr B an embedding within ``tol`` of the optimum may have outside the dimensions of the optimum.
+
+    Every feasible B has ⟨Ā, B⟩ = Σ yᵢdᵢ - ⟨S, B⟩ with the dual slack S = Diag(y) - Ā, and Σ yᵢdᵢ is the optimum. If μ
+    is the least eigenvalue of S beyond the first rank(B) of them, a share s of the trace outside their space costs at
+    least s·μ·Tr B: so s ≤ tol · optimum / (μ Tr B).
+    """
+    certificate = model.certificate_
+    if certificate is None or certificate.least_eigenvalues.size <= model.rank_:
+        return float("nan")
+    cost = float(certificate.least_eigenvalues[model.rank_]) * trace
+    allowed = model.tol * abs(certificate.lower)
+    return allowed / cost if cost > allowed else 1.0
+
+
+def _rigidity(model: SDPEmbedding, lengths: Array) -> float:
+    """The least χ² distance from d of the diagonal of B + UΔUᵀ, ‖Δ‖ = 1, U the eigenvectors of B, Δ symmetric.
+
+    If it is zero, B can move along a line of feasible matrices in its own dimensions without losing optimality: it is
+    not the only solution. With B = Σβₖuₖuₖᵀ this is the least eigenvalue of Σᵢ (uᵢᵀΔuᵢ)²/dᵢ as a quadratic form in Δ.
+    """
+    active = lengths > 0
+    directions = model.coordinates_[active] / np.sqrt(model.diagonal_[active, None] * model.eigenvalues_)
+    k, l = np.triu_indices(model.rank_)
+    products = directions[:, k] * directions[:, l] * np.where(k == l, 1.0, np.sqrt(2.0))
+    shares = np.sqrt(lengths[active] / np.sum(lengths))
+    return float(np.linalg.svd(shares[:, None] * products, compute_uv=False)[-1] ** 2)
+
+
+def _diagnosis(status: Status, staying: float, signal: float, flat: bool) -> Diagnosis:
     """The reason first: a bandwidth that is far too small or too large also keeps the solver from converging."""
     if staying > _STAYS:
         return Diagnosis.NEARLY_ISOLATED
     if signal <= _NEARLY_CONSTANT:
         return Diagnosis.NEARLY_CONSTANT
-    return Diagnosis.INFORMATIVE if status is Status.CONVERGED else Diagnosis.NOT_CONVERGED
+    if status is not Status.CONVERGED:
+        return Diagnosis.NOT_CONVERGED
+    return Diagnosis.FLAT if flat else Diagnosis.INFORMATIVE
 
 
 def _degenerate(kernel: Kernel, X: Any) -> Diagnosis:
@@ -376,25 +265,3 @@ def _checked_sigmas(sigmas: Any) -> Array:
         at = int(np.argmax(np.diff(grid) <= 0))
         raise ValueError(f"sigmas must rise strictly, but {grid[at]:g} is followed by {grid[at + 1]:g}: sort them.")
     return grid
-
-
-def _padded(values: Array, width: int, fill: float) -> Array:
-    return np.pad(values, (0, width - values.size), constant_values=fill)
-
-
-def _cells(entry: RankPathEntry) -> tuple[str, ...]:
-    """One line of the table; a dash where there is no embedding."""
-    if entry.diagnosis.degenerate:
-        return (f"{entry.sigma:.4g}", *"------", entry.diagnosis.value)
-    more = " …" if entry.rank > _SHOWN else ""
-    gaps = entry.spectral_gaps
-    return (
-        f"{entry.sigma:.4g}",
-        str(entry.rank),
-        " ".join(f"{value:.4f}" for value in entry.eigenvalues[:_SHOWN]) + more,
-        f"{entry.relative_gap:.0e}",
-        " ".join(f"{value:.4f}" for value in entry.diffusion_eigenvalues[:_SHOWN]),
-        f"{gaps[0]:.4f}" if gaps.size else "-",
-        str(entry.n_products),
-        entry.diagnosis.value,
-    )
