@@ -32,7 +32,7 @@ _HOMES = {
         "NormalizedOperator",
     ),
     "linalg": ("nystrom", "rp_cholesky"),
-    "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path"),
+    "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path", "verify"),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

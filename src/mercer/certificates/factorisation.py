@@ -10,25 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import eigh, lapack
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _UNIT = float(np.finfo(np.float64).eps) / 2
 _TRIES = 60
 _CHUNK = 512
+_DENSE_UP_TO = 500
+_BASIS = 60
 
 
-def bound_largest_eigenvalue(M: Array, guess: float, *, entry_error: float) -> float:
+def bound_largest_eigenvalue(M: Array, guess: float, *, entry_error: float, slack: float = 0.0) -> float:
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
     ``guess`` is where to try first, and may be wrong: each failed factorisation raises it. ``entry_error`` bounds the
-    norm of the rounding errors with which M was formed.
+    norm of the rounding errors with which M was formed; ``slack`` is what the bound may exceed the guess by, relative
+    to it, without harm: it saves factorisations that fail by a hair.
     """
     n = M.shape[0]
     size = max(abs(guess), float(np.max(np.abs(np.diagonal(M)), initial=0.0)), np.finfo(np.float64).tiny)
-    margin = max(4 * n * _UNIT, 1e-14) * size
+    margin = max(4 * n * _UNIT, 1e-14, slack) * size
     for _ in range(_TRIES):
         proved = _rounding_of_proof(M, guess + margin)
         if proved is not None:
@@ -59,6 +62,19 @@ def _componentwise_bound(R: Array) -> float:
         products += row_sums[lo : lo + _CHUNK] @ np.abs(np.triu(R[lo : lo + _CHUNK], lo))
     gamma = (n + 1) * _UNIT / (1 - (n + 1) * _UNIT)
     return 1.01 * gamma * float(products.max(initial=0.0))
+
+
+def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
+    """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it."""
+    n = M.shape[0]
+    if n <= _DENSE_UP_TO:
+        return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1])[0])
+    try:
+        return float(
+            eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)[0]
+        )
+    except ArpackNoConvergence:
+        return float(start @ (M @ start) / (start @ start))
 
 
 def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generator) -> Array:

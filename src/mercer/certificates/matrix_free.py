@@ -201,7 +201,7 @@ class MatrixFreeProof:
         self._spent += self._share
         self._reached = max(self._reached, self._widest.inside_top)
         self._keep(self._upper(top), "deflated Lanczos bound", self._spent, 0)
-        if not self.done and np.any((self.z <= 0)[self.active]):
+        if not self.done and (self.problem.shift > 0 or np.any(self.z[self.active] <= 0)):
             self._by_additive_lanczos()
 
     def _by_additive_lanczos(self) -> None:

@@ -70,7 +70,7 @@ class StandIn:
         self._gram = self._joint.T @ self._joint  # of [C, w]
         trace = float(np.sum(factor**2) + leftover.sum())
         self.leftover = float(leftover.sum())
-        self.factor_rounding = 8 * self.rank * unit * trace  # how far below zero the roundings of F may take E
+        self.factor_rounding = 8 * (self.rank + 8) * unit * trace  # how far below zero the roundings of F may take E
         self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * (trace + float(w @ w)) + self.factor_rounding
         self._values, self._mix = self._leading()
 
@@ -81,8 +81,9 @@ class StandIn:
         basis = U[:, kept] / np.sqrt(sizes[kept])  # [C, w] basis has orthonormal columns
         inner = basis.T @ self._gram
         N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
-        values, X = np.linalg.eigh(N)
-        return values[::-1][:_MOST_VECTORS], basis @ X[:, ::-1][:, :_MOST_VECTORS]
+        size = N.shape[0]
+        values, X = eigh((N + N.T) / 2, subset_by_index=[max(0, size - _MOST_VECTORS), size - 1])
+        return values[::-1], basis @ X[:, ::-1]
 
     def vectors(self, count: int) -> Array:
         """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""

@@ -1,0 +1,160 @@
+"""`verify` judges a model by its coordinates, its kernel and the data, and by nothing else."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
+from mercer.certificates import Certificate
+from mercer.datasets import three_clusters, two_moons
+
+KERNEL = Gaussian(sigma=1.2)
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    X, _ = three_clusters(n_per_cluster=40, n_outliers=10)
+    return X, SDPEmbedding(KERNEL, random_state=0).fit(X)
+
+
+def _objective(model, X):
+    """⟨Ā, B⟩ by the papers' formulas, from the kernel matrix of X and the coordinates."""
+    K = model.kernel_(X)
+    m = K.sum(axis=1)
+    A = K / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum()
+    return float(np.sum(A * (model.coordinates_ @ model.coordinates_.T)))
+
+
+def test_it_proves_what_the_fit_proved(clusters):
+    X, model = clusters
+    certificate = verify(model, X)
+    assert isinstance(certificate, Certificate)
+    assert certificate.holds(1e-6)
+    assert certificate.lower == pytest.approx(_objective(model, X), rel=1e-8)
+    assert certificate.lower <= model.certificate_.upper
+    assert certificate.upper >= model.certificate_.lower
+    assert certificate.failure_probability == 0
+
+
+def test_it_uses_nothing_that_the_solver_left(clusters):
+    X, model = clusters
+    robbed = copy.deepcopy(model)
+    for name in ("certificate_", "history_", "status_", "eigenvalues_", "diagonal_", "stationary_", "n_products_"):
+        delattr(robbed, name)
+    robbed._beta = robbed._training = robbed._log_volume = None
+    assert verify(robbed, X).holds(1e-6)
+
+
+def test_a_forged_certificate_is_not_believed(clusters):
+    X, model = clusters
+    forged = copy.deepcopy(model)
+    turn = np.random.default_rng(0).standard_normal(forged.coordinates_.shape)
+    forged.coordinates_ = turn / np.linalg.norm(turn, axis=1)[:, None] * np.sqrt(model.diagonal_)[:, None]
+    assert forged.certificate_.holds(1e-6)
+    assert not verify(forged, X).holds(0.1)
+
+
+def test_truncated_models_are_verified_in_all_their_dimensions(clusters):
+    X, model = clusters
+    short = SDPEmbedding(KERNEL, n_components=1, random_state=0).fit(X)
+    assert short.embedding_.shape[1] == 1 < model.rank_
+    assert verify(short, X).holds(1e-6)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 3])
+def test_any_seed_will_do(clusters, seed):
+    X, model = clusters
+    assert verify(model, X, random_state=seed).holds(1e-6)
+
+
+def test_early_stop_is_called_by_its_name():
+    X, _ = two_moons(n_points=80)
+    with pytest.warns(UserWarning, match="budget ran out"):
+        model = SDPEmbedding(Gaussian(sigma=0.3), solver="power", max_iter=3, random_state=0).fit(X)
+    assert not verify(model, X).holds(1e-6)
+    assert verify(model, X).lower == pytest.approx(_objective(model, X), rel=1e-6)
+
+
+def test_weights_and_landmarks():
+    X, _ = three_clusters(n_per_cluster=30, n_outliers=10)
+    weights = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
+    weighted = SDPEmbedding(KERNEL, random_state=0).fit(X, sample_weight=weights)
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    certificate = verify(weighted, X)
+    assert certificate.holds(1e-6)
+    whole = verify(SDPEmbedding(KERNEL, random_state=0).fit(repeated), repeated)
+    assert certificate.lower <= whole.upper  # a row of weight two is the row twice: one optimum
+    assert whole.lower <= certificate.upper
+    landmarks = np.arange(0, len(X), 2)
+    model = SDPEmbedding(KERNEL, landmarks=landmarks, random_state=0).fit(X)
+    assert verify(model, X).holds(1e-6)
+    full = SDPEmbedding(KERNEL, random_state=0).fit(X)
+    extended = verify(model, X, extended=True)
+    assert extended.lower <= full.certificate_.upper
+    assert extended.upper >= full.certificate_.lower
+    assert extended.holds(0.1)
+
+
+def test_extension_on_the_training_set_is_the_solution(clusters):
+    X, model = clusters
+    extended = verify(model, X, extended=True)
+    assert extended.holds(2e-6)
+    assert extended.lower == pytest.approx(verify(model, X).lower, rel=1e-6)
+
+
+def test_extension_to_a_fresh_sample_is_bracketed(clusters):
+    _, model = clusters
+    fresh, _ = three_clusters(n_per_cluster=50, n_outliers=5, random_state=5)
+    extended = verify(model, fresh, extended=True)
+    own = SDPEmbedding(KERNEL, random_state=0).fit(fresh)
+    assert extended.lower <= own.certificate_.upper
+    assert extended.upper >= own.certificate_.lower
+    assert extended.relative_gap > own.certificate_.relative_gap
+
+
+def test_precomputed_affinities(clusters):
+    X, _ = clusters
+    K = Laplacian(sigma=2.0)(X)
+    model = SDPEmbedding(Precomputed(), random_state=0).fit(K)
+    assert verify(model, K).holds(1e-6)
+    assert verify(model, K, extended=True).holds(1e-5)
+    with pytest.raises(ValueError, match="must be square"):
+        verify(model, K[:50], extended=True)
+
+
+def test_other_data_are_refused(clusters):
+    X, model = clusters
+    with pytest.raises(ValueError, match="fitted to 130 points, X has 129"):
+        verify(model, X[:-1])
+    with pytest.raises(ValueError, match="features"):
+        verify(model, X[:, :1])
+    with pytest.raises(ValueError, match="cannot belong to this X: the squared length of row"):
+        verify(model, X[::-1])
+    with pytest.raises(ValueError, match="cannot belong to this X"):
+        verify(model, 1.5 * X)
+    with pytest.raises(ValueError, match="at least two points"):
+        verify(model, X[:1], extended=True)
+
+
+def test_damaged_coordinates_are_refused(clusters):
+    X, model = clusters
+    damaged = copy.deepcopy(model)
+    damaged.coordinates_ = damaged.coordinates_.copy()
+    damaged.coordinates_[3, 0] = np.nan
+    with pytest.raises(ValueError, match="damaged"):
+        verify(damaged, X)
+    damaged.coordinates_ = model.coordinates_[:-1]
+    with pytest.raises(ValueError, match="damaged"):
+        verify(damaged, X)
+
+
+def test_what_is_no_fitted_embedding_is_refused(clusters):
+    X, _ = clusters
+    with pytest.raises(TypeError, match="fitted SDPEmbedding, not DiffusionMaps"):
+        verify(mercer.DiffusionMaps(), X)
+    with pytest.raises(ValueError, match="not fitted"):
+        verify(SDPEmbedding(), X)
