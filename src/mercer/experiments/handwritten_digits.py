@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import in_the_plane, spectrum_text
+from mercer.experiments.conventions import PAPER_STEPS, in_the_plane, spectrum_text, stopped_power_method
 from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
@@ -18,6 +18,8 @@ from mercer.plots import new_figure, plot_in_space, plot_points
 from mercer.plots.scatter import COLOURS
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_CONTRADICTION = "the caption says 3, and a fourth dimension is what a power method leaves that stops early"
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,11 @@ class DigitsExtended(Experiment):
 
 @dataclass(frozen=True)
 class DigitsInSpace(Experiment):
-    """The embedding of several digits of the test set."""
+    """The embedding of several digits of the test set, and the papers' power method stopped, None if not asked for."""
 
     sdp: SDPEmbedding
     labels: Array
+    stopped: SDPEmbedding | None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -70,7 +73,7 @@ class DigitsInSpace(Experiment):
         return (
             compare("images embedded", 4157, len(self.labels), within=0, reason=part),
             compare_rank("rank of ρ, caption", 3, self.sdp, reason=reading),
-            compare_rank("rank of ρ, text", 4, self.sdp, reason=part or "the caption and the text disagree"),
+            compare_rank("rank of ρ, text", 4, self.sdp, stopped=self.stopped, reason=part or _CONTRADICTION),
         )
 
     def figure(self) -> Any:
@@ -113,7 +116,12 @@ def digits_extended(
 
 
 def digits_in_space(
-    sigma: float = 2.5, *, digits: Sequence[int] = (0, 1, 2, 3), n_embedded: int | None = None, random_state: Any = 0
+    sigma: float = 2.5,
+    *,
+    digits: Sequence[int] = (0, 1, 2, 3),
+    n_embedded: int | None = None,
+    paper_steps: int = PAPER_STEPS,
+    random_state: Any = 0,
 ) -> DigitsInSpace:
     """The digits 0 to 3 of the test set of MNIST in three dimensions (PSD17 Fig D.15).
 
@@ -125,11 +133,16 @@ def digits_in_space(
         Which digits.
     n_embedded : int or None, default=None
         Use only the first images; None for all 4157.
+    paper_steps : int, default=5000
+        Steps of the papers' power method, which is run beside ours and takes most of the time; 0 for none.
     random_state : int, default=0
         Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
-    return DigitsInSpace(SDPEmbedding(Gaussian(sigma=sigma), random_state=random_state).fit(X), labels)
+    kernel = Gaussian(sigma=sigma)
+    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
+    options = {"initial_rank": 20, "max_iter": paper_steps, "random_state": random_state}
+    return DigitsInSpace(sdp, labels, stopped_power_method(kernel, X, **options) if paper_steps else None)
 
 
 def _mnist(part: str, digits: Sequence[int], n: int | None) -> tuple[Array, Array]:

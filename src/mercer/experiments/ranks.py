@@ -34,6 +34,7 @@ def compare_rank(
     proof = "" if model.certificate_ is None else f", certified to {model.certificate_.relative_gap:.0e}"
     parts.append(f"spectrum {spectrum_text(model.eigenvalues_)}{proof}")
     if stopped is not None and stopped.rank_ != model.rank_:
+        left = spectrum_text(stopped.eigenvalues_, 6)
         gap = "" if stopped.certificate_ is None else f" and a gap of {stopped.certificate_.relative_gap:.0e}"
-        parts.append(f"the power method stopped after {stopped.n_iter_} steps has rank {stopped.rank_}{gap}")
+        parts.append(f"the power method stopped after {stopped.n_iter_} steps has rank {stopped.rank_}{gap}: {left}")
     return compare(quantity, paper, model.rank_, within=0, reason="; ".join(parts))
