@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.datasets import data_folder
+from mercer.datasets import data_folder, load_real
 from mercer.experiments import (
     Verdict,
     digits_extended,
@@ -44,7 +44,10 @@ def test_wine_at_a_narrow_bandwidth_isolates_points_in_diffusion_maps_alone():
     assert _share_of_five(result.sdp["σ = 1.5"].embedding_) < 0.2
     assert _share_of_five(result.diffusion_maps["σ = 1.5"].embedding_) > 0.9
     assert _share_of_five(result.diffusion_maps["σ = 3"].embedding_) < 0.5
-    titles = [ax.get_title() for ax in result.figure().axes]
+    axes = result.figure().axes
+    drawn = np.concatenate([c.get_offsets() for c in axes[3].collections])
+    assert np.abs(drawn).max() == np.abs(result.diffusion_maps["σ = 1.5"].embedding_).max()
+    titles = [ax.get_title() for ax in axes]
     assert titles == [
         "SDP embedding, σ = 3: rank 2",
         "SDP embedding, σ = 1.5: rank 2",
@@ -66,6 +69,8 @@ def test_fours_and_fives_are_embedded_and_extended():
     result = digits_extended(n_embedded=200, n_extended=200)
     assert set(result.labels) == set(result.extended_labels) == {4, 5}
     assert result.extended.shape == (200, result.sdp.rank_)
+    first = load_real("mnist")["y_train"]
+    np.testing.assert_array_equal(result.extended_labels, first[np.isin(first, [4, 5])][:200])
     embedded, extended, rank = result.comparisons
     assert embedded.verdict is extended.verdict is Verdict.DIFFERS
     assert embedded.reason == "a part of the images only"
@@ -110,10 +115,13 @@ def test_roll_is_embedded_along_its_angle():
 
 
 def test_roll_is_drawn_by_angle_and_by_density():
-    figure = swiss_roll_in_plane(0.4, n_points=200).figure()
+    result = swiss_roll_in_plane(0.4, n_points=200)
+    figure = result.figure()
     assert len(figure.axes) == 6
     assert sum(hasattr(ax, "get_zlim") for ax in figure.axes) == 2
-    assert sum(ax.get_title() == "Diffusion maps" for ax in figure.axes) == 2
+    above, below = (ax for ax in figure.axes if ax.get_title() == "Diffusion maps")
+    np.testing.assert_allclose(above.collections[0].get_array(), np.sort(result.angle))
+    np.testing.assert_allclose(below.collections[0].get_array(), np.sort(result.sdp.stationary_))
 
 
 @real
