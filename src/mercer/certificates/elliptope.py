@@ -85,7 +85,7 @@ def certify_elliptope(
     Notes
     -----
     Factorisation: n² entries and n³/3 flops, usually one; 3 n² doubles. The other ways: r columns for H, none or some
-    tens more, and as many vectors of length n; a stand-in of rank k adds n k entries, n k² flops and 3 n k doubles.
+    tens more, and as many vectors of length n; a stand-in of rank k adds n k entries, n k² flops and n k doubles.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")

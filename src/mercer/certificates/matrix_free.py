@@ -76,7 +76,7 @@ class MatrixFreeProof:
         self.H = np.where(self.active[:, None], H, 0.0)
         self.G = np.asarray(problem.apply(self.H), np.float64)
         self.z = problem.multipliers(self.H, self.G)
-        size = float(np.abs(self.z).sum()) + 2 * float(self._removed.sum()) ** 2
+        size = float(np.abs(self.z).sum()) + 2 * float(self._removed.sum()) ** 2 + problem.size * problem.shift
         self.lower = float(self.z.sum()) - product_rounding(size, problem.size, self._unit)
         self._prepare()
         self.upper, self.method, self._probability, self._rank = np.inf, "no bound", 0.0, 0
@@ -95,9 +95,9 @@ class MatrixFreeProof:
         known = self.inverse_root[:, None] * self.G if self._unit <= UNIT else None
         self.deflated = deflate(self._multiply, np.sqrt(self.y)[:, None] * self.H, known)
         self._widest = self.deflated
-        self._rounding = self.deflated.amplification * product_rounding(
-            1.0 + 2 * float(np.sum((self.inverse_root * self._removed) ** 2)), self.problem.size, self._unit
-        )
+        self.lift = self.problem.shift * float(np.max(self.inverse_root**2))
+        size = 1.0 + self.lift + 2 * float(np.sum((self.inverse_root * self._removed) ** 2))
+        self._rounding = self.deflated.amplification * product_rounding(size, self.problem.size, self._unit)
 
     def _multiply(self, V: Array) -> Array:
         return self.inverse_root[:, None] * np.asarray(self.problem.apply(self.inverse_root[:, None] * V), np.float64)
@@ -118,10 +118,16 @@ class MatrixFreeProof:
         if self.lower <= 0 or not np.isfinite(self.upper):
             return False
         gap = self.upper / self.lower - 1
+        if gap <= (_GOOD if self.tol is None else self.tol):
+            return True
+        if self._additive_may_help:
+            return False
         least = self._upper(max(self._reached, self.deflated.inside_top)) / self.lower - 1
-        if self.tol is None:
-            return gap <= max(_GOOD, _NEAREST * least)
-        return gap <= self.tol or (least > self.tol and gap <= _NEAR * least)
+        return gap <= _NEAREST * least if self.tol is None else least > self.tol and gap <= _NEAR * least
+
+    @property
+    def _additive_may_help(self) -> bool:
+        return self.problem.shift > 0 or bool(np.any(self.z[self.active] <= 0))
 
     def _upper(self, top: float) -> float:
         rounding = self._rounding * max(1.0, top)
@@ -191,7 +197,7 @@ class MatrixFreeProof:
     def _by_lanczos(self) -> None:
         top, self._widest = bound_by_lanczos(
             self.deflated,
-            lift=self.problem.shift * float(np.max(self.inverse_root**2)),
+            lift=self.lift,
             failure_probability=self._share,
             rng=self.rng,
             goal=self.goal,
@@ -201,7 +207,7 @@ class MatrixFreeProof:
         self._spent += self._share
         self._reached = max(self._reached, self._widest.inside_top)
         self._keep(self._upper(top), "deflated Lanczos bound", self._spent, 0)
-        if not self.done and (self.problem.shift > 0 or np.any(self.z[self.active] <= 0)):
+        if not self.done and self._additive_may_help:
             self._by_additive_lanczos()
 
     def _by_additive_lanczos(self) -> None:
@@ -213,9 +219,10 @@ class MatrixFreeProof:
 
         n, count = self.problem.size, int(active.sum())
         goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
+        lift = self.problem.shift + float(np.max(z, initial=0.0))
         excess, _ = bound_by_lanczos(
             deflate(multiply, self.H),
-            lift=self.problem.shift + float(np.max(z, initial=0.0)),
+            lift=lift,
             failure_probability=self._share,
             rng=self.rng,
             goal=goal,
@@ -223,7 +230,7 @@ class MatrixFreeProof:
             block=self.block,
         )
         self._spent += self._share
-        size = max(excess, 0.0) + float(np.max(np.abs(z))) + 2 * float(np.sum(self._removed**2))
+        size = abs(excess) + lift + float(np.max(np.abs(z))) + 2 * float(np.sum(self._removed**2))
         excess += product_rounding(size, n, self._unit)
         upper = additive_upper(z[active], excess, np.ones(count))
         self._keep(upper, "additive Lanczos bound", self._spent, 0)

@@ -13,6 +13,7 @@ UNIT = float(np.finfo(np.float64).eps) / 2
 
 
 _TURNED = 0.5  # a row whose multiplier is below this part of what it would be in its best direction
+_LEAST = 1e-3  # of |Jᵢᵢ| + ‖Gᵢ - JᵢᵢHᵢ‖; without effect unless Jᵢᵢ < 0
 _FREE = 1e-2  # of the tolerance: what larger multipliers may cost in all
 
 
@@ -23,13 +24,14 @@ def positive_multipliers(H: Array, G: Array, z: Array, diagonal: Array, tol: flo
     where it lies in that direction already. Rows of hardly any weight may be far from it, and may even have zᵢ < 0,
     when the objective is right to all digits; λmax(M) with y = z would be as wrong as these rows. So the larger
     multiplier is taken where the sum rises by no more than a small part of the tolerance, and for rows that are turned
-    away altogether.
+    away altogether. Where Jᵢᵢ < 0, which takes an indefinite J, no multiplier is let come near zero.
     """
     best = diagonal + np.linalg.norm(G - diagonal[:, None] * H, axis=1)
     free = _FREE * tol * abs(float(z.sum())) / max(z.size, 1)
     y = np.where((best - z <= free) | (z < _TURNED * best), np.maximum(best, z), z)
-    size = max(float(np.max(np.abs(z), initial=0.0)), float(np.max(np.abs(best), initial=0.0)))
-    return np.maximum(y, max(np.finfo(np.float64).eps * size, np.finfo(np.float64).tiny))
+    sizes = np.abs(diagonal) + (best - diagonal)
+    least = np.finfo(np.float64).eps * float(np.max(sizes, initial=0.0))
+    return np.maximum(y, np.maximum(_LEAST * sizes, max(least, np.finfo(np.float64).tiny)))
 
 
 def removed_vector(problem: Elliptope) -> Array:

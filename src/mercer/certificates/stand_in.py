@@ -37,18 +37,23 @@ _RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
+_CHUNK = 4096
 _CHECKED = 256
 _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
 
 @final
 class StandIn:
-    """DFFᵀD - (Dv)(Dv)ᵀ on the complement of Q, with a bound on what F leaves out.
+    """N = P(DFFᵀD - (Dv)(Dv)ᵀ)P, P the projector on the complement of Q, with a bound on what F leaves out.
+
+    F is used as it is: neither DF nor PDF is ever formed.
 
     Parameters
     ----------
     factor : array of shape (n, k)
-        DF.
+        F.
+    scaling : array of shape (n,)
+        The diagonal of D.
     leftover : array of shape (n,)
         Bounds on the diagonal of DED.
     vector : array of shape (n,)
@@ -59,26 +64,45 @@ class StandIn:
         The unit of rounding of the entries of A.
     """
 
-    def __init__(self, factor: Array, leftover: Array, vector: Array, deflated: Deflated, unit: float) -> None:
+    def __init__(
+        self, factor: Array, scaling: Array, leftover: Array, vector: Array, deflated: Deflated, unit: float
+    ) -> None:
         self.deflated = deflated
-        Q = deflated.Q
-        C = factor - Q @ (Q.T @ factor)
-        w = vector - Q @ (Q.T @ vector)
         self.rank = factor.shape[1]
-        self._factor, self._vector = C, w
-        self._joint = np.column_stack([C, w])
-        self._gram = self._joint.T @ self._joint  # of [C, w]
-        trace = float(np.sum(factor**2) + leftover.sum())
+        self._factor, self._scaling, self._vector = factor, scaling, vector
+        whole = self._whole_gram()
+        self._across = self._inner(deflated.Q).T
+        self._gram = whole - self._across.T @ self._across  # of PD[F, v]
+        trace = float(np.trace(whole[:-1, :-1]) + leftover.sum())
         self.leftover = float(leftover.sum())
-        self.factor_rounding = 8 * (self.rank + 8) * unit * trace  # how far below zero the roundings of F may take E
-        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * (trace + float(w @ w)) + self.factor_rounding
+        self.factor_rounding = 8 * self.rank * unit * trace  # how far below zero the roundings of F may take E
+        size = trace + float(vector @ vector)
+        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size + self.factor_rounding
         self._values, self._mix = self._leading()
 
+    def _whole_gram(self) -> Array:
+        """The inner products of the columns of D[F, v], rows taken in chunks."""
+        gram = np.zeros((self.rank + 1, self.rank + 1))
+        for lo in range(0, self._factor.shape[0], _CHUNK):
+            rows = slice(lo, lo + _CHUNK)
+            block = np.column_stack([self._scaling[rows, None] * self._factor[rows], self._vector[rows]])
+            gram += block.T @ block
+        return gram
+
+    def _combine(self, mix: Array) -> Array:
+        """PD[F, v] times some mixtures of its columns."""
+        whole = self._scaling[:, None] * (self._factor @ mix[:-1]) + np.outer(self._vector, mix[-1])
+        return whole - self.deflated.Q @ (self._across @ mix)
+
+    def _inner(self, X: Array) -> Array:
+        """Inner products of the columns of PD[F, v] with those of X, which lie in the complement of Q."""
+        return np.vstack([self._factor.T @ (self._scaling[:, None] * X), self._vector @ X])
+
     def _leading(self) -> tuple[Array, Array]:
-        """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of [C, w]."""
+        """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
         sizes, U = np.linalg.eigh(self._gram)
         kept = sizes > 1e-12 * max(float(sizes[-1]), np.finfo(np.float64).tiny)
-        basis = U[:, kept] / np.sqrt(sizes[kept])  # [C, w] basis has orthonormal columns
+        basis = U[:, kept] / np.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
         inner = basis.T @ self._gram
         N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
         size = N.shape[0]
@@ -87,7 +111,7 @@ class StandIn:
 
     def vectors(self, count: int) -> Array:
         """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""
-        X = self._joint @ self._mix[:, :count]
+        X = self._combine(self._mix[:, :count])
         Q = self.deflated.Q
         return np.linalg.qr(X - Q @ (Q.T @ X))[0]
 
@@ -104,8 +128,8 @@ class StandIn:
         """A number that λmax(N) on the complement of Q, and of X, does not exceed; zero if that is larger."""
         gram = self._gram
         if X is not None:
-            across = X.T @ self._joint
-            gram = gram - across.T @ across
+            across = self._inner(X)
+            gram = gram - across @ across.T
         value = self.next_value(0 if X is None else X.shape[1])
         square = max(float(gram[-1, -1]), 0.0)
         step = max(1e-6 * abs(value), self.rounding, np.finfo(np.float64).tiny)
@@ -122,8 +146,9 @@ class StandIn:
 
     def multiply_leftover(self, V: Array) -> Array:
         """P DED V for columns V in the complement of Q, but for a part in Q."""
-        stand_in = self._factor @ (self._factor.T @ V) - np.outer(self._vector, self._vector @ V).reshape(V.shape)
-        return self.deflated.multiply(V) - stand_in
+        mix = self._inner(V)
+        mix[-1] *= -1
+        return self.deflated.multiply(V) - self._combine(mix)
 
 
 def _largest(symmetric: Array) -> float:
@@ -151,6 +176,8 @@ def bound_by_leftover_lanczos(
     """
     deflated = stand_in.deflated
     n, q = deflated.Q.shape
+    if n == q:
+        return deflated.inside_top, deflated
     share = failure_probability / _LOOKS
     space = BlockLanczos(stand_in.multiply_leftover, deflated.Q, rng, block=block)
     best: tuple[float, Deflated] = (np.inf, deflated)
@@ -172,6 +199,8 @@ def bound_by_leftover_lanczos(
 def _bound_given_leftover(stand_in: StandIn, leftover: float, goal: float) -> tuple[float, Deflated]:
     """The bound for ‖P DED P‖ ≤ leftover; where it misses the goal, again with vectors of the stand-in taken out."""
     deflated = stand_in.deflated
+    if deflated.Q.shape[0] == deflated.Q.shape[1]:
+        return deflated.inside_top, deflated
     best = deflated.combine(stand_in.bound() + leftover)
     count = _number_to_take_out(stand_in, leftover)
     if best <= goal or not count or max(stand_in.next_value(0), deflated.inside_top) > goal:
@@ -205,7 +234,7 @@ def given_stand_in(
     leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + (F.shape[1] + _DIAGONAL) * unit * np.abs(
         diagonal
     )
-    return StandIn(root[:, None] * F, root**2 * leftover, root * matrix.removed, deflated, unit)
+    return StandIn(F, root, root**2 * leftover, root * matrix.removed, deflated, unit)
 
 
 def own_stand_ins(
@@ -231,7 +260,7 @@ def own_stand_ins(
         F = rp_cholesky(matrix, rank, rng).factor
         slack = (F.shape[1] + _DIAGONAL) * unit * np.abs(diagonal)
         leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack
-        yield StandIn(F, leftover, root * matrix.removed, deflated, unit)
+        yield StandIn(F, np.ones_like(root), leftover, root * matrix.removed, deflated, unit)
         if leftover.sum() > 0.5 * before or F.shape[1] < rank:
             return
         before = float(leftover.sum())
