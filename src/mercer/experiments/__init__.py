@@ -20,6 +20,7 @@ from mercer.experiments.interval_kernels import IntervalKernels, interval_kernel
 from mercer.experiments.interval_rank_one import IntervalRankOne, interval_rank_one
 from mercer.experiments.interval_steepness import IntervalSteepness, interval_kernel_smooth, interval_kernel_steep
 from mercer.experiments.iris_and_wine import TableInPlane, iris_in_plane, wine_in_plane
+from mercer.experiments.outlier_robustness import OutlierRobustness, outlier_robustness
 from mercer.experiments.pulsars import PulsarClassification, PulsarEmbedding, pulsar_classification, pulsar_embedding
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.experiments.swiss_roll_in_plane import SwissRollInPlane, swiss_roll_in_plane
@@ -44,6 +45,7 @@ __all__ = [
     "IntervalKernels",
     "IntervalRankOne",
     "IntervalSteepness",
+    "OutlierRobustness",
     "PulsarClassification",
     "PulsarEmbedding",
     "SwissRollInPlane",
@@ -69,6 +71,7 @@ __all__ = [
     "interval_kernels",
     "interval_rank_one",
     "iris_in_plane",
+    "outlier_robustness",
     "pulsar_classification",
     "pulsar_embedding",
     "swiss_roll_in_plane",
