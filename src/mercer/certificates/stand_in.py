@@ -75,7 +75,7 @@ class StandIn:
         self._gram = whole - self._across.T @ self._across  # of PD[F, v]
         trace = float(np.trace(whole[:-1, :-1]) + leftover.sum())
         self.leftover = float(leftover.sum())
-        self.factor_rounding = 8 * self.rank * unit * trace  # how far below zero the roundings of F may take E
+        self.factor_rounding = 8 * (self.rank + 8) * unit * trace  # how far below zero the roundings of F may take E
         size = trace + float(vector @ vector)
         self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size + self.factor_rounding
         self._values, self._mix = self._leading()
