@@ -60,7 +60,7 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     n = gram.shape[0]
     original = np.maximum(gram.diagonal().astype(np.float64), 0.0)
     residual = original.copy()
-    factor = np.zeros((n, min(rank, n)))
+    factor = np.zeros((n, min(rank, n)), order="F")  # memory is touched a column at a time
     pivots: list[int] = []
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     enough = tolerance * original.sum()
