@@ -33,6 +33,7 @@ _ROUNDS = 3
 _LOOKS = 12
 _GROWTH = 1.25
 _MOST_VECTORS = 32
+_REPORTED = 6  # vectors handed back for estimates of the slack
 _SEPARATED = 5.0  # Davis–Kahan: the space is right to about a fifth where the gap is five times the residual
 _PAYS = 0.8  # deflate where the rest then takes less than this part of the steps it would take without
 
@@ -169,7 +170,7 @@ def bound_by_lanczos(
             best = min(best, deflated.combine(outside))
             target = _target(deflated.ritz_top(space), deflated, goal, resolution)
             if best <= target or space.closed:
-                return _safely(best), _with_ritz_vectors(deflated, space, 6)
+                return _safely(best), _with_ritz_vectors(deflated, space, _REPORTED)
             count = _worth_deflating(deflated, space, target, lift, share, block) if number < end else 0
             if count:
                 break
@@ -178,7 +179,7 @@ def bound_by_lanczos(
         deflated = _with_ritz_vectors(deflated, space, count)
     if not np.isfinite(best):
         raise ArithmeticError("The Lanczos bound needs more steps than it may take.")
-    return _safely(best), _with_ritz_vectors(deflated, space, 6)
+    return _safely(best), _with_ritz_vectors(deflated, space, _REPORTED)
 
 
 def _safely(bound: float) -> float:

@@ -143,7 +143,7 @@ class MatrixFreeProof:
                 if self.done:
                     return
             if not quick and self._stand_in is not None:
-                self._by_leftover_lanczos(self._stand_in)
+                self._by_leftover_lanczos(self._stand_in, patient=False)
         if not quick and not self.done:
             self._by_lanczos()
 
@@ -159,7 +159,7 @@ class MatrixFreeProof:
             if self.done:
                 break
         if self._stand_in is not None and method == "residual-lanczos":
-            self._by_leftover_lanczos(self._stand_in)
+            self._by_leftover_lanczos(self._stand_in, patient=True)
 
     def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
         if stand_in is not None:
@@ -176,13 +176,14 @@ class MatrixFreeProof:
         top, self._widest = bound_by_trace(stand_in, goal=self._stand_in_goal())
         self._keep(self._upper(top), "pivoted Cholesky proof", 0.0, stand_in.rank)
 
-    def _by_leftover_lanczos(self, stand_in: StandIn) -> None:
+    def _by_leftover_lanczos(self, stand_in: StandIn, *, patient: bool) -> None:
         top, widest = bound_by_leftover_lanczos(
             stand_in,
             goal=self._stand_in_goal(),
             failure_probability=self._share,
             rng=self.rng,
             block=self.block,
+            patient=patient,
         )
         self._spent += self._share
         self._widest = max(self._widest, widest, key=lambda deflated: deflated.Q.shape[1])

@@ -167,12 +167,19 @@ def bound_by_trace(stand_in: StandIn, *, goal: float) -> tuple[float, Deflated]:
 
 
 def bound_by_leftover_lanczos(
-    stand_in: StandIn, *, goal: float, failure_probability: float, rng: np.random.Generator, block: int
+    stand_in: StandIn,
+    *,
+    goal: float,
+    failure_probability: float,
+    rng: np.random.Generator,
+    block: int,
+    patient: bool = True,
 ) -> tuple[float, Deflated]:
     """λmax(M) by λmax(N) + ‖P DED P‖, the latter by block Lanczos: wrong with the stated probability at most.
 
     The Krylov space is looked at in depths fixed beforehand, each with its share of the probability, until the goal is
-    met or cannot be met: the Ritz value is a lower bound of the norm.
+    met or cannot be met: the Ritz value is a lower bound of the norm. If not ``patient``, a goal that cannot be met
+    ends the attempt even before the first look, with the bound infinity.
     """
     deflated = stand_in.deflated
     n, q = deflated.Q.shape
@@ -183,6 +190,10 @@ def bound_by_leftover_lanczos(
     best: tuple[float, Deflated] = (np.inf, deflated)
     first = depth_for(0.5, n - q, share, block)
     depths = [int(np.ceil(first * _GROWTH**j)) for j in range(_LOOKS)]
+    for depth in () if patient else range(1, first):
+        space.extend(depth)
+        if _number_to_take_out(stand_in, max(float(space.ritz_values()[0]), 0.0)) is None:
+            return best
     for depth in depths:
         space.extend(depth)
         ritz = max(float(space.ritz_values()[0]), 0.0)
