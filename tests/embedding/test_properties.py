@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 from sklearn.svm import SVC
 
-from mercer import DiffusionMaps, DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, SDPEmbedding
+from mercer import DiffusionMaps, DiffusionOperator, Gaussian, GramOperator, Laplacian, Linear, Matern, SDPEmbedding
 from mercer.datasets import two_moons
 from mercer.embedding.validation import RankWarning
 
 _SETTINGS = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+_EARLY = pytest.mark.xfail(reason="the automatic solver goes down to one column, where signs are stuck")
 _FAMILIES = {"gaussian": Gaussian, "laplacian": Laplacian, "matern": lambda length: Matern(1.5, length)}
 
 
@@ -84,6 +85,15 @@ def test_start_and_solver_do_not_matter(is_unique, sample, seed):
         if is_unique(reference):
             b = reference.learned_kernel(new)
             np.testing.assert_allclose(other.learned_kernel(new), b, atol=1e-2 * np.diag(b).max())
+
+
+@pytest.mark.parametrize("seed", [14, 155, 178, 664])
+@pytest.mark.parametrize("solver", [pytest.param("auto", marks=_EARLY), "accelerated", "trust-region"])
+def test_solutions_of_rank_one_and_nearly(solver, seed):
+    """At rank one every row is a sign, which no small step turns round: a solver must not go down to it too early."""
+    X = np.random.default_rng(seed).standard_normal((32, 1)) + 3.0 * (np.arange(32) < 16)[:, None]
+    model = SDPEmbedding(Laplacian(sigma=3.0), solver=solver, random_state=0).fit(X)
+    assert model.certificate_.holds(1e-6)
 
 
 @_SETTINGS
@@ -201,6 +211,18 @@ def test_radius_of_the_paper_is_the_diagonal_of_the_diffusion(sample, distance):
     capped = _fit(X, Gaussian(sigma))
     lengths = np.sum(capped.transform(points) ** 2, axis=1)
     np.testing.assert_allclose(lengths, np.minimum(d, capped.diagonal_.max()), rtol=1e-6, atol=1e-12)
+
+
+def test_points_without_room_lie_at_the_origin():
+    """Where k(x,·) is a multiple of Σ k(xⱼ,·), d(x) = 0: rounding on either side of it must not become NaN."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 2.0]])
+    for radius in ("capped", "paper"):
+        model = SDPEmbedding(Linear(), random_state=0, radius=radius).fit(X)
+        points = np.outer(np.geomspace(1e-3, 1e3, 300), [1.0, 1.0])
+        lengths = np.linalg.norm(model.transform(points), axis=1)
+        assert np.isfinite(lengths).all()
+        assert np.all(lengths < 1e-6)
+        assert np.all(model.embedding_[2] == 0)
 
 
 # --- the learned kernel -------------------------------------------------------------------------------------
