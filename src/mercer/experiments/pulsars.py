@@ -28,6 +28,11 @@ PAPER_TABLE: dict[tuple[str, float], tuple[tuple[float, float], tuple[float, flo
     ("diffusion maps", 5.0): ((0.91, 0.01), (0.79, 0.01)),
 }
 _PAPER_SIZE = 17898
+# Said of an entry on all candidates that is not reached, for σ = 5 the recall of the SDP embedding.
+_NOT_REACHED = (
+    "the embedding is certified and of rank 2, so neither its convergence nor a cut of components is in doubt, and "
+    "standardised or unit-length coordinates do not reach the printed value either"
+)
 
 
 @dataclass(frozen=True)
@@ -86,10 +91,12 @@ class PulsarClassification(Experiment):
         paper, paper_spread = PAPER_TABLE[key][column]
         mean, spread = self._mean_and_spread(key, column)
         reason = f"{len(self.scores[key])} other splits, spread {spread:.3f} here and {paper_spread} in the paper"
+        measured, within = round(mean, 3), paper_spread + spread + 0.005
         if self.n_total != _PAPER_SIZE:
             reason += f"; {self.n_total} candidates of {_PAPER_SIZE}"
-        within = paper_spread + spread + 0.005
-        return compare(f"{name}, {key[0]}, σ = {key[1]:g}", paper, round(mean, 3), within=within, reason=reason)
+        elif key[0] == "SDP embedding" and abs(paper - measured) > within:
+            reason += f"; {_NOT_REACHED}"
+        return compare(f"{name}, {key[0]}, σ = {key[1]:g}", paper, measured, within=within, reason=reason)
 
     def _mean_and_spread(self, key: tuple[str, float], column: int) -> tuple[float, float]:
         values = self.scores[key][:, column]
