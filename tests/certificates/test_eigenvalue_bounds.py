@@ -109,6 +109,16 @@ def test_lanczos_bounds_an_indefinite_map():
     assert 1.0 - 1e-12 <= bound <= 1.0 + 1e-6
 
 
+@pytest.mark.parametrize("block", [1, 8])
+def test_lanczos_on_a_map_far_below_zero(block):
+    """The largest eigenvalue is a thousandth of the spread: Ritz values have not found it when the bound must hold."""
+    values = np.concatenate([np.linspace(-2000.0, -1.0, 399), [1.0]])
+    deflated = deflate(lambda V: values[:, None] * V, np.eye(400)[:, :1])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        assert _bound(deflated, lift=2000.0, failure_probability=1e-9, rng=rng, goal=1e4, block=block) >= 1.0
+
+
 def test_lanczos_never_falls_below_in_many_runs():
     """Without deflation to help it: 200 starts on a spectrum dense at its top."""
     values = 1 - np.linspace(0, 1, 300) ** 2

@@ -78,6 +78,23 @@ def test_both_bounds_against_the_dense_eigenvalue(rank, seed):
         assert top <= by_lanczos <= by_trace * (1 + 1e-10)
 
 
+@pytest.mark.parametrize("block", [1, 8])
+def test_a_leftover_that_is_all_there_is(block):
+    """A factor of a matrix's least entry: M is all leftover, and its norm must not be underrated."""
+    values = np.concatenate([np.linspace(0.1, 1.0, 199), [4.0]])
+    A = np.diag(values)
+    F = np.zeros((200, 1))
+    F[0] = np.sqrt(values[0])
+    deflated = deflate(lambda V: A @ V, np.eye(200)[:, 50:51])
+    stand_in = StandIn(F, np.ones(200), values - F[:, 0] ** 2, np.zeros(200), deflated, 1.1e-16)
+    for seed in range(5):
+        found, _ = bound_by_leftover_lanczos(
+            stand_in, goal=0.0, failure_probability=1e-9, rng=np.random.default_rng(seed), block=block
+        )
+        assert 4.0 <= found <= 9.0
+    assert bound_by_trace(stand_in, goal=0.0)[0] >= 4.0
+
+
 @pytest.mark.parametrize("count", [1, 4])
 def test_bound_with_vectors_taken_out(count):
     _, stand_in, F, w = _pieces()
