@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 
 import numpy as np
@@ -71,6 +72,17 @@ def test_eigenvalues_that_are_all_one():
     """Nearly every eigenvalue is one here, and a dense search for a few of them is known to lose some."""
     path = rank_path(two_moons()[0], [0.00056, 0.00224], random_state=0, max_iter=1)
     np.testing.assert_allclose(path.diffusion_eigenvalues, np.ones((2, 5)), atol=1e-3)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 3.0])
+def test_diffusion_eigenvalues_of_a_larger_sample(sigma, monkeypatch):
+    """Block Lanczos against the dense matrix, also where eigenvalues near one repeat."""
+    X = three_clusters(n_per_cluster=60, n_outliers=8)[0]
+    (dense,) = rank_path(X, [sigma], random_state=0, max_iter=1).entries
+    monkeypatch.setattr(sys.modules["mercer.embedding.rank_path"], "_DENSE_UP_TO", 10)
+    (sparse,) = rank_path(X, [sigma], random_state=0, max_iter=1).entries
+    np.testing.assert_allclose(sparse.diffusion_eigenvalues, dense.diffusion_eigenvalues, atol=2e-6)
+    assert np.all(sparse.diffusion_eigenvalues <= dense.diffusion_eigenvalues + 1e-12)
 
 
 def test_arrays_over_the_path(path):
