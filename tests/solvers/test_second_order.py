@@ -239,14 +239,15 @@ def test_pace():
 # --- conic ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [25, 60])
 @pytest.mark.parametrize("sigma", [0.5, 1.5])
-def test_conic_solver_agrees(sigma):
-    problem = _problem(sigma, n=25)
+def test_conic_solver_agrees(sigma, n):
+    problem = _problem(sigma, n=n)
     conic = solve_conic(problem)
     climbed = _climb(problem).automatic(problem.random_point(8, np.random.default_rng(0)), None)
-    assert conic.status is Status.CONVERGED
-    assert conic.history[-1].objective == pytest.approx(climbed.history[-1].objective, rel=1e-6)
-    np.testing.assert_allclose(conic.H @ conic.H.T, climbed.H @ climbed.H.T, atol=1e-2)
+    objective = problem.objective(conic, problem.apply(conic))
+    assert objective == pytest.approx(climbed.history[-1].objective, rel=1e-5 if n > 40 else 1e-6)
+    np.testing.assert_allclose(conic @ conic.T, climbed.H @ climbed.H.T, atol=1e-2)
 
 
 def test_conic_solver_refuses_large_problems():

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends import get_config
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums
+from mercer.embedding.programme import Programme
 from mercer.embedding.support import Support, checked_weights, choose_support
 from mercer.embedding.validation import (
     check_room,
@@ -27,11 +27,9 @@ from mercer.embedding.validation import (
     whole_number,
 )
 from mercer.kernels import Precomputed
-from mercer.linalg import least_eigenvalue, rp_cholesky
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
-from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
-from mercer.problems import Elliptope
+from mercer.operators import LowRankOperator
 from mercer.solvers import (
     AcceleratedPower,
     Climb,
@@ -51,10 +49,8 @@ _METHODS: dict[str, type[Method]] = {
     "power": ProjectedPower,
     "accelerated": AcceleratedPower,
     "trust-region": TrustRegion,
+    "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
-_STAND_IN_PART, _STAND_IN_RANK, _LEAST_STAND_IN_RANK = 4, 1500, 8  # at most n/4 and this many columns; fewer: none
-_STAND_IN_TOLERANCE = 1e-8  # of the trace: what a stand-in may leave out and be as good as the matrix
-_WARM_NOISE = 0.03
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -85,7 +81,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     solver : {"auto", "power", "accelerated", "trust-region", "conic"}, default="auto"
         ``"auto"`` solves with a low-rank stand-in first, then with few exact products, see
         :mod:`mercer.solvers.staircase`. The others use one method alone: the papers' projected power method, the same
-        with momentum, the Riemannian trust region, or, up to 200 points, an interior-point method (needs cvxpy).
+        with momentum, the Riemannian trust region, or, up to 200 points, a conic solver for the
+        programme itself, polished by the trust region (needs cvxpy).
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
         ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, see
@@ -228,74 +225,54 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
-        operator = DiffusionOperator(GramOperator(self.kernel_, points, weights=support.weights))
-        refuse_degenerate(operator, self.kernel_, points)
-        check_room(operator, self.kernel_)
-        shift = _shift(operator, self.kernel_, rng)
-        problem = Elliptope(operator, operator.diagonal(), shift=shift, removed=operator.stationary)
-        stand_in = self._stand_in(operator, shift, rng)
-        checkpoint = (
-            None if self.checkpoint is None else Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
-        )
-        result = self._solve(problem, stand_in, checkpoint, rng)
-        certificate = self._certificate(problem, result.H, stand_in, rng) if self.certify else None
-        self._store(X, points, support, operator, problem, result, certificate)
+        programme = Programme.of(self.kernel_, points, support.weights, rng)
+        refuse_degenerate(programme.operator, self.kernel_, points)
+        check_room(programme.operator, self.kernel_)
+        factored = programme.cholesky() if self.solver == "auto" else None
+        result = self._solve(programme, factored, self._opened_checkpoint(points, support))
+        H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
+        self.certificate_ = self._certificate(programme, H, factored) if self.certify else None
+        self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
+        self.n_products_ = programme.problem.n_columns
+        self._store(X, points, support, programme, H)
         self._report()
         return self
 
-    def _stand_in(self, operator: DiffusionOperator, shift: float, rng: np.random.Generator) -> LowRankOperator | None:
-        """A partial Cholesky factor of the diffusion matrix, where it helps: psd, and of a rank well below n."""
-        n = operator.shape[0]
-        rank = min(n // _STAND_IN_PART, _STAND_IN_RANK, get_config().memory_bytes // (4 * 8 * n))
-        if self.solver != "auto" or shift > 0 or rank < _LEAST_STAND_IN_RANK:
+    def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
+        if self.checkpoint is None:
             return None
-        return rp_cholesky(operator.undeflated(), rank, rng, tolerance=_STAND_IN_TOLERANCE)
+        return Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
 
     def _certificate(
-        self, problem: Elliptope, H: Array, stand_in: LowRankOperator | None, rng: np.random.Generator, **options: Any
+        self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
     ) -> Certificate:
-        method = "auto" if self.certify is True else self.certify
-        return certify_elliptope(problem, H, rng=rng, stand_in=stand_in, tol=self.tol, method=method, **options)
+        method = self.certify if isinstance(self.certify, str) else "auto"
+        return certify_elliptope(
+            programme.problem,
+            H,
+            rng=programme.rng,
+            stand_in=factored,
+            tol=self.tol,
+            method=method,
+            spectrum=spectrum,
+        )
 
     def _solve(
-        self,
-        problem: Elliptope,
-        stand_in: LowRankOperator | None,
-        checkpoint: Checkpoint | None,
-        rng: np.random.Generator,
+        self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        self.n_stand_in_products_ = 0
-        if self.solver == "conic":
-            return solve_conic(problem)
-
-        def gap(H: Array, G: Array) -> float:
-            return self._certificate(problem, H, stand_in, rng, spectrum=False).relative_gap
-
-        def notify(iteration: Iteration) -> bool:
-            if self.verbose:
-                _log_iteration(iteration)
-            return self.callback is not None and bool(self.callback(iteration))
-
-        climb = Climb(
-            problem,
-            certify=gap if self.certify else None,
-            tol=self.tol,
-            residual_tol=self.residual_tol,
-            rank_tol=self.rank_tol,
-            max_iter=self.max_iter,
-            max_products=self.max_products,
-            callbacks=(notify,),
-            save=None if checkpoint is None else checkpoint.keep,
-            rng=rng,
-        )
+        climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
         if kept is not None:
             climb.resume_after(kept[1])
-        H = self._first_point(problem, rng) if kept is None else kept[0].astype(problem.operator.dtype)
+            H = kept[0].astype(programme.operator.dtype)
+        elif self.solver == "conic":
+            H = solve_conic(programme.problem)
+        else:
+            last = getattr(self, "coordinates_", None) if self.warm_start else None
+            H = programme.first_point(self.initial_rank, last)
         if self.solver == "auto":
-            model = None if stand_in is None else RankOneUpdate(stand_in, problem.removed, -1.0)
-            result = climb.automatic(H, model, rough=kept is None)
+            result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
         else:
             result = climb.by(_METHODS[self.solver], H)
         if checkpoint is not None:
@@ -304,40 +281,39 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.n_stand_in_products_ = climb.n_stand_in_columns
         return result
 
-    def _first_point(self, problem: Elliptope, rng: np.random.Generator) -> Array:
-        """Random rows; with a warm start those of the last solution, turned a little out of its dimensions."""
-        rank = min(self.initial_rank, problem.size)
-        H = problem.random_point(rank, rng)
-        last = getattr(self, "coordinates_", None) if self.warm_start else None
-        if last is None or last.shape[0] != problem.size:
-            return H
-        widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
-        noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * problem.random_point(widened.shape[1], rng)
-        return problem.project(widened + noise, problem.random_point(widened.shape[1], rng)).astype(H.dtype)
+    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
+        def gap(H: Array, G: Array) -> float:
+            return self._certificate(programme, H, factored, spectrum=False).relative_gap
 
-    def _store(
-        self,
-        X: Any,
-        points: Any,
-        support: Support,
-        operator: DiffusionOperator,
-        problem: Elliptope,
-        result: SolverResult,
-        certificate: Certificate | None,
-    ) -> None:
-        weighted, eigenvalues = problem.principal(result.H)
-        self.rank_ = int(np.sum(eigenvalues > self.rank_tol))
-        self.eigenvalues_ = eigenvalues[: self.rank_]
+        def notify(iteration: Iteration) -> bool:
+            if self.verbose:
+                _log_iteration(iteration)
+            return self.callback is not None and bool(self.callback(iteration))
+
+        return Climb(
+            programme.problem,
+            certify=gap if self.certify else None,
+            tol=self.tol,
+            residual_tol=self.residual_tol,
+            rank_tol=self.rank_tol,
+            max_iter=self.max_iter,
+            max_products=self.max_products,
+            callbacks=(notify,),
+            save=None if checkpoint is None else checkpoint.keep,
+            rng=programme.rng,
+        )
+
+    def _store(self, X: Any, points: Any, support: Support, programme: Programme, H: Array) -> None:
+        operator, problem = programme.operator, programme.problem
+        weighted, self.eigenvalues_ = problem.principal(H)
+        self.rank_ = H.shape[1]
         root = np.sqrt(operator.weights)
         coordinates = weighted / root[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = problem.diagonal / operator.weights
         self.stationary_ = operator.stationary**2
-        self.certificate_ = certificate
-        self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
-        self.n_products_ = problem.n_columns
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = coordinates[:, : self.rank_]
+        self.coordinates_ = coordinates
         self._training, self._support = points, support
         self._weights = np.asarray(operator.weights, np.float64)
         self._log_volume = float(np.log(operator.volume))
@@ -418,7 +394,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for name in ("tol", "residual_tol", "rank_tol"):
             fraction(getattr(self, name), name)
         choices = (
-            ("solver", ("auto", *_METHODS, "conic")),
+            ("solver", ("auto", *_METHODS)),
             ("radius", ("capped", "paper")),
             ("certify", (True, False, *CERTIFICATE_METHODS)),
         )
@@ -439,14 +415,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
         tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
         return tags
-
-
-def _shift(operator: DiffusionOperator, kernel: Any, rng: np.random.Generator) -> float:
-    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel, from the least eigenvalue otherwise."""
-    if kernel.properties.positive_definite:
-        return 0.0
-    least = least_eigenvalue(operator, rng=rng)
-    return 1.1 * max(0.0, -least) * float(operator.diagonal().max())
 
 
 def _make_log_visible() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import Certificate, certify_elliptope
-from mercer.embedding.sdp import SDPEmbedding, _shift
+from mercer.embedding.programme import Programme
+from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
 from mercer.embedding.validation import checked_points
 from mercer.kernels import Precomputed
 from mercer.linalg.random import as_generator
-from mercer.operators import DiffusionOperator, GramOperator
-from mercer.problems import Elliptope
+from mercer.operators import DiffusionOperator
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _LENGTHS = 1e-3
@@ -74,14 +74,11 @@ def verify(
     support = Support(None, None) if extended else Support(model.landmarks_, model.sample_weight_)
     _check_rows(model, X, extended)
     points = support.points(X, model.kernel_)
-    operator = DiffusionOperator(GramOperator(model.kernel_, points, weights=support.weights))
-    problem = Elliptope(
-        operator, operator.diagonal(), shift=_shift(operator, model.kernel_, rng), removed=operator.stationary
-    )
+    programme = Programme.of(model.kernel_, points, support.weights, rng)
     coordinates = model._extend(X) if extended else np.asarray(model.coordinates_, np.float64)
     if not extended:
-        _check_lengths(coordinates, operator, max(_LENGTHS, 2 * float(model.rank_tol)))
-    return certify_elliptope(problem, coordinates, rng=rng, failure_probability=failure_probability)
+        _check_lengths(coordinates, programme.operator, max(_LENGTHS, 2 * float(model.rank_tol)))
+    return certify_elliptope(programme.problem, coordinates, rng=rng, failure_probability=failure_probability)
 
 
 def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:

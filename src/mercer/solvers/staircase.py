@@ -33,7 +33,7 @@ _ROUGH_RANK_TOL = (
     1e-3  # directions below this part of the trace are dropped early; the staircase brings back a true one
 )
 _ROUGH_RESIDUAL, _ROUGH_STEPS = 1e-3, 300
-_STAND_IN_RESIDUAL, _STAND_IN_STEPS = 1e-5, 30
+_STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
 _ESCAPE_COLUMNS = 20
 _ESCAPE_ANGLE = 0.3
@@ -177,10 +177,19 @@ class Climb:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
         model = Elliptope(stand_in, self.problem.diagonal, shift=self.problem.shift)
         for method, residual_tol, steps in (
-            (AcceleratedPower(), _ROUGH_RESIDUAL, _ROUGH_STEPS),
-            (TrustRegion(), _STAND_IN_RESIDUAL, _STAND_IN_STEPS),
+            (AcceleratedPower(), max(_ROUGH_RESIDUAL, self.residual_tol), _ROUGH_STEPS),
+            (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol / 4), _STAND_IN_STEPS),
         ):
-            rough = maximise(model, method, H, certify=None, tol=1.0, residual_tol=residual_tol, max_iter=steps)
+            rough = maximise(
+                model,
+                method,
+                H,
+                certify=None,
+                tol=1.0,
+                residual_tol=residual_tol,
+                max_iter=steps,
+                max_products=_STAND_IN_COLUMNS,
+            )
             H = model.reduced(rough.H, _ROUGH_RANK_TOL)
             if rough.status is Status.INTERRUPTED:
                 break

@@ -1,0 +1,68 @@
+"""The semi-definite programme of some points: its operator, its low-rank form, a stand-in, and where to start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.kernels import Kernel
+from mercer.linalg import least_eigenvalue, rp_cholesky
+from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
+from mercer.problems import Elliptope
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PART, _MOST, _LEAST = 4, 1500, 8  # a stand-in has at most n/4 and this many columns; with fewer than the last, none
+_LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as the matrix
+_WARM_NOISE = 0.03
+
+
+@final
+@dataclass(frozen=True)
+class Programme:
+    """max ⟨Ã, B⟩ subject to B ≽ 0, diag B = diag Ã, for the diffusion operator Ã of weighted points."""
+
+    operator: DiffusionOperator
+    problem: Elliptope
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator) -> Programme:
+        """The programme of points under a resolved kernel; one pass of row sums."""
+        operator = DiffusionOperator(GramOperator(kernel, points, weights=weights))
+        shift = _shift(operator, kernel, rng)
+        problem = Elliptope(operator, operator.diagonal(), shift=shift, removed=operator.stationary)
+        return cls(operator, problem, rng)
+
+    def cholesky(self) -> LowRankOperator | None:
+        """A partial Cholesky factor of the diffusion matrix where it helps: psd, and of a rank well below n."""
+        n = self.problem.size
+        rank = min(n // _PART, _MOST, get_config().memory_bytes // (4 * 8 * n))
+        if self.problem.shift > 0 or rank < _LEAST:
+            return None
+        return rp_cholesky(self.operator.undeflated(), rank, self.rng, tolerance=_LEFT_OUT)
+
+    def stand_in(self, factored: LowRankOperator | None) -> RankOneUpdate | None:
+        """The factored matrix without its stationary part, below Ã in the order of matrices."""
+        return None if factored is None else RankOneUpdate(factored, self.operator.stationary, -1.0)
+
+    def first_point(self, rank: int, last: Array | None) -> Array:
+        """Random rows, or those of the last solution turned a little out of its dimensions."""
+        problem, rank = self.problem, min(rank, self.problem.size)
+        if last is None or last.shape[0] != problem.size:
+            return problem.random_point(rank, self.rng)
+        widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
+        elsewhere = problem.random_point(widened.shape[1], self.rng)
+        noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere
+        return problem.project(widened + noise, elsewhere).astype(problem.operator.dtype)
+
+
+def _shift(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> float:
+    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel, from the least eigenvalue otherwise."""
+    if kernel.properties.positive_definite:
+        return 0.0
+    least = least_eigenvalue(operator, rng=rng)
+    return 1.1 * max(0.0, -least) * float(operator.diagonal().max())
