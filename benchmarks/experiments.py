@@ -2,8 +2,9 @@
 
     python benchmarks/experiments.py psd22                       # every experiment whose name begins so
     python benchmarks/experiments.py psd22 --figures /tmp/psd22  # and their pictures
+    python benchmarks/experiments.py psd22-table1                # one alone; the rest of the table stays
 
-Writes benchmarks/results/experiments_PREFIX.md. Experiments on MNIST and HTRU2 need the variable MERCER_DATA.
+Writes benchmarks/results/experiments_PAPER.md. Experiments on MNIST and HTRU2 need the variable MERCER_DATA.
 """
 
 from __future__ import annotations
@@ -26,25 +27,35 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prefix", help="what the names begin with, such as psd22 or psd17")
+    parser.add_argument("prefix", help="what the names begin with, such as psd22 or psd17-fig1")
     parser.add_argument("--figures", type=Path, help="a folder for the pictures")
     arguments = parser.parse_args()
     names = [name for name in CATALOGUE if name.startswith(arguments.prefix)]
     if not names:
         parser.error(f"no experiment begins with {arguments.prefix!r}; there are {', '.join(CATALOGUE)}")
-    path = RESULTS / f"experiments_{arguments.prefix}.md"
-    sections = [header(arguments.prefix)]
+    paper = arguments.prefix.partition("-")[0]
+    path = RESULTS / f"experiments_{paper}.md"
+    sections = written(path)
     for name in names:
-        sections.append(section(name, arguments.figures))
-        path.write_text("\n".join(sections), encoding="utf-8")  # after each, so that a failure loses one alone
+        sections[name] = section(name, arguments.figures)
+        ordered = [sections[known] for known in CATALOGUE if known in sections]
+        path.write_text(
+            "\n".join([header(paper), *ordered]), encoding="utf-8"
+        )  # each, so that a failure loses one alone
     print(f"wrote {path}")
 
 
-def header(prefix: str) -> str:
+def written(path: Path) -> dict[str, str]:
+    """The sections of an earlier run by their names."""
+    parts = path.read_text(encoding="utf-8").split("\n## ")[1:] if path.exists() else []
+    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in parts}
+
+
+def header(paper: str) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores; NumPy {np.__version__}, mercer {mercer.__version__}"
     return (
-        f"# Experiments {prefix.upper()}\n\n"
-        f"Defaults of each experiment, one run of `benchmarks/experiments.py {prefix}`. {machine}.\n"
+        f"# Experiments {paper.upper()}\n\n"
+        f"Each experiment with its defaults, written by `benchmarks/experiments.py {paper}`; seconds of one run. {machine}.\n"
     )
 
 
