@@ -21,14 +21,13 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, qr
 
-from mercer.linalg.lanczos import BlockLanczos, depth_for, largest_ritz_value, underestimate
+from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Multiply = Callable[[Array], Array]
 
 _DIRECTION = 1e-3  # directions that hardly occur in the solution are no eigenvectors yet
 _KNOWN = 0.1  # of those that occur more than this the product follows from that of the solution
-_ESTIMATE_STEPS = 30
 _ROUNDS = 3
 _LOOKS = 12
 _GROWTH = 1.25
@@ -85,10 +84,6 @@ class Deflated:
         MX = outer_product + self.Q @ (self.MQ.T @ X)
         Q, MQ = np.hstack([self.Q, X]), np.hstack([self.MQ, MX])
         return Deflated(self.multiply, Q, MQ, amplification=self.amplification)
-
-    def estimate(self, rng: np.random.Generator) -> float:
-        """About λmax, with no promise: the complement by a few Lanczos steps."""
-        return self.combine(largest_ritz_value(self.multiply, self.Q, _ESTIMATE_STEPS, rng)[0])
 
     def ritz_top(self, space: BlockLanczos) -> float:
         """The largest eigenvalue of M on Q and the Krylov space together: a lower bound of λmax(M)."""
