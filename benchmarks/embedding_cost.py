@@ -2,9 +2,9 @@
 
     MERCER_DATA=... python benchmarks/embedding_cost.py            # writes benchmarks/results/embedding_cost.md
 
-Baseline: the papers' projected power method with ten columns, in the same run, stopped by an oracle at the first step whose
-true relative gap is at most 1e-6; the oracle and a certificate cost it nothing. Ours pays for every column: solver,
-certificates that failed on the way, the final certificate.
+Baseline: the papers' projected power method with ten columns, in the same run, stopped by an oracle at the first step
+whose true relative gap is at most 1e-6; the oracle and a certificate cost it nothing. Ours pays for every column:
+solver, certificates that failed on the way, the final certificate.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Oracle:
 
 
 def plain_steps(problem: Elliptope, oracle: Oracle) -> int | None:
-    """Block products until the gap is at most 1e-6, looked for at steps 3 % apart; None if it takes more than the most."""
+    """Block products until the gap is at most 1e-6, looked for at steps 3 % apart; None for more than the most."""
     H = problem.random_point(COLUMNS, np.random.default_rng(0))
     method, step, look = ProjectedPower(), 1, 10
     H, G = method.start(problem, H)
@@ -148,8 +148,8 @@ def columns_of(model: SDPEmbedding) -> int:
 
 
 HEAD = (
-    "data", "n", "σ", "plain: blocks of 10", "ours: solver columns", "final certificate columns", "ours: blocks of 10, all told",
-    "times fewer", "certified gap", "by, failure probability", "stand-in rank", "stand-in columns", "rank of B", "s",
+    "data", "n", "σ", "plain: blocks of 10", "ours: solver columns", "final certificate columns",
+    "ours: blocks of 10, all told", "times fewer", "certified gap", "by, failure probability", "stand-in rank", "stand-in columns", "rank of B", "s",
     "gap and columns at tol 1e-10",
 )  # fmt: skip
 
