@@ -149,8 +149,8 @@ def columns_of(model: SDPEmbedding) -> int:
 
 HEAD = (
     "data", "n", "σ", "plain: blocks of 10", "ours: solver columns", "final certificate columns",
-    "ours: blocks of 10, all told", "times fewer", "certified gap", "by, failure probability", "stand-in rank", "stand-in columns", "rank of B", "s",
-    "gap and columns at tol 1e-10",
+    "ours: blocks of 10, all told", "times fewer", "certified gap", "by, failure probability", "stand-in rank",
+    "stand-in columns", "rank of B", "s", "gap and columns at tol 1e-10",
 )  # fmt: skip
 
 
