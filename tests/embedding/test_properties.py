@@ -15,9 +15,21 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 from sklearn.svm import SVC
 
-from mercer import DiffusionMaps, DiffusionOperator, Gaussian, GramOperator, Laplacian, Linear, Matern, SDPEmbedding
-from mercer.datasets import two_moons
+import mercer.embedding.extension as extension
+from mercer import (
+    DiffusionMaps,
+    DiffusionOperator,
+    Gaussian,
+    GramOperator,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    SDPEmbedding,
+)
+from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.validation import RankWarning
+from mercer.solvers import Status
 
 _SETTINGS = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 _EARLY = pytest.mark.xfail(reason="the automatic solver goes down to one column, where signs are stuck")
@@ -159,6 +171,19 @@ def test_training_points_are_reproduced_and_cut_only_after(sample, family, count
     np.testing.assert_allclose(cut.learned_kernel(new), full.learned_kernel(new), atol=1e-12 * scale**2)
 
 
+def test_dimensions_that_are_not_counted_are_zero_everywhere():
+    """A coarse ``rank_tol`` counts one dimension of two. What is returned has one, and converged means certified."""
+    X = three_clusters(n_per_cluster=20, n_outliers=2)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SDPEmbedding(Gaussian(sigma=1.2), rank_tol=0.6, n_components=2, random_state=0).fit(X)
+    assert model.rank_ == 1
+    assert np.all(model.embedding_[:, 1] == 0)
+    assert np.all(model.transform(X + 0.1)[:, 1] == 0)
+    assert np.all(model.transform(X + 0.1)[:, 0] != 0)
+    assert model.status_ is not Status.CONVERGED or model.certificate_.holds(1e-6)
+
+
 # --- far away -----------------------------------------------------------------------------------------------
 
 
@@ -223,6 +248,39 @@ def test_points_without_room_lie_at_the_origin():
         assert np.isfinite(lengths).all()
         assert np.all(lengths < 1e-6)
         assert np.all(model.embedding_[2] == 0)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=3, coef0=0.0)], ids=repr)
+def test_affinities_of_both_signs(kernel):
+    """A new point may be averse to some training points as long as its row sum is positive: no logarithm then."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.1, 2.0, (30, 2))
+    new = np.array([[2.0, -0.4], [-0.4, 2.0], [1.0, 1.1]])
+    model = SDPEmbedding(kernel, radius="paper", random_state=0).fit(X)
+    K, cross = kernel(X), kernel(new, X)
+    assert cross[:2].min() < -1e-3
+    m, m_new, volume = K.sum(axis=1), cross.sum(axis=1), K.sum()
+    g = (cross / np.sqrt(np.outer(m_new, m)) - np.sqrt(np.outer(m_new, m)) / volume) @ model.embedding_
+    d = kernel.diag(new) / m_new - m_new / volume
+    expected = np.sqrt(d)[:, None] * g / np.linalg.norm(g, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.transform(new), expected, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(model.novelty(new), -np.log(m_new), rtol=1e-10)
+
+
+@pytest.mark.parametrize("entries", [1, 75, 100, 700, 10**6])
+def test_rows_are_done_in_pieces_of_any_size(entries, monkeypatch):
+    """One row a piece, a last piece that is short, one piece for all; and an error names the row of X, not of its piece."""
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (25, 2))
+    points = np.random.default_rng(1).uniform(0.5, 2.0, (17, 2))
+    sdp, maps = SDPEmbedding(Linear(), random_state=0).fit(X), DiffusionMaps(Gaussian(sigma=1.0)).fit(X)
+    calls = sdp.transform, sdp.novelty, sdp.learned_kernel, maps.transform
+    whole = [call(points) for call in calls]
+    monkeypatch.setattr(extension, "_ENTRIES", entries)
+    for call, expected in zip(calls, whole, strict=True):
+        np.testing.assert_allclose(call(points), expected, rtol=1e-12, atol=1e-13)
+    points[13] = 0.0
+    with pytest.raises(ValueError, match="^Row 13 of X has no positive affinity"):
+        sdp.transform(points)
 
 
 # --- the learned kernel -------------------------------------------------------------------------------------
