@@ -15,10 +15,10 @@ from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_points
-from mercer.plots.scatter import COLOURS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_DARK = ("#223b55", "#114419", "#665e22", "#336677")  # the colours of the classes, darker
 _CONTRADICTION = "the caption says 3, and a fourth dimension is what a power method leaves that stops early"
 
 
@@ -34,11 +34,10 @@ class DigitsExtended(Experiment):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The numbers of images and the rank of the caption."""
-        counts = len(self.labels), len(self.extended_labels)
-        part = "" if counts == (1874, 11263) else "a part of the images only"
+        part = _part(self.labels, 1874)
         return (
-            compare("images embedded", 1874, counts[0], within=0, reason=part),
-            compare("images extended", 11263, counts[1], within=0, reason=part),
+            compare("images embedded", 1874, len(self.labels), within=0, reason=part),
+            compare("images extended", 11263, len(self.extended), within=0, reason=_part(self.extended, 11263)),
             compare_rank("rank of ρ", 2, self.sdp, reason=part or "pixels in [0, 1]"),
         )
 
@@ -51,9 +50,11 @@ class DigitsExtended(Experiment):
         title = f"{len(self.extended)} images extended"
         plot_points(axes[1], self.extended, self.extended_labels, title=title, size=3)
         embedded = in_the_plane(self.sdp.embedding_)
-        for label, colour in zip(np.unique(self.labels), COLOURS, strict=False):
-            x, y = embedded[self.labels == label].T
-            axes[1].scatter(x, y, s=22, marker="*", color=colour, edgecolors="white", linewidths=0.3)
+        for label, colour in zip(np.unique(self.labels), _DARK, strict=False):
+            axes[1].scatter(*embedded[self.labels == label].T, s=9, marker="*", color=colour, linewidths=0)
+        reach = 1.1 * float(np.quantile(np.abs(self.extended), 0.999))  # the few beyond would shrink all others
+        axes[1].set_aspect("equal", adjustable="box")
+        axes[1].set(xlim=(-reach, reach), ylim=(-reach, reach))
         return figure
 
 
@@ -68,7 +69,7 @@ class DigitsInSpace(Experiment):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The number of images, and the rank as the caption and as the text have it."""
-        part = "" if len(self.labels) == 4157 else "a part of the images only"
+        part = _part(self.labels, 4157)
         reading = part or "pixels in [0, 1]"
         return (
             compare("images embedded", 4157, len(self.labels), within=0, reason=part),
@@ -143,6 +144,10 @@ def digits_in_space(
     sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
     options = {"initial_rank": 20, "max_iter": paper_steps, "random_state": random_state}
     return DigitsInSpace(sdp, labels, stopped_power_method(kernel, X, **options) if paper_steps else None)
+
+
+def _part(images: Array, whole: int) -> str:
+    return "" if len(images) == whole else "a part of the images only"
 
 
 def _mnist(part: str, digits: Sequence[int], n: int | None) -> tuple[Array, Array]:
