@@ -55,7 +55,7 @@ def header(paper: str) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores; NumPy {np.__version__}, mercer {mercer.__version__}"
     return (
         f"# Experiments {paper.upper()}\n\n"
-        f"Each experiment with its defaults, written by `benchmarks/experiments.py {paper}`; seconds of one run. {machine}.\n"
+        f"Each experiment with its defaults, by `benchmarks/experiments.py {paper}`; seconds of one run. {machine}.\n"
     )
 
 
