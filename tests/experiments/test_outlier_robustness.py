@@ -65,6 +65,14 @@ def test_tuning_looks_at_the_other_seeds_only():
     assert result.best_settings(METHODS[0])[0, 0, 0] == 0.5
 
 
+def test_of_equally_good_settings_the_default_is_taken():
+    result = _made_up([[0.7, 0.7], [0.7, 0.7], [0.2, 0.2]])
+    assert np.all(result.best_settings(METHODS[0]) == 1.0)
+    np.testing.assert_array_equal(
+        _made_up([[0.7, 0.9], [0.6, 0.9], [0.1, 0.1]]).tuned(METHODS[0])[0, 0, :, 0], [0.6, 0.9]
+    )
+
+
 def test_claims_follow_the_scores():
     verdicts = [comparison.verdict for comparison in _made_up([[1.0, 1.0], [0.5, 0.5], [0.2, 0.2]]).comparisons]
     assert verdicts == [Verdict.AGREES] * 3

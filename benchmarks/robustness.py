@@ -1,0 +1,128 @@
+"""What outliers do to embeddings: clusters and neighbours of the other points, beside the peers.
+
+    python benchmarks/robustness.py            # the whole table and its picture, about 20 minutes on two cores
+    python benchmarks/robustness.py --quick    # two seeds, two shares of outliers, no UMAP
+
+Writes benchmarks/results/robustness.md and robustness.png. UMAP needs the extra ``bench`` (umap-learn).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from mercer.experiments.outlier_robustness import MEASURES, OutlierRobustness, outlier_robustness
+from mercer.plots import save_figure
+
+RESULTS = Path(__file__).parent / "results"
+HEAD = """# Outliers and embeddings
+
+One run of `benchmarks/robustness.py`: {seeds} seeds, mean ± standard deviation over them. Every method embeds the
+sample with its outliers. The scores count the points that are no outliers.
+
+- *NMI of k-means*: k-means with as many centres as there are classes, ten starts, is run on **all** points, outliers
+  included, for nobody knows them in advance: it may spend a centre on them, and then loses a class.
+- *Accuracy of 5-NN*: five nearest neighbours among the other points, five-fold cross-validation.
+- *default setting*: Gaussian kernel, σ = the median distance of the contaminated sample; UMAP with 15 neighbours.
+- *tuned*: σ among {factors} times the median (UMAP: 5, 15, 50 neighbours). For each seed the setting is taken that
+  is best, by the labels, on the other seeds, for every share of outliers and measure by itself; of equally good ones
+  that nearest to the default. Nobody can tune like this without labels.
+- *mean over settings*: the mean of the scores at all these settings, for one who cannot tune at all.
+
+"SDP, directions" divides every coordinate vector by its length, as PSD22 section 5.2 does; "diffusion maps, directions"
+the same. Spectral embedding is scikit-learn's with the same Gaussian kernel. It drops the affinity of a point to itself
+before it normalises; diffusion maps keep it, so that a point without neighbours has an eigenvalue near one there. Its
+coordinates are not multiplied by the eigenvalues either.
+
+Three clusters: 3 × 100 points, deviation 0.5, outliers uniform on a box and away from the centres. Two moons: 300
+points, noise 0.05; wine: 178 standardised rows of 13 features; outliers of both uniform on the bounding box made 1.5
+times as large. In 13 dimensions such outliers are far from everything. The rows of wine are the same for every seed.
+"""
+READING = """## What the tables say
+
+Of the run that is stored beside this script. "SDP" is the one with two components.
+
+- *At the median bandwidth the SDP embedding is no more robust than diffusion maps.* NMI with 20 % outliers: 0.997 and
+  0.997 on clusters, 0.18 and 0.18 on moons (where that bandwidth is too large for either), 0.48 and 0.59 on wine. UMAP
+  finds the moons (0.93) with its defaults; scikit-learn's spectral embedding (0.81) and UMAP (0.79) are far better on
+  wine. We lose there.
+- *At a bandwidth chosen for it, it is, on moons*: 0.99 to 1.00 up to 10 % outliers and 0.87 ± 0.26 at 20 %, where
+  diffusion maps fall to 0.3 from 2 % on, spectral embedding goes from 0.7 ± 0.5 to 0.3, and UMAP stays at 0.90 to 1.00.
+  On wine it is 0.76 to 0.81 up to 10 %, level with diffusion maps and UMAP (0.77 to 0.85, 0.79 to 0.80) and below
+  spectral embedding (0.93); at 20 % it falls to 0.55, below all others, for k-means spends a centre on outliers. Its
+  directions, which have no length, stay at 0.81.
+- *Its strength is that the bandwidth matters less.* Averaged over the settings, NMI with 20 % outliers is 0.996 beside
+  0.917 for diffusion maps on clusters, 0.35 beside 0.13 on moons, 0.50 beside 0.26 on wine: small bandwidths, at which
+  diffusion maps show single outliers, still show the classes. That is what PSD22 says of wine. Spectral embedding has
+  0.96, 0.09 and 0.43, UMAP 0.98, 0.79 and 0.79: on moons and wine it is better still.
+- *Neighbours survive outliers.* The best 5-NN accuracy on wine is that of the SDP embedding when tuned, 0.98 to 0.99,
+  before spectral embedding, 0.97 to 0.98; at the median all lie between 0.89 and 0.98. On moons the SDP embedding and
+  UMAP have 1.00 at the median, diffusion maps 0.96. Directions lose neighbours on moons, with outliers and without.
+- All dimensions in place of two change no NMI by more than 0.002 and no accuracy by more than 0.02.
+
+One choice was made after a first look at these scores: of equally good settings the smallest had been taken. That gave
+0.80 ± 0.45 in place of 0.997 for spectral embedding on clusters with 20 % outliers, tuned, and 1.00 in place of 0.90
+for UMAP on moons with 10 %; no other mean moved by more than 0.02.
+
+![scores against the share of outliers](robustness.png)
+"""
+
+
+def cell(values: np.ndarray) -> str:
+    return f"{np.nanmean(values):.3f} ± {np.nanstd(values, ddof=1):.3f}"
+
+
+def tables(result: OutlierRobustness) -> list[str]:
+    lines = []
+    for i, sample in enumerate(result.samples):
+        for k, measure in enumerate(MEASURES):
+            for view, scores in result.views.items():
+                lines += ["", f"## {sample}: {measure}, {view}", "", *table(result, scores, i, k)]
+    return lines
+
+
+def table(result: OutlierRobustness, scores, sample: int, measure: int) -> list[str]:
+    head = " | ".join(f"{100 * fraction:g} %" for fraction in result.fractions)
+    lines = [f"| method | {head} |", "|---|" + "---|" * len(result.fractions)]
+    for method in result.scores:
+        values = scores(method)[sample, :, :, measure]
+        lines.append(f"| {method} | {' | '.join(map(cell, values))} |")
+    return lines
+
+
+def chosen(result: OutlierRobustness) -> list[str]:
+    """The settings that are best over all seeds: where each method has to be to work."""
+    lines = ["", "## Settings that are best on the mean over all seeds", ""]
+    lines += ["σ over the median distance; neighbours for UMAP.", ""]
+    head = " | ".join(f"{100 * fraction:g} %" for fraction in result.fractions)
+    lines += [f"| sample | measure | method | {head} |", "|---|---|---|" + "---|" * len(result.fractions)]
+    for i, sample in enumerate(result.samples):
+        for k, measure in enumerate(MEASURES):
+            for method in result.scores:
+                best = " | ".join(f"{value:g}" for value in result.best_settings(method)[i, :, k])
+                lines.append(f"| {sample} | {measure} | {method} | {best} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="a folder")
+    options = parser.parse_args()
+    quick = {"fractions": (0.0, 0.1), "n_seeds": 2, "umap": False} if options.quick else {}
+    result = outlier_robustness(progress=lambda line: print(line, flush=True), **quick)
+    factors = ", ".join(f"1/{round(1 / f)}" if f < 1 else f"{f:g}" for f in result.settings["diffusion maps"])
+    seeds = next(iter(result.scores.values())).shape[3]
+    claims = ["## What the paper's abstract claims", "", *(f"- {line}" for line in result.comparisons)]
+    head = [HEAD.format(seeds=seeds, factors=factors), *([result.missing + ".", ""] if result.missing else [])]
+    reading = [] if options.quick else [READING]
+    text = [*head, *reading, *claims, *tables(result), *chosen(result), ""]
+    (options.output / "robustness.md").write_text("\n".join(text))
+    save_figure(result.figure(), options.output / "robustness.png")
+    print(f"written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()
