@@ -83,24 +83,20 @@ class OutlierRobustness(Experiment):
         return self.scores[method][:, :, self.settings[method].index(_default(method))]
 
     def tuned(self, method: str) -> Array:
-        """Scores at the setting that is best, by the labels, on the mean of the *other* seeds; the same shape.
-
-        The setting is chosen for every sample, share of outliers and measure by itself; of equally good ones that
-        nearest to the default is taken.
-        """
-        scores = np.nan_to_num(self.scores[method], nan=-1.0)  # what could not be embedded is never chosen
-        seeds = scores.shape[3]
-        others = (scores.sum(axis=3, keepdims=True) - scores) / (seeds - 1) if seeds > 1 else scores
-        best = self._best(method, others)
-        return np.take_along_axis(self.scores[method], best[:, :, None], axis=2)[:, :, 0]
+        """Scores at :meth:`best_settings`, of the same shape: chosen by the labels, which flatters all alike."""
+        best = self._best(method)[:, :, None, None]
+        return np.take_along_axis(self.scores[method], best, axis=2)[:, :, 0]
 
     def best_settings(self, method: str) -> Array:
-        """The setting that is best on the mean over all seeds, of shape (samples, fractions, 2)."""
-        means = np.nan_to_num(self.scores[method], nan=-1.0).mean(axis=3)
-        return np.array(self.settings[method])[self._best(method, means)]
+        """The setting with the best mean over the seeds, of shape (samples, fractions, 2).
 
-    def _best(self, method: str, means: Array) -> Array:
-        """Where the means are largest along the axis of the settings."""
+        It is chosen for every sample, share of outliers and measure by itself; of equally good ones that nearest to
+        the default is taken.
+        """
+        return np.array(self.settings[method])[self._best(method)]
+
+    def _best(self, method: str) -> Array:
+        means = np.nan_to_num(self.scores[method], nan=-1.0).mean(axis=3)  # what could not be embedded is never chosen
         distance = np.abs(np.log(np.array(self.settings[method]) / _default(method)))
         order = np.argsort(distance, kind="stable")  # argmax takes the first of equals
         return order[np.argmax(np.take(np.round(means, 12), order, axis=2), axis=2)]
