@@ -49,7 +49,7 @@ class IntervalEigenfunctions(Experiment):
     def comparisons(self) -> tuple[Comparison, ...]:
         """The rank, and which curves are odd or even as functions of x."""
         functions = {"e₀": self.spectral[:, 0], "e₁": self.spectral[:, 1]}
-        functions |= {f"χ_{i + 1}": column for i, column in enumerate(self.learned.T[:2])}
+        functions |= dict(zip(("χ₁", "χ₂"), self.learned.T, strict=False))
         names = zip(functions, ("odd", "even", "odd", "even"), strict=False)
         rank = compare_rank("rank of ρ", 2, self.sdp)
         return rank, *(_compare_parity(name, paper, functions[name]) for name, paper in names)
