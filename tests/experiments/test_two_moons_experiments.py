@@ -75,6 +75,6 @@ def test_stopped_runs_stand_beside_the_converged_ones():
     result = two_moons_clustering((0.4,), n_runs=1, n_per_moon=60, stopped=(0.4, 0.7))
     assert list(result.stopped) == [0.4]
     last = result.comparisons[-1]
-    assert last.quantity == "spectrum of B, last sample, σ = 0.4"
+    assert last.quantity == "power method as the authors stop it, last sample, σ = 0.4"
     assert last.verdict is Verdict.AGREES
     np.testing.assert_allclose(result.stopped[0.4].eigenvalues_, result.sdp_spectra[0], atol=1e-4)
