@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 
 import mercer
 from mercer import DiffusionMaps, Gaussian, Laplacian, Matern, SDPEmbedding
-from mercer.datasets import interval, three_clusters
+from mercer.datasets import interval, three_clusters, two_moons
 from mercer.embedding.validation import RankWarning
 
 _KERNELS = [Gaussian(sigma=1.0), Laplacian(sigma=2.0), Matern(nu=1.5, length_scale=1.0)]
@@ -192,3 +192,12 @@ def test_interval_is_ordered():
     first = DiffusionMaps(Gaussian(sigma=0.5), n_components=1).fit_transform(X)[:, 0]
     steps = np.diff(first)
     assert np.all(steps > 0) or np.all(steps < 0)
+
+
+@pytest.mark.parametrize("sigma", [0.0005, 0.00056, 0.001])
+def test_nearly_isolated_points_have_all_their_coordinates(sigma):
+    """Hundreds of eigenvalues next to one: LAPACK's selected ones may come back fewer than asked for."""
+    X, _ = two_moons()
+    model = DiffusionMaps(Gaussian(sigma=sigma), n_components=3).fit(X)
+    assert model.embedding_.shape == (400, 3)
+    assert np.all(np.abs(model.eigenvalues_ - 1) < 1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -215,7 +217,7 @@ def test_history_runs_on_through_the_stages():
     assert list(result.history) == seen
     assert numbers == sorted(numbers)
     assert [iteration.n_columns for iteration in seen] == sorted(iteration.n_columns for iteration in seen)
-    assert all(b.seconds >= a.seconds for a, b in zip(seen, seen[1:], strict=False))
+    assert all(b.seconds >= a.seconds for a, b in itertools.pairwise(seen))
 
 
 @pytest.mark.parametrize("budget", [1, 3, 10, 50, 200])

@@ -79,15 +79,14 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     max_iter : int, default=5000
         Steps of the solver at most.
     solver : {"auto", "power", "accelerated", "trust-region", "conic"}, default="auto"
-        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, see
-        :mod:`mercer.solvers.staircase`. The others use one method alone: the papers' projected power method, the same
-        with momentum, the Riemannian trust region, or, up to 200 points, a conic solver for the
-        programme itself, polished by the trust region (needs cvxpy).
+        ``"auto"`` solves with a low-rank stand-in first, then with few exact products; the user guide says how. The
+        others use one method alone: the papers' projected power method, the same with momentum, the Riemannian trust
+        region, or, up to 200 points, a conic solver for the programme itself, polished by the trust region (needs
+        cvxpy).
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
-        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, see
-        :func:`mercer.certificates.certify_elliptope`. With False the row residual alone decides when to stop, and
-        ``certificate_`` is None.
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the row residual alone
+        decides when to stop, and ``certificate_`` is None.
     landmarks : array of int, (indices, weights), estimator or None, default=None
         Solve on these rows only and extend to the others: row numbers, each standing for n/m points; row numbers with
         weights; or an estimator with ``indices_`` and ``weights_``, fitted on X if it is not yet. The certificate is

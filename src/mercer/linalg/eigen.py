@@ -23,13 +23,25 @@ def leading_eigenpairs(
     """
     n = map_.shape[0]
     if n <= _DENSE_UP_TO or count > n // 4:
-        values, vectors = eigh(map_.to_dense(), subset_by_index=[n - count, n - 1])
+        values, vectors = _dense(map_.to_dense(), count)
     else:
         start = rng.standard_normal(n)
         values, vectors = eigsh(map_.as_scipy(), k=count, which="LA", v0=start, tol=tolerance)
     order = np.argsort(values)[::-1]
     vectors = vectors[:, order]
     return values[order], vectors * deterministic_signs(vectors).astype(vectors.dtype)
+
+
+def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
+    """The ``count`` largest eigenpairs of a dense matrix; all of them first where LAPACK loses count of a cluster."""
+    n = matrix.shape[0]
+    try:
+        values, vectors = eigh(matrix, subset_by_index=[n - count, n - 1])
+    except np.linalg.LinAlgError:
+        values, vectors = np.empty(0), matrix
+    if values.size < count:
+        values, vectors = eigh(matrix)
+    return values[-count:], vectors[:, -count:]
 
 
 def deterministic_signs(vectors: Array) -> Array:

@@ -178,7 +178,7 @@ class Climb:
         model = Elliptope(stand_in, self.problem.diagonal, shift=self.problem.shift)
         for method, residual_tol, steps in (
             (AcceleratedPower(), max(_ROUGH_RESIDUAL, self.residual_tol), _ROUGH_STEPS),
-            (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol / 4), _STAND_IN_STEPS),
+            (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol), _STAND_IN_STEPS),
         ):
             rough = maximise(
                 model,
