@@ -99,11 +99,12 @@ class TwoMoonsClustering(Experiment):
     def _early(self, sigma: float) -> Comparison:
         """The power method on the last sample: the paper takes it for converged, its certificate knows better."""
         model, converged = self.stopped[sigma], self.sdp_spectra[self.sigmas.index(sigma)]
+        early, optimum = spectrum_text(model.eigenvalues_), spectrum_text(converged)
         done = model.status_ is Status.CONVERGED
         return Comparison(
             f"power method as the authors stop it, last sample, σ = {sigma:g}",
             "converged",
-            f"{model.n_iter_} steps: spectrum {spectrum_text(model.eigenvalues_)}; the optimum: {spectrum_text(converged)}",
+            f"{model.n_iter_} steps: spectrum {early}; the optimum: {optimum}",
             Verdict.AGREES if done else Verdict.DIFFERS,
             "" if done else f"it ran into its {model.n_iter_} steps at a gap of {proved_gap(model):.0e}",
         )
