@@ -15,6 +15,7 @@ from mercer.certificates.multipliers import (
     multiplicative_upper,
     positive_multipliers,
     product_rounding,
+    raised_on_isolated_rows,
     removed_vector,
 )
 from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
@@ -34,6 +35,7 @@ _GOOD = 1e-9  # the gap aimed at where no tolerance is given
 _ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability
 _NEAR = 2.0  # a gap at most this many times the least possible one is near enough where the tolerance is out of reach
 _NEAREST = 1.1  # the same where no tolerance is given
+_LOOSE, _RAISING = 1e-5, 0.4  # from this tolerance on, this part of it may go into larger multipliers
 
 
 @final
@@ -84,12 +86,16 @@ class MatrixFreeProof:
         self._stand_in: StandIn | None = None
 
     def _prepare(self) -> None:
-        """The multipliers y, M = Diag(y)^-½ J Diag(y)^-½, and M without the space of Diag(y)^½ H."""
+        """The multipliers of H, and what follows from them."""
         on = self.active
-        diagonal = self.scale[on] ** 2 * np.asarray(self.problem.operator.diagonal(), np.float64)[on]
-        self.y = np.ones_like(self.z)
+        self._diagonal = self.scale[on] ** 2 * np.asarray(self.problem.operator.diagonal(), np.float64)[on]
         tol = _GOOD if self.tol is None else self.tol
-        self.y[on] = positive_multipliers(self.H[on], self.G[on], self.z[on], diagonal, tol)
+        self._set_multipliers(positive_multipliers(self.H[on], self.G[on], self.z[on], self._diagonal, tol))
+
+    def _set_multipliers(self, y: Array) -> None:
+        """Set y, M = Diag(y)^-½ J Diag(y)^-½, and M without the space of Diag(y)^½ H; no product is needed."""
+        self.y = np.ones_like(self.z)
+        self.y[self.active] = y
         self.inverse_root = self.active / np.sqrt(self.y)
         self.root = self.scale * self.inverse_root
         known = self.inverse_root[:, None] * self.G if self._unit <= UNIT else None
@@ -98,6 +104,15 @@ class MatrixFreeProof:
         self.lift = self.problem.shift * float(np.max(self.inverse_root**2))
         size = 1.0 + self.lift + 2 * float(np.sum((self.inverse_root * self._removed) ** 2))
         self._rounding = self.deflated.amplification * product_rounding(size, self.problem.size, self._unit)
+
+    def _raise_isolated_rows(self) -> None:
+        """Spend a part of a loose tolerance on isolated rows, whose eigenvalues would make Lanczos dear."""
+        if self.tol is None or self.tol < _LOOSE or self.lower <= 0 or self.problem.shift > 0:
+            return
+        self._stand_in = None  # it belonged to the multipliers before
+        self._set_multipliers(
+            raised_on_isolated_rows(self.y[self.active], self._diagonal, _RAISING * self.tol * self.lower)
+        )
 
     def _multiply(self, V: Array) -> Array:
         return self.inverse_root[:, None] * np.asarray(self.problem.apply(self.inverse_root[:, None] * V), np.float64)
@@ -196,6 +211,7 @@ class MatrixFreeProof:
         return max(self.goal or 0.0, reached + _GOOD / 2 + near * max(reached - 1.0, 0.0))
 
     def _by_lanczos(self) -> None:
+        self._raise_isolated_rows()
         top, self._widest = bound_by_lanczos(
             self.deflated,
             lift=self.lift,

@@ -21,13 +21,26 @@ _WARM_NOISE = 0.03
 
 
 @final
-@dataclass(frozen=True)
+@dataclass
 class Programme:
-    """max ⟨Ã, B⟩ subject to B ≽ 0, diag B = diag Ã, for the diffusion operator Ã of weighted points."""
+    """max ⟨Ã, B⟩ subject to B ≽ 0, diag B = diag Ã, for the diffusion operator Ã of weighted points.
+
+    Attributes
+    ----------
+    operator : DiffusionOperator
+        Ã.
+    problem : Elliptope
+        Its low-rank form.
+    rng : numpy.random.Generator
+        Every random number of a fit.
+    last_proof : tuple
+        The last iterate that was certified, and its certificate.
+    """
 
     operator: DiffusionOperator
     problem: Elliptope
     rng: np.random.Generator
+    last_proof: tuple[Array | None, Any] = (None, None)
 
     @classmethod
     def of(cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator) -> Programme:
@@ -40,7 +53,7 @@ class Programme:
     def cholesky(self) -> LowRankOperator | None:
         """A partial Cholesky factor of the diffusion matrix where it helps: psd, and of a rank well below n."""
         n = self.problem.size
-        rank = min(n // _PART, _MOST, get_config().memory_bytes // (4 * 8 * n))
+        rank = min(n // _PART, _MOST, get_config().memory_bytes // (8 * 8 * n))  # an eighth of the memory allowed
         if self.problem.shift > 0 or rank < _LEAST:
             return None
         return rp_cholesky(self.operator.undeflated(), rank, self.rng, tolerance=_LEFT_OUT)

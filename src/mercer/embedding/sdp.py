@@ -51,6 +51,7 @@ _METHODS: dict[str, type[Method]] = {
     "trust-region": TrustRegion,
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
+_DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -230,7 +231,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         factored = programme.cholesky() if self.solver == "auto" else None
         result = self._solve(programme, factored, self._opened_checkpoint(points, support))
         H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
-        self.certificate_ = self._certificate(programme, H, factored) if self.certify else None
+        self.certificate_ = self._final_certificate(programme, result, H, factored)
         self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
         self.n_products_ = programme.problem.n_columns
         self._store(X, points, support, programme, H)
@@ -255,6 +256,17 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             method=method,
             spectrum=spectrum,
         )
+
+    def _final_certificate(
+        self, programme: Programme, result: SolverResult, H: Array, factored: LowRankOperator | None
+    ) -> Certificate | None:
+        """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
+        if not self.certify:
+            return None
+        ended, certificate = programme.last_proof
+        if ended is not None and ended is result.H and H.shape == ended.shape and certificate.least_eigenvalues.size:
+            return certificate
+        return self._certificate(programme, H, factored)
 
     def _solve(
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
@@ -282,7 +294,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
         def gap(H: Array, G: Array) -> float:
-            return self._certificate(programme, H, factored, spectrum=False).relative_gap
+            certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
+            programme.last_proof = H, certificate
+            return certificate.relative_gap
 
         def notify(iteration: Iteration) -> bool:
             if self.verbose:

@@ -60,8 +60,9 @@ class LowRankOperator(LinearMap):
 
 
 def _as_factor(factor: Any, name: str) -> Array:
-    """Check a factor as points are checked, but for one thing: no columns at all are fine, and mean zero."""
+    """Check a factor as points are checked, with two liberties: no columns, which mean zero, and any memory order."""
     array = np.asarray(factor)
     if array.ndim == 2 and array.shape[1] == 0:
         return array.astype(np.result_type(array, np.float32))
-    return as_points(factor, name)
+    floating = array.dtype in (np.float32, np.float64) and array.ndim == 2 and array.shape[0] > 0
+    return array if floating and np.isfinite(array.sum()) else as_points(factor, name)

@@ -175,7 +175,7 @@ class Climb:
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
-        model = Elliptope(stand_in, self.problem.diagonal, shift=self.problem.shift)
+        model = Elliptope(stand_in, self.problem.diagonal, shift=self._stand_in_shift(stand_in))
         for method, residual_tol, steps in (
             (AcceleratedPower(), max(_ROUGH_RESIDUAL, self.residual_tol), _ROUGH_STEPS),
             (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol), _STAND_IN_STEPS),
@@ -195,6 +195,16 @@ class Climb:
                 break
         self.n_stand_in_columns += model.n_columns
         return H, rough.status is Status.INTERRUPTED
+
+    def _stand_in_shift(self, stand_in: LinearMap) -> float:
+        """A number c with J̃ + cI ≽ 0: J̃ ≼ J ≽ 0 leaves out no more than the difference of the traces.
+
+        Where that is much, J̃ = SFFᵀS - (Sv)(Sv)ᵀ falls below zero by no more than ‖Sv‖².
+        """
+        s = self.problem.scale
+        left_out = float(s**2 @ np.maximum(self.problem.operator.diagonal() - stand_in.diagonal(), 0.0))
+        removed = np.inf if self.problem.removed is None else float(np.sum((s * self.problem.removed) ** 2))
+        return min(left_out, removed)
 
     def _at_its_rank(self, result: SolverResult, method: Callable[[], Method]) -> SolverResult:
         """Bring a solution to the rank that is counted and solve there again, so that rows keep their lengths."""
