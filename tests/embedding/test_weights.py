@@ -111,6 +111,18 @@ def test_weights_of_coinciding_rows_add_up(is_unique, seed, parts):
     _assert_same(is_unique, whole, split, np.arange(9), new)
 
 
+@pytest.mark.parametrize("row", [0, 18, 36])
+def test_signs_of_the_axes_are_those_of_repeated_rows(row, X, new):
+    """The sign of an axis comes from the coordinates, not from their weighted form, so that it is the same for both."""
+    counts = np.ones(len(X), int)
+    counts[row] = 8
+    weighted, repeated = _fit(X, counts), _fit(np.repeat(X, counts, axis=0))
+    assert np.min(-np.diff(weighted.eigenvalues_)) > 1e-2  # the axes are well determined
+    rows, size = np.cumsum(counts) - 1, np.abs(weighted.embedding_).max()
+    np.testing.assert_allclose(weighted.embedding_, repeated.embedding_[rows], atol=1e-5 * size)
+    np.testing.assert_allclose(weighted.transform(new), repeated.transform(new), atol=1e-5 * size)
+
+
 def test_training_rows_keep_their_places(X, weights):
     model = _fit(X, weights)
     np.testing.assert_allclose(model.transform(X.copy()), model.embedding_, atol=1e-6 * np.abs(model.embedding_).max())
@@ -267,6 +279,7 @@ def test_weight_zero_is_leaving_the_row_out(radius, X, new, some_zero):
     np.testing.assert_allclose(with_zeros.transform(new), without.transform(new), atol=1e-7 * size)
     np.testing.assert_allclose(with_zeros.novelty(new), without.novelty(new), rtol=1e-12)
     assert with_zeros.embedding_.shape[0] == len(X)
+    np.testing.assert_array_equal(with_zeros.embedding_[kept], with_zeros.coordinates_)
 
 
 def test_weight_zero_of_a_point_far_away(X):
@@ -393,6 +406,15 @@ def test_points_without_room_are_those_of_the_repeated_matrix():
     with pytest.warns(UserWarning, match=f"^1 of {n} points have no room"):
         weighted = _fit(K, w, Precomputed(), tol=1e-6, residual_tol=1e-6)
     assert weighted.certificate_.lower == pytest.approx(repeated.certificate_.lower, rel=1e-5)
+
+
+def test_rounding_is_no_lack_of_room():
+    """A psd matrix with d = 0 at many points, to rounding on either side of it: nothing to warn of."""
+    mean = np.outer(np.geomspace(0.1, 10.0, 40), [1.0, 1.0])
+    X = np.vstack([mean, [[1.0, 0.3], [0.3, 1.0], [2.0, 0.1], [0.1, 2.0]]])
+    for w in (None, np.random.default_rng(0).uniform(0.5, 2.0, 42)[[*range(40), 40, 40, 41, 41]]):
+        model = _fit(X @ X.T, w, Precomputed(), tol=1e-6, residual_tol=1e-6)
+        assert np.abs(model.embedding_[:40]).max() < 1e-6 * np.abs(model.embedding_).max()
 
 
 @pytest.mark.parametrize("weight", [1e-6, 50.0, 1e6])
