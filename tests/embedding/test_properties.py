@@ -88,7 +88,7 @@ def test_a_similarity_moves_nothing(is_unique, sample, family, exponent, offset)
         np.testing.assert_allclose(found / size, everywhere / size, atol=1e-3)
 
 
-@_SETTINGS
+@settings(_SETTINGS, max_examples=6)
 @given(samples(), st.integers(1, 5))
 def test_start_and_solver_do_not_matter(is_unique, sample, seed):
     X, sigma, new, _ = sample
@@ -101,7 +101,7 @@ def test_start_and_solver_do_not_matter(is_unique, sample, seed):
             np.testing.assert_allclose(other.learned_kernel(new), b, atol=1e-2 * np.diag(b).max())
 
 
-@pytest.mark.parametrize("seed", [14, 155, 178, 664])
+@pytest.mark.parametrize("seed", [155, 178])
 @pytest.mark.parametrize("solver", [pytest.param("auto", marks=_EARLY), "accelerated", "trust-region"])
 def test_solutions_of_rank_one_and_nearly(solver, seed):
     """At rank one every row is a sign, which no small step turns round: a solver must not go down to it too early."""
