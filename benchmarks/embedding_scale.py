@@ -131,7 +131,7 @@ def growth(part: str, most: int) -> list[str]:
     ]
     runs = []
     for n in (size for size in SIZES if size <= most):
-        run = child("ours", "covtype", n, part, 1e-3, 1e-2)
+        run = child("ours", "covtype", n, part, 1e-3, 2e-3)
         runs.append(run)
         lines.append(
             f"| {n} | {run['sigma']:.3g} | {run['seconds']:.1f} | {run['MB']:.0f} | {run['columns']} | "

@@ -26,17 +26,17 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, entry_error: float, slac
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
     ``guess`` is where to try first, and may be wrong: each failed factorisation raises it. ``entry_error`` bounds the
-    norm of the rounding errors with which M was formed; ``slack`` is what the bound may exceed the guess by, relative
-    to it, without harm: it saves factorisations that fail by a hair.
+    norm of the rounding errors with which M was formed; ``slack`` is by how much, relative to the guess, the bound is
+    raised at least once the guess has failed.
     """
     n = M.shape[0]
     size = max(abs(guess), float(np.max(np.abs(np.diagonal(M)), initial=0.0)), np.finfo(np.float64).tiny)
-    margin = max(4 * n * _UNIT, 1e-14, slack) * size
+    margin = max(4 * n * _UNIT, 1e-14) * size
     for _ in range(_TRIES):
         proved = _rounding_of_proof(M, guess + margin)
         if proved is not None:
             return guess + margin + proved + entry_error
-        margin *= 4
+        margin = max(4 * margin, slack * size)
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
 
 

@@ -47,7 +47,9 @@ class Programme:
         """The programme of points under a resolved kernel; one pass of row sums."""
         operator = DiffusionOperator(GramOperator(kernel, points, weights=weights))
         shift = _shift(operator, kernel, rng)
-        problem = Elliptope(operator, operator.diagonal(), shift=shift, removed=operator.stationary)
+        diagonal = operator.diagonal()
+        lengths = np.sqrt(diagonal / operator.weights)
+        problem = Elliptope(operator, diagonal, shift=shift, removed=operator.stationary, lengths=lengths)
         return cls(operator, problem, rng)
 
     def cholesky(self) -> LowRankOperator | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -232,7 +233,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         result = self._solve(programme, factored, self._opened_checkpoint(points, support))
         H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
         self.certificate_ = self._final_certificate(programme, result, H, factored)
-        self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
+        self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
         self.n_products_ = programme.problem.n_columns
         self._store(X, points, support, programme, H)
         self._report()
@@ -263,10 +264,19 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
         if not self.certify:
             return None
-        ended, certificate = programme.last_proof
-        if ended is not None and ended is result.H and H.shape == ended.shape and certificate.least_eigenvalues.size:
-            return certificate
-        return self._certificate(programme, H, factored)
+        ended, proof = programme.last_proof
+        same = ended is not None and ended is result.H and H.shape == ended.shape
+        if same and proof.least_eigenvalues.size:
+            return proof
+        certificate = self._certificate(programme, H, factored)
+        if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
+            return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
+        return certificate
+
+    def _status(self, result: SolverResult) -> Status:
+        """The solver's, unless what is stored is less than what converged."""
+        proved = self.certificate_ is None or self.certificate_.holds(self.tol)
+        return result.status if proved or result.status is not Status.CONVERGED else Status.CUT_SHORT
 
     def _solve(
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None

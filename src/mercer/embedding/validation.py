@@ -63,7 +63,7 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
     if not isinstance(kernel, Precomputed) and np.all(X[:1] == X):
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     staying = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
-    if np.all(staying > 1 - _ISOLATED):
+    if np.all(staying * _copies(operator, kernel, X) > 1 - _ISOLATED):
         raise DegenerateKernelError(
             f"Every point is isolated under {kernel!r}, so every embedding is optimal: choose a larger bandwidth."
         )
@@ -82,6 +82,15 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
             UserWarning,
             stacklevel=3,
         )
+
+
+def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
+    """How many times its own weight lies at the position of each point: 1 unless rows are repeated."""
+    if isinstance(kernel, Precomputed):
+        return np.ones(operator.shape[0])
+    places = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)  # the same for equal rows only
+    _, place = np.unique(places, return_inverse=True)
+    return np.bincount(place, weights=operator.weights)[place] / operator.weights
 
 
 def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:

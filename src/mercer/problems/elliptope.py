@@ -42,6 +42,8 @@ class Elliptope:
         A vector v if Ã was formed as A - vvᵀ. Certificates use it to bound the rounding of that subtraction.
     linear : array of shape (n, r), optional
         C. Certificates refuse a problem that has it.
+    lengths : array of shape (n,), optional
+        By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class Elliptope:
         shift: float = 0.0,
         removed: Array | None = None,
         linear: Array | None = None,
+        lengths: Array | None = None,
     ) -> None:
         self.operator = operator
         self.diagonal = np.asarray(diagonal)
@@ -67,6 +70,7 @@ class Elliptope:
         self.shift = shift
         self.removed = removed
         self.linear = linear
+        self.lengths = self.scale if lengths is None else np.asarray(lengths)
         self.n_columns = 0
         self.max_columns: int | None = None
 
@@ -99,11 +103,11 @@ class Elliptope:
     def row_residual(self, H: Array, G: Array) -> float:
         """How far H is from the fixed point Hᵢ = Gᵢ/‖Gᵢ‖, rows weighed as they are in the embedding.
 
-        maxᵢ sᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ sᵢ: exactly the error, relative to its scale, with which the extension formula
+        maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
         reproduces the embedding at the training points.
         """
         distance = np.linalg.norm(self.project(G, H) - H, axis=1)
-        return float(np.max(self.scale * distance) / np.max(self.scale))
+        return float(np.max(self.lengths * distance) / np.max(self.lengths))
 
     def project(self, M: Array, fallback: Array) -> Array:
         """Divide every row by its length; a zero row becomes that of the fallback."""

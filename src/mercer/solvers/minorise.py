@@ -61,7 +61,7 @@ class Minorise:
         return self._Y, self._G
 
     def _maximise_model(self, problem: Elliptope) -> Array:
-        model = Elliptope(self._stand_in, problem.diagonal)
+        model = Elliptope(self._stand_in, problem.diagonal, lengths=problem.lengths)
         model.linear = self._G - model.curvature(self._Y)
         accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 4 * np.finfo(np.float64).eps)
         result = maximise(

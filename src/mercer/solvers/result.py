@@ -21,6 +21,10 @@ class Status(Enum):
         "The iterate is stationary for its rank but not proved optimal: raise initial_rank, or accept the gap that the "
         "certificate states."
     )
+    CUT_SHORT = (
+        "The solver converged, but rank_tol leaves dimensions out that the solution needs: lower rank_tol, or accept "
+        "the gap that the certificate states."
+    )
     SLOW = "The method falls behind its pace: another one should take over."
     STALLED = (
         "The iterate no longer moves, at the limit of rounding: the tolerances are out of reach in this arithmetic, "

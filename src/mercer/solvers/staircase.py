@@ -54,9 +54,11 @@ class Pace:
         return min(residuals[-self.steps :]) > self.part * min(residuals[: -self.steps])
 
 
-_LOWER_MODEL_PACE = Pace(steps=4, part=0.3)
+_LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
-_DOMINANT = 0.1  # directions with less of the trace are left to the staircase once first-order steps crawl
+_DOMINANT, _DOUBTFUL = 0.1, 10.0  # directions with less of the trace than the first, or than the second times the
+# residual, are left to the staircase once first-order steps crawl
+_TURN = 0.1
 
 
 @dataclass
@@ -120,7 +122,8 @@ class Climb:
         else:
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE)
         if result.status is Status.SLOW:
-            result = self._phase(TrustRegion(), self.problem.reduced(result.H, _DOMINANT))
+            cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
+            result = self._phase(TrustRegion(), self._narrowed(result.H, cut))
         for _ in range(_MOST_RAISES):
             if result.status is not Status.TRAPPED:
                 break
@@ -175,7 +178,9 @@ class Climb:
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
-        model = Elliptope(stand_in, self.problem.diagonal, shift=self._stand_in_shift(stand_in))
+        problem = self.problem
+        shift = self._stand_in_shift(stand_in)
+        model = Elliptope(stand_in, problem.diagonal, shift=shift, lengths=problem.lengths)
         for method, residual_tol, steps in (
             (AcceleratedPower(), max(_ROUGH_RESIDUAL, self.residual_tol), _ROUGH_STEPS),
             (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol), _STAND_IN_STEPS),
@@ -190,11 +195,19 @@ class Climb:
                 max_iter=steps,
                 max_products=_STAND_IN_COLUMNS,
             )
-            H = model.reduced(rough.H, _ROUGH_RANK_TOL)
+            H = self._narrowed(rough.H, _ROUGH_RANK_TOL)
             if rough.status is Status.INTERRUPTED:
                 break
         self.n_stand_in_columns += model.n_columns
         return H, rough.status is Status.INTERRUPTED
+
+    def _narrowed(self, H: Array, rank_tol: float) -> Array:
+        """The point of lowest rank near H, but not of rank one: rows that are ±1 cannot turn."""
+        narrow = self.problem.reduced(H, rank_tol)
+        if narrow.shape[1] > 1:
+            return narrow
+        turned = np.column_stack([narrow, _TURN * self.rng.standard_normal(self.problem.size)])
+        return self.problem.project(turned, np.eye(1, 2))
 
     def _stand_in_shift(self, stand_in: LinearMap) -> float:
         """A number c with J̃ + cI ≽ 0: J̃ ≼ J ≽ 0 leaves out no more than the difference of the traces.
