@@ -16,8 +16,8 @@ from mercer.plots.scatter import COLOURS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Read off the file with which the authors drew the figure (15 points, σ = 0.1): |χ₁| and |χ₂|, at a training point, in
-# the middle, and at a new point. The figure as printed agrees with them as far as the eye can tell.
+# Read off the file with which the authors' programme drew the figure (15 points, σ = 0.1): |χ₁| and |χ₂|, at a training
+# point, in the middle, and at a new point. The paper itself prints no values.
 _DRAWN = ((14 / 15, (1.92869, 1.49906)), (0.0, (0.0, 2.25606)), (0.99, (2.44546, 1.92401)))
 _SOURCE = "read off the file with which the authors drew the figure"
 
