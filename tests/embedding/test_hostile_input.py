@@ -310,7 +310,7 @@ def test_more_components_than_dimensions(Estimator, X):
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("solver", ("newton", None, ["auto"], 3), "must be one of 'auto', 'accelerated', 'power'"),
+        ("solver", ("newton", None, ["auto"], 3), "must be one of 'auto', 'power', 'accelerated'"),
         ("radius", ("free", None, 1.0), "must be one of 'capped', 'paper'"),
         ("tol", (0, 1, -1e-6, np.nan, "small", True, None), "must lie strictly between 0 and 1"),
         ("residual_tol", (0, 2.0, np.inf), "must lie strictly between 0 and 1"),

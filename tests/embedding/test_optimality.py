@@ -11,7 +11,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-import mercer.certificates.elliptope as elliptope_certificate
 from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, SDPEmbedding
 from mercer.datasets import three_clusters, two_moons
 from mercer.solvers import Status
@@ -73,8 +72,18 @@ def test_dual_slack_is_positive_and_complementary(case):
     assert values[0] > -1e-6 * size
     assert np.linalg.norm(L @ E @ E.T) <= 1e-5 * np.linalg.norm(A @ E @ E.T)
     assert np.all(np.abs(values[: model.rank_]) < 1e-5 * size)
-    np.testing.assert_allclose(model.certificate_.least_eigenvalues, values[:6], atol=1e-8)
+    assert np.all(model.certificate_.least_eigenvalues >= values[: model.certificate_.least_eigenvalues.size] - 1e-8)
+    np.testing.assert_allclose(model.certificate_.least_eigenvalues[: model.rank_], values[: model.rank_], atol=1e-6)
     assert model.certificate_.complementarity < 1e-5
+
+
+def test_least_eigenvalues_of_a_factorisation_are_those_of_the_slack():
+    kernel, X = _CASES["clusters"]
+    model = SDPEmbedding(kernel, certify="factorisation", random_state=0).fit(X)
+    A, d, _ = _dense(kernel, X)
+    E = model.embedding_
+    values = np.linalg.eigvalsh(np.diag(np.sum(E * (A @ E), axis=1) / d) - A)
+    np.testing.assert_allclose(model.certificate_.least_eigenvalues, values[:6], atol=1e-8)
 
 
 def test_mean_value_property(case):
@@ -156,18 +165,22 @@ def test_products_are_counted(points, monkeypatch):
         return original(self, v)
 
     monkeypatch.setattr(DiffusionOperator, "_multiply", counting)
-    model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
-    assert model.n_products_ == sum(columns) == model.history_[-1].n_columns
-    columns.clear()
-    monkeypatch.setattr(elliptope_certificate, "_DENSE_UP_TO", 0)
-    model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
-    assert model.n_products_ == sum(columns)
-    assert model.n_products_ > model.history_[-1].n_columns + 30  # the last certificate
+    for solver, certify, last in (
+        ("accelerated", "factorisation", 0),
+        ("auto", "deflated-lanczos", 20),
+        ("auto", True, 2),
+    ):
+        columns.clear()
+        model = SDPEmbedding(Gaussian(sigma=2.0), solver=solver, certify=certify, random_state=0).fit(points)
+        assert model.n_products_ == sum(columns)
+        assert model.n_products_ >= model.history_[-1].n_columns + last  # the last certificate
 
 
 def test_history_runs_on_through_the_reduction_of_the_rank(points):
     seen = []
-    model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0, callback=seen.append).fit(points)
+    model = SDPEmbedding(
+        Gaussian(sigma=2.0), solver="accelerated", certify="factorisation", random_state=0, callback=seen.append
+    ).fit(points)
     assert model.rank_ < 10
     assert tuple(seen) == model.history_
     for name in ("number", "n_columns", "seconds"):
@@ -182,7 +195,7 @@ def test_history_runs_on_through_the_reduction_of_the_rank(points):
 
 def test_budget_that_runs_out_says_so(points):
     with pytest.warns(ConvergenceWarning) as caught:
-        model = SDPEmbedding(Gaussian(sigma=1.2), max_iter=3, random_state=0).fit(points)
+        model = SDPEmbedding(Gaussian(sigma=1.2), solver="accelerated", max_iter=3, random_state=0).fit(points)
     assert len(caught) == 1
     text = str(caught[0].message)
     assert text.startswith("The iteration budget ran out: raise max_iter")
@@ -200,7 +213,9 @@ def test_budget_that_runs_out_says_so(points):
 
 
 def test_callback_may_stop(points):
-    model = SDPEmbedding(Gaussian(sigma=1.2), random_state=0, callback=lambda i: i.number >= 4).fit(points)
+    model = SDPEmbedding(
+        Gaussian(sigma=1.2), solver="accelerated", random_state=0, callback=lambda i: i.number >= 4
+    ).fit(points)
     assert model.status_ is Status.STOPPED
     assert model.n_iter_ == 4
     assert not model.certificate_.holds(1e-6)
@@ -212,7 +227,9 @@ def test_interrupt_keeps_what_there_is(points):
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="interrupted: this is the best iterate so far"):
-        model = SDPEmbedding(Gaussian(sigma=1.2), random_state=0, callback=interrupt).fit(points)
+        model = SDPEmbedding(
+            Gaussian(sigma=1.2), solver="accelerated", rank_tol=1e-12, random_state=0, callback=interrupt
+        ).fit(points)
     assert model.status_ is Status.INTERRUPTED
     best = max(iteration.objective for iteration in model.history_)
     assert model.certificate_.lower == pytest.approx(best, rel=1e-10)
@@ -221,14 +238,14 @@ def test_interrupt_keeps_what_there_is(points):
 
 def test_interrupt_after_convergence_keeps_the_converged(points):
     """Ctrl-C while the rank is being reduced: the solution before it meets the tolerances, and is returned."""
-    first = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
+    first = SDPEmbedding(Gaussian(sigma=2.0), solver="accelerated", random_state=0).fit(points)
     switch = next(b.n_columns for a, b in itertools.pairwise(first.history_) if b.number == a.number)
 
     def interrupt(iteration):
         if iteration.n_columns >= switch:
             raise KeyboardInterrupt
 
-    model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0, callback=interrupt).fit(points)
+    model = SDPEmbedding(Gaussian(sigma=2.0), solver="accelerated", random_state=0, callback=interrupt).fit(points)
     assert model.status_ is Status.CONVERGED
     assert model.certificate_.holds(1e-6)
     np.testing.assert_allclose(model.embedding_, first.embedding_, atol=1e-5)
@@ -243,7 +260,7 @@ def test_without_certificate(points):
     reference = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
     np.testing.assert_allclose(model.embedding_, reference.embedding_, atol=1e-4)
     with pytest.warns(ConvergenceWarning) as caught:
-        SDPEmbedding(Gaussian(sigma=2.0), certify=False, max_iter=2, random_state=0).fit(points)
+        SDPEmbedding(Gaussian(sigma=2.0), solver="power", certify=False, max_iter=2, random_state=0).fit(points)
     assert str(caught[0].message) == Status.MAX_ITER.message
 
 
@@ -265,11 +282,12 @@ def test_looser_residual_saves_steps_but_not_the_proof(points):
 def test_rank_tolerance(points):
     strict = SDPEmbedding(Gaussian(sigma=1.2), rank_tol=1e-5, random_state=0).fit(points)
     assert strict.rank_ == 2
-    coarse = SDPEmbedding(Gaussian(sigma=1.2), rank_tol=0.6, random_state=0).fit(points)
-    assert coarse.rank_ == 1  # counted, although the solution has two: no rank-one point is optimal
-    assert coarse.certificate_.holds(1e-6)
+    with pytest.warns(ConvergenceWarning, match="lower rank_tol"):
+        coarse = SDPEmbedding(Gaussian(sigma=1.2), rank_tol=0.6, random_state=0).fit(points)
+    assert coarse.rank_ == 1  # as asked for, although no point of rank one is optimal
+    assert coarse.status_ is Status.CUT_SHORT
+    assert not coarse.certificate_.holds(1e-6)
     assert coarse.eigenvalues_.shape == (1,)
-    np.testing.assert_allclose(coarse.embedding_[:, 0], strict.embedding_[:, 0], atol=1e-4)
 
 
 @pytest.mark.parametrize("rank", [2, 3, 5, 30, 500])

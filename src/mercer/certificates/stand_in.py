@@ -24,6 +24,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.backends.threads import run_chunks
 from mercer.certificates.krylov import Deflated
 from mercer.linalg import rp_cholesky
 from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
@@ -37,7 +38,7 @@ _RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
-_CHUNK = 4096
+_CHUNK, _PARTS = 4096, 4
 _CHECKED = 256
 _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
@@ -82,12 +83,18 @@ class StandIn:
 
     def _whole_gram(self) -> Array:
         """The inner products of the columns of D[F, v], rows taken in chunks."""
-        gram = np.zeros((self.rank + 1, self.rank + 1))
-        for lo in range(0, self._factor.shape[0], _CHUNK):
-            rows = slice(lo, lo + _CHUNK)
-            block = np.column_stack([self._scaling[rows, None] * self._factor[rows], self._vector[rows]])
-            gram += block.T @ block
-        return gram
+        n = self._factor.shape[0]
+        part = max(1, -(-n // _PARTS))
+
+        def summed(first: int) -> Array:
+            gram = np.zeros((self.rank + 1, self.rank + 1))
+            for lo in range(first, min(first + part, n), _CHUNK):
+                rows = slice(lo, min(lo + _CHUNK, first + part))
+                block = np.column_stack([self._scaling[rows, None] * self._factor[rows], self._vector[rows]])
+                gram += block.T @ block
+            return gram
+
+        return np.asarray(sum(run_chunks(summed, range(0, n, part))))
 
     def _combine(self, mix: Array) -> Array:
         """PD[F, v] times some mixtures of its columns."""

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
@@ -230,9 +231,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
         factored = programme.cholesky() if self.solver == "auto" else None
-        result = self._solve(programme, factored, self._opened_checkpoint(points, support))
-        H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
-        self.certificate_ = self._final_certificate(programme, result, H, factored)
+        with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
+            result = self._solve(programme, factored, self._opened_checkpoint(points, support))
+            H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
+            self.certificate_ = self._final_certificate(programme, result, H, factored)
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
         self.n_products_ = programme.problem.n_columns
         self._store(X, points, support, programme, H)

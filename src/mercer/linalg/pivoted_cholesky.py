@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer.backends.threads import run_chunks
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK = 64
 _NOISE = 64.0
+_ROWS = 4096
 
 
 def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:
@@ -69,7 +71,8 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
         chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
         if chosen.size == 0:
             continue
-        columns = gram.block(slice(None), chosen).astype(np.float64) - factor[:, :k] @ factor[chosen, :k].T
+        columns = gram.block(slice(None), chosen).astype(np.float64)
+        _subtract_product(columns, factor[:, :k], factor[chosen, :k].T)
         lower = np.linalg.cholesky(_regular(columns[chosen]))
         new = solve_triangular(lower, columns.T, lower=True).T
         factor[:, k : k + chosen.size] = new
@@ -78,6 +81,15 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
         pivots.extend(chosen.tolist())
     factor = factor[:, : len(pivots)]
     return LowRankOperator(factor, landmarks=np.array(pivots, dtype=np.intp), residual_diagonal=residual)
+
+
+def _subtract_product(columns: Any, left: Any, right: Any) -> None:
+    """Take left @ right from the columns, in place, on our threads."""
+
+    def subtract(lo: int) -> None:
+        columns[lo : lo + _ROWS] -= left[lo : lo + _ROWS] @ right
+
+    run_chunks(subtract, range(0, columns.shape[0], _ROWS))
 
 
 def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: float, rng: np.random.Generator) -> Any:
