@@ -29,7 +29,8 @@ def stopped_power_method(
     """The plain projected power method (PSD22 Algorithm 1), stopped as the authors stop it, converged or not.
 
     The authors stop when a step moves the factor by less than a tolerance, here the row residual must fall below it.
-    The certificate says how far from the optimum the run stopped. Cost: ``max_iter`` products with ``initial_rank`` columns.
+    The certificate says how far from the optimum the run stopped. Cost: ``max_iter`` products with ``initial_rank``
+    columns.
     """
     model = SDPEmbedding(
         kernel,
