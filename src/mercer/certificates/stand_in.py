@@ -112,9 +112,8 @@ class StandIn:
         basis = U[:, kept] / np.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
         inner = basis.T @ self._gram
         N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
-        size = N.shape[0]
-        values, X = eigh((N + N.T) / 2, subset_by_index=[max(0, size - _MOST_VECTORS), size - 1])
-        return values[::-1], basis @ X[:, ::-1]
+        values, X = np.linalg.eigh((N + N.T) / 2)
+        return values[: -_MOST_VECTORS - 1 : -1], basis @ X[:, : -_MOST_VECTORS - 1 : -1]
 
     def vectors(self, count: int) -> Array:
         """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""
@@ -162,7 +161,8 @@ def _largest(symmetric: Array) -> float:
     k = symmetric.shape[0]
     if k == 0:
         return 0.0
-    return float(eigh((symmetric + symmetric.T) / 2, eigvals_only=True, subset_by_index=[k - 1, k - 1])[0])
+    symmetric = (symmetric + symmetric.T) / 2
+    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[k - 1, k - 1], driver="evx")[0])  # evr may fail
 
 
 # --- the two bounds ---------------------------------------------------------------------------------------------

@@ -56,6 +56,6 @@ def least_eigenvalue(map_: LinearMap, *, rng: np.random.Generator) -> float:
     """The least eigenvalue: exact for small n, by Lanczos (ARPACK) to three digits otherwise."""
     n = map_.shape[0]
     if n <= _DENSE_UP_TO:
-        return float(eigh(map_.to_dense(), eigvals_only=True, subset_by_index=[0, 0])[0])
+        return float(eigh(map_.to_dense(), eigvals_only=True, subset_by_index=[0, 0], driver="evx")[0])
     start = rng.standard_normal(n)
     return float(eigsh(map_.as_scipy(), k=1, which="SA", v0=start, tol=1e-3, return_eigenvectors=False)[0])
