@@ -139,13 +139,17 @@ def growth(part: str, most: int) -> list[str]:
             f"{run['method']} | {chance(run)} |"
         )
         print(lines[-1], flush=True)
-    logs = np.log([run["n"] for run in runs])
-    slopes = {
-        name: np.polyfit(logs, np.log([max(run[name], 1e-3) for run in runs]), 1)[0]
-        for name in ("seconds", "MB", "columns")
-    }
-    lines += ["", "Fitted exponents of n: " + ", ".join(f"{name} {slope:.2f}" for name, slope in slopes.items()) + "."]
-    return lines
+    return [*lines, "", f"Fitted exponents of n: {exponents(runs)} (memory where it is above 100 MB)."]
+
+
+def exponents(runs: list[dict[str, Any]]) -> str:
+    """The slopes of time, memory and columns on logarithmic axes."""
+    parts = []
+    for name, least in (("seconds", 0.0), ("MB", 100.0), ("columns", 0.0)):
+        kept = [run for run in runs if run[name] > least]
+        slope = np.polyfit(*np.log([[run["n"] for run in kept], [run[name] for run in kept]]), 1)[0]
+        parts.append(f"{name} {slope:.2f}")
+    return ", ".join(parts)
 
 
 def main() -> None:

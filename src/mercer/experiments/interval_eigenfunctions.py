@@ -91,7 +91,7 @@ def interval_eigenfunctions(
 ) -> IntervalEigenfunctions:
     """Eigenfunctions of the diffusion kernel of [-1, 1] and of the kernel learned from it, σ = 0.1 (PSD17 Fig 4).
 
-    Cost: two dense matrices of ``n_points``² at most.
+    Cost: two dense matrices of order ``n_points`` at most.
 
     Parameters
     ----------

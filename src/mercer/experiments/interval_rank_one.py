@@ -88,7 +88,7 @@ class IntervalRankOne(Experiment):
 def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state: Any = 0) -> IntervalRankOne:
     """The interval [-1, 1] at σ = 1: a closed form of rank one, but for the middle point (PSD17 section 6.2).
 
-    Solved for the paper's number of points and for one fewer. Cost: two dense matrices of ``n_points``².
+    Solved for the paper's number of points and for one fewer. Cost: two dense matrices of order ``n_points``.
 
     Parameters
     ----------
