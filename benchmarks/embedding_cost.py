@@ -26,7 +26,7 @@ from mercer.solvers import ProjectedPower
 
 RESULT = Path(__file__).parent / "results" / "embedding_cost.md"
 COLUMNS = 10
-MOST_STEPS = 100_000
+MOST_STEPS = 40_000
 TOL, FINE = 1e-6, 1e-10
 SMALL = 2000
 
