@@ -77,7 +77,7 @@ class Oracle:
 
 
 def plain_steps(problem: Elliptope, oracle: Oracle) -> int | None:
-    """Block products until the gap is at most 1e-6, looked for at steps 3 % apart, or 10 % where a look is dear; None: never."""
+    """Block products until the gap is at most 1e-6, looked for at steps 3 % apart (10 % for large n); None: never."""
     H = problem.random_point(COLUMNS, np.random.default_rng(0))
     method, step, look = ProjectedPower(), 1, 10
     H, G = method.start(problem, H)
