@@ -113,7 +113,8 @@ def measure(row: Row) -> list[str]:
     oracle = Oracle(problem)
     plain = plain_steps(problem, oracle)
     # a factorisation reads n columns of entries: from some hundred points on, products alone prove the gap with fewer
-    model, seconds = fit(row, TOL, 1e-4, True if n <= FEW or n > SMALL else "residual-lanczos")
+    proof, residual_tol = (True, 1e-4) if n <= FEW or n > SMALL else ("deflated-lanczos", 1e-5)
+    model, seconds = fit(row, TOL, residual_tol, proof)
     total, certificate = columns_of(model), model.certificate_
     solver = total - certificate.n_products
     ratio = (MOST_STEPS if plain is None else plain) * COLUMNS / total
