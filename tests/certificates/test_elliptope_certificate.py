@@ -301,7 +301,7 @@ def test_single_precision_claims_no_more_than_it_can_know(method):
 
 def test_certificates_do_not_import_solvers():
     code = "import sys, mercer.certificates; sys.exit(any(m.startswith('mercer.solvers') for m in sys.modules))"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- the record itself ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import mercer.certificates.elliptope as elliptope_certificate
 from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, Matern, config_context, rp_cholesky
 from mercer.certificates import certify_elliptope
 from mercer.certificates.krylov import deflate
+from mercer.certificates.multipliers import raised_on_isolated_rows
 from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.datasets import three_clusters
 from mercer.problems import Elliptope
@@ -232,3 +233,15 @@ def test_unknown_method_is_named(clusters):
     X, H = clusters
     with pytest.raises(ValueError, match="method='guess' must be one of 'auto', 'factorisation'"):
         certify_elliptope(_problem(KERNEL, X), H, rng=rng, method="guess")
+
+
+@pytest.mark.parametrize("allowance", [1e-6, 1e-2, 0.5])
+def test_isolated_rows_are_raised_within_the_allowance(allowance):
+    rng = np.random.default_rng(0)
+    y = rng.uniform(0.5, 2.0, 200)
+    diagonal = y * np.where(rng.random(200) < 0.05, rng.uniform(0.97, 1.0, 200), 0.2)
+    raised = raised_on_isolated_rows(y, diagonal, allowance)
+    assert np.all(raised >= y)
+    assert allowance / 2 < np.sum(raised - y) <= allowance * (1 + 1e-9)
+    assert np.max(diagonal / raised) < np.max(diagonal / y)
+    assert np.all((raised == y) | np.isclose(diagonal / raised, np.max(diagonal / raised)))  # one level for all raised

@@ -94,6 +94,7 @@ def _check_finite_and_grouped(model, places):
 def test_two_places(Estimator, X):
     model = Estimator(n_components=1, random_state=0).fit(np.repeat(X[:2], 30, axis=0))
     _check(model, np.repeat(X[:2], 30, axis=0))
+    assert np.sign(model.embedding_[0, 0]) != np.sign(model.embedding_[-1, 0])  # the two places lie apart
 
 
 @_BOTH
@@ -130,6 +131,7 @@ def test_one_point_far_away(Estimator, X, distance):
     _check(model, data)
     default = Estimator(random_state=0).fit(data)
     _check(default, data)
+    assert len(model.embedding_) == len(default.embedding_) == len(data)
 
 
 @_BOTH
@@ -354,7 +356,10 @@ def test_random_state_that_is_none(Estimator, X, state):
 
 
 def test_initial_rank_beyond_the_number_of_points(X):
-    _check(SDPEmbedding(initial_rank=1000, random_state=0).fit(X[:20]), X[:20])
+    model = SDPEmbedding(initial_rank=1000, random_state=0).fit(X[:20])
+    _check(model, X[:20])
+    assert model.rank_ <= 20
+    assert model.certificate_.holds(1e-6)
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
@@ -386,3 +391,11 @@ def test_small_memory(Estimator, X):
     np.testing.assert_allclose(
         model.embedding_, Estimator(Gaussian(sigma=2.0), random_state=0).fit(X).embedding_, atol=1e-5
     )
+
+
+@_BOTH
+@pytest.mark.parametrize("copies", [1, 3])
+def test_repeated_rows_do_not_hide_that_all_points_are_isolated(Estimator, X, copies):
+    data = np.vstack([X, np.repeat(X[:1], copies, axis=0)])
+    with pytest.raises(ValueError, match="Every point is isolated"):
+        Estimator(Gaussian(sigma=1e-4), random_state=0).fit(data)

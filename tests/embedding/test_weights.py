@@ -461,3 +461,12 @@ def test_permuting_rows_and_weights_together(X, new, weights):
     np.testing.assert_allclose(b.learned_kernel(new), a.learned_kernel(new), atol=1e-6 * np.abs(_learned(a)).max())
     wrong = _fit(X[order], weights)
     assert abs(wrong.certificate_.lower / a.certificate_.lower - 1) > 1e-4
+
+
+def test_light_rows_are_extended_as_well_as_heavy_ones():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    weights = np.ones(40)
+    weights[:5] = 1e-4
+    model = SDPEmbedding(Gaussian(sigma=1.0), random_state=0).fit(X, sample_weight=weights)
+    scale = np.sqrt(model.diagonal_.max())
+    assert np.abs(model.transform(X) - model.embedding_).max() <= 1.01e-6 * scale

@@ -299,3 +299,19 @@ def test_a_map_that_is_not_symmetric_is_refused():
     for operator in (GramOperator(ROUGH, X, X[:3]), GramOperator(ROUGH, X, weights=np.ones(200))):
         with pytest.raises(ValueError, match=r"^rp_cholesky factors a symmetric map\.$"):
             rp_cholesky(operator, 3)
+
+
+@pytest.mark.parametrize("tolerance", [0.5, 1e-2, 1e-6])
+def test_tolerance_stops_when_the_residual_trace_is_small(tolerance):
+    gram = GramOperator(Gaussian(sigma=1.0), np.random.default_rng(0).standard_normal((300, 2)))
+    low = rp_cholesky(gram, 300, 0, tolerance=tolerance)
+    full = rp_cholesky(gram, 300, 0)
+    assert low.residual_diagonal.sum() <= tolerance * 300
+    assert low.rank < full.rank
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.0, np.nan, True])
+def test_tolerance_that_is_none(tolerance):
+    gram = GramOperator(Gaussian(sigma=1.0), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="tolerance=.* must lie between 0 and 1"):
+        rp_cholesky(gram, 2, 0, tolerance=tolerance)

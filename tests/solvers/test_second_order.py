@@ -172,6 +172,17 @@ def test_better_stand_ins_need_fewer_exact_columns():
     assert columns[2] < 40
 
 
+@pytest.mark.parametrize("rank", [2, 8, 30])
+@pytest.mark.parametrize("sigma", [0.2, 1.0])
+def test_stand_in_is_shifted_as_far_as_it_falls_below_zero(rank, sigma):
+    problem = _problem(sigma)
+    stand_in = _stand_in(problem, rank)
+    shift = _climb(problem)._stand_in_shift(stand_in)
+    least = np.linalg.eigvalsh(problem.scale[:, None] * stand_in.to_dense() * problem.scale)[0]
+    assert least + shift >= -1e-14
+    assert least < -1e-8 or shift < 1e-6  # nothing is shifted that needs no shift
+
+
 # --- staircase --------------------------------------------------------------------------------------------------
 
 

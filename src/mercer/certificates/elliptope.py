@@ -89,7 +89,7 @@ def certify_elliptope(
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
-    if getattr(problem, "linear", None) is not None:
+    if problem.linear is not None:
         raise ValueError("A certificate is for a problem without a linear term.")
     fallback = np.eye(1, H.shape[1]).repeat(problem.size, axis=0)
     H = problem.project(np.asarray(H, np.float64), fallback)

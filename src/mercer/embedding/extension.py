@@ -56,6 +56,13 @@ def log_degrees_and_sums(
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), log_diagonal
 
 
+def log_radius(log_degrees: Array, log_diagonal: Array, log_volume: float) -> Array:
+    """½ log d(x), d(x) = k(x, x)/m - m/vol = (k(x, x)/m) (1 - m²/(vol k(x, x)))."""
+    ratio = np.minimum(np.exp(2 * log_degrees - log_volume - log_diagonal), 1.0)
+    with np.errstate(divide="ignore"):
+        return 0.5 * (log_diagonal - log_degrees + np.log1p(-ratio))
+
+
 Reader = Callable[[GramOperator, int, int], tuple[Array, Array]]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,8 @@ from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
-from mercer.embedding.extension import log_degrees_and_sums
+from mercer.embedding.extension import log_degrees_and_sums, log_radius
+from mercer.embedding.log import log_iteration, make_visible
 from mercer.embedding.programme import Programme
 from mercer.embedding.support import Support, checked_weights, choose_support
 from mercer.embedding.validation import (
@@ -45,7 +45,6 @@ from mercer.solvers import (
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_log = logging.getLogger("mercer")
 
 _METHODS: dict[str, type[Method]] = {
     "power": ProjectedPower,
@@ -220,7 +219,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._check_parameters()
         if self.verbose:
-            _make_log_visible()
+            make_visible()
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
@@ -312,7 +311,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         def notify(iteration: Iteration) -> bool:
             if self.verbose:
-                _log_iteration(iteration)
+                log_iteration(iteration)
             return self.callback is not None and bool(self.callback(iteration))
 
         return Climb(
@@ -395,13 +394,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         log_degrees, averages, log_diagonal = self._sums(X, self._beta)
         lengths = np.linalg.norm(averages, axis=1, keepdims=True)
         directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
-        return np.exp(self._log_radius(log_degrees, log_diagonal))[:, None] * directions
+        return np.exp(self._kept_radius(log_radius(log_degrees, log_diagonal, self._log_volume)))[:, None] * directions
 
-    def _log_radius(self, log_degrees: Array, log_diagonal: Array) -> Array:
-        """½ log d(x), d(x) = k(x, x)/m - m/vol = (k(x, x)/m) (1 - m²/(vol k(x, x)))."""
-        ratio = np.minimum(np.exp(2 * log_degrees - self._log_volume - log_diagonal), 1.0)
-        with np.errstate(divide="ignore"):
-            value = 0.5 * (log_diagonal - log_degrees + np.log1p(-ratio))
+    def _kept_radius(self, value: Array) -> Array:
+        """Logarithms of lengths, capped or as they are."""
         if self.radius == "capped":
             return np.minimum(value, 0.5 * np.log(self.diagonal_.max()))
         if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
@@ -440,21 +436,3 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
         tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
         return tags
-
-
-def _make_log_visible() -> None:
-    """Send the log to standard error where nobody has set up logging."""
-    if not _log.hasHandlers():
-        _log.addHandler(logging.StreamHandler())
-        _log.setLevel(logging.INFO)
-
-
-def _log_iteration(iteration: Iteration) -> None:
-    gap = "" if iteration.relative_gap is None else f", certified gap {iteration.relative_gap:.1e}"
-    _log.info(
-        "step %d: objective %.9g, row residual %.1e%s",
-        iteration.number,
-        iteration.objective,
-        iteration.row_residual,
-        gap,
-    )

@@ -118,7 +118,9 @@ class Climb:
                 H, interrupted = self._on_stand_in(stand_in, H)
                 if interrupted:
                     return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
-            result = self._phase(Minorise(stand_in), H, pace=_LOWER_MODEL_PACE)
+            lower_models = Minorise(stand_in)
+            result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE)
+            self.n_stand_in_columns += lower_models.n_stand_in_columns
         else:
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE)
         if result.status is Status.SLOW:
@@ -169,8 +171,6 @@ class Climb:
             save=keep,
             callbacks=(notify,),
         )
-        if isinstance(method, Minorise):
-            self.n_stand_in_columns += method.n_stand_in_columns
         result = result if last is None else result.following(last)
         self._done = result if self._done is None else result.after(self._done)
         self._last = result.history[-1]
