@@ -80,20 +80,44 @@ def dense(evaluator: Evaluator) -> Array:
 
 
 def block(evaluator: Evaluator, rows: Any, cols: Any) -> Array:
-    """Some rows and columns of K, given by slices or index arrays."""
+    """Some rows and columns of K, given by slices or index arrays.
+
+    Slices of step one are passed on as slices, so that a few columns of many rows are made without gathering the rows;
+    tiles are as tall as the block is narrow.
+    """
     if rows == slice(None) and cols == slice(None) if isinstance(rows, slice) and isinstance(cols, slice) else False:
         return dense(evaluator)
-    i, j = (np.arange(n)[which] for n, which in zip(evaluator.shape, (rows, cols), strict=True))
+    i, j = (_Selection(n, which) for n, which in zip(evaluator.shape, (rows, cols), strict=True))
     out = np.empty((i.size, j.size), evaluator.dtype)
     side = _side(evaluator)
+    height = side * max(1, side // max(1, min(j.size, side)))
+    if i.size * j.size > side**2:  # worth waking the other threads for
+        height = max(side, min(height, -(-i.size // get_config().threads)))
 
     def fill(pair: tuple[slice, slice]) -> None:
-        tile = np.empty((i[pair[0]].size, j[pair[1]].size), evaluator.dtype)
-        evaluator.fill(i[pair[0]], j[pair[1]], tile)
+        tile = np.empty((pair[0].stop - pair[0].start, pair[1].stop - pair[1].start), evaluator.dtype)
+        evaluator.fill(i.part(pair[0]), j.part(pair[1]), tile)
         out[pair] = tile
 
-    run_chunks(fill, [(p, q) for p in _ranges(i.size, side) for q in _ranges(j.size, side)])
+    run_chunks(fill, [(p, q) for p in _ranges(i.size, height) for q in _ranges(j.size, side)])
     return out
+
+
+class _Selection:
+    """Some of n indices: a run of them, or an array."""
+
+    def __init__(self, n: int, which: Any) -> None:
+        bounds = which.indices(n) if isinstance(which, slice) else (0, 0, 0)
+        self._run = bounds[2] == 1
+        self._start = bounds[0]
+        self._indices = None if self._run else np.arange(n)[which]
+        self.size = max(0, bounds[1] - bounds[0]) if self._indices is None else int(self._indices.size)
+
+    def part(self, which: slice) -> Any:
+        """The indices of a part of the selection, as a slice where it is a run."""
+        if self._indices is None:
+            return slice(self._start + which.start, self._start + which.stop)
+        return self._indices[which]
 
 
 def log_rows(evaluator: Evaluator, lo: int, hi: int) -> Array:

@@ -86,8 +86,12 @@ class Evaluator(ABC):
             i = np.arange(max(rows.start, cols.start), min(rows.stop, cols.stop))
             at: tuple[Array, ...] = (i - rows.start, i - cols.start)
             values = self._diagonal[i]
+        elif isinstance(rows, slice):
+            hit = np.flatnonzero((cols >= rows.start) & (cols < rows.stop))
+            at = (cols[hit] - rows.start, hit)
+            values = self._diagonal[cols[hit]]
         else:
-            rows, cols = (np.r_[which] if isinstance(which, slice) else which for which in (rows, cols))
+            cols = np.r_[cols] if isinstance(cols, slice) else cols
             at = np.nonzero(rows[:, None] == cols)
             values = self._diagonal[rows[at[0]]]
         if log:  # where k(x, x) underflows, the tile knows its logarithm
