@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from mercer.backends.config import get_config
@@ -26,6 +26,7 @@ _holders = 0
 _controller: Any = None
 _limits: Any = None
 _worker = threading.local()
+_watcher: ContextVar[Callable[[float], None] | None] = ContextVar("mercer_watcher", default=None)
 
 
 def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
@@ -36,10 +37,38 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
     """
     chunks = list(chunks)
     threads = min(get_config().threads, len(chunks))
+    function = _watched(function, len(chunks))
     with single_threaded_blas():
         if threads <= 1 or getattr(_worker, "busy", False):
             return [function(chunk) for chunk in chunks]
         return list(_pool(get_config().threads).map(_marked(function), chunks))
+
+
+@contextmanager
+def watch(report: Callable[[float], None]) -> Iterator[None]:
+    """Call report with the fraction done, from any thread, as the chunks of each product inside are finished."""
+    token = _watcher.set(report)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def _watched(function: Callable[[T], R], count: int) -> Callable[[T], R]:
+    report = _watcher.get()
+    if report is None or getattr(_worker, "busy", False):
+        return function
+    lock, finished = threading.Lock(), 0
+
+    def call(chunk: T) -> R:
+        nonlocal finished
+        result = function(chunk)
+        with lock:
+            finished += 1
+            report(finished / count)
+        return result
+
+    return call
 
 
 def _marked(function: Callable[[T], R]) -> Callable[[T], R]:

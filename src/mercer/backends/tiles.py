@@ -86,14 +86,14 @@ class Evaluator(ABC):
             i = np.arange(max(rows.start, cols.start), min(rows.stop, cols.stop))
             at: tuple[Array, ...] = (i - rows.start, i - cols.start)
             values = self._diagonal[i]
-        elif isinstance(rows, slice):
+        elif isinstance(rows, slice) and not isinstance(cols, slice):
             hit = np.flatnonzero((cols >= rows.start) & (cols < rows.stop))
             at = (cols[hit] - rows.start, hit)
             values = self._diagonal[cols[hit]]
         else:
-            cols = np.r_[cols] if isinstance(cols, slice) else cols
-            at = np.nonzero(rows[:, None] == cols)
-            values = self._diagonal[rows[at[0]]]
+            columns = np.r_[cols] if isinstance(cols, slice) else cols
+            at = np.nonzero(np.r_[rows][:, None] == columns)
+            values = self._diagonal[columns[at[1]]]
         if log:  # where k(x, x) underflows, the tile knows its logarithm
             seen = values > 0
             at, values = (at[0][seen], at[1][seen]), np.log(values[seen])

@@ -18,13 +18,13 @@ class Certificate:
     Attributes
     ----------
     lower : float
-        The objective of the solution at hand: the optimum is at least this.
+        The optimum is at least this: the objective of the solution at hand where that is maximised.
     upper : float
-        A value the optimum cannot exceed.
+        A value the optimum cannot exceed: the objective of the solution at hand where that is minimised.
     failure_probability : float
-        The probability, over the random numbers of the proof, that ``upper`` is wrong; 0 for a deterministic proof.
+        The probability, over the random numbers of the proof, that its bound is wrong; 0 for a deterministic proof.
     method : str
-        How the upper bound was proved.
+        How the bound was proved.
     n_products : int
         Columns the operator was applied to (or whose entries were formed) for the proof; not those of a stand-in that
         was handed in.
@@ -40,6 +40,8 @@ class Certificate:
         How much the cosines between rows of ÃΞ differ from those of Ξ, root mean square over all pairs.
     stand_in_rank : int
         Rank of the low-rank factor the proof made use of; 0 without one.
+    minimised : bool
+        Whether the objective was minimised, so that ``upper`` is its value and ``lower`` the proved bound.
     """
 
     lower: float
@@ -52,24 +54,31 @@ class Certificate:
     mean_value_residual: float = float("nan")
     conformality_residual: float = float("nan")
     stand_in_rank: int = 0
+    minimised: bool = False
+
+    @property
+    def objective(self) -> float:
+        """The value of the solution at hand."""
+        return self.upper if self.minimised else self.lower
 
     @property
     def relative_gap(self) -> float:
-        """(upper - lower) / lower, never negative; infinite where the optimum may be zero."""
+        """(upper - lower) / objective, never negative; infinite where the objective is zero and the bound is not."""
         width = max(self.upper - self.lower, 0.0)
         if width == 0:
             return 0.0
-        return width / abs(self.lower) if self.lower != 0 else float("inf")
+        return width / abs(self.objective) if self.objective != 0 else float("inf")
 
     def holds(self, tol: float) -> bool:
-        """Whether the solution is proved to be within a fraction tol of the optimum."""
+        """Whether no solution is better by more than a fraction tol of this one's objective."""
         return bool(self.relative_gap <= tol)
 
     def __str__(self) -> str:
         """One line a person understands."""
         odds = self.failure_probability
         chance = "no chance involved" if odds == 0 else f"wrong with probability {odds:.0e}"
-        bounds = f"objective {self.lower:.7g}, best possible at most {self.upper:.7g} ({self.method}, {chance})"
+        best = f"at least {self.lower:.7g}" if self.minimised else f"at most {self.upper:.7g}"
+        bounds = f"objective {self.objective:.7g}, best possible {best} ({self.method}, {chance})"
         if not np.isfinite(self.relative_gap):
             return f"Not certified: {bounds}"
         if self.relative_gap > _FAR:

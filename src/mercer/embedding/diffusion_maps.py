@@ -9,18 +9,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.validation import (
-    checked_points,
-    pad_components,
-    refuse_degenerate,
-    resolved_kernel,
-    whole_number,
-)
+from mercer.embedding.validation import pad_components, refuse_degenerate
 from mercer.kernels import Precomputed
 from mercer.kernels.validation import positive_number
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
+from mercer.validation import checked_points, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

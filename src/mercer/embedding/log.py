@@ -9,13 +9,6 @@ from mercer.solvers import Iteration
 _log = logging.getLogger("mercer")
 
 
-def make_visible() -> None:
-    """Send the log to standard error where nobody has set up logging."""
-    if not _log.hasHandlers():
-        _log.addHandler(logging.StreamHandler())
-        _log.setLevel(logging.INFO)
-
-
 def log_iteration(iteration: Iteration) -> None:
     """One line at level INFO."""
     gap = "" if iteration.relative_gap is None else f", certified gap {iteration.relative_gap:.1e}"

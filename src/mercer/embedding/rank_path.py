@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
-from mercer.embedding.validation import checked_kernel, checked_points, whole_number
 from mercer.kernels import Kernel
 from mercer.linalg.lanczos import BlockLanczos
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status
+from mercer.validation import checked_kernel, checked_points, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

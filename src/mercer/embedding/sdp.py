@@ -16,22 +16,15 @@ from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums, log_radius
-from mercer.embedding.log import log_iteration, make_visible
+from mercer.embedding.log import log_iteration
 from mercer.embedding.programme import Programme
-from mercer.embedding.support import Support, checked_weights, choose_support
-from mercer.embedding.validation import (
-    check_room,
-    checked_points,
-    fraction,
-    pad_components,
-    refuse_degenerate,
-    resolved_kernel,
-    whole_number,
-)
+from mercer.embedding.support import Support, choose_support
+from mercer.embedding.validation import check_room, pad_components, refuse_degenerate
 from mercer.kernels import Precomputed
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
+from mercer.progress import make_visible
 from mercer.solvers import (
     AcceleratedPower,
     Climb,
@@ -43,6 +36,7 @@ from mercer.solvers import (
     TrustRegion,
     solve_conic,
 )
+from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

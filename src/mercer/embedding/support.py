@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.kernels import Kernel, Precomputed
+from mercer.validation import checked_weights
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,25 +43,6 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
         return Support(None, weights)
     indices = np.flatnonzero(weights)
     return Support(_enough(indices, "points of positive weight"), weights[indices])
-
-
-def checked_weights(weights: Any, n: int, name: str) -> Array:
-    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all."""
-    values = np.asarray(weights)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
-    values = values.astype(np.float64)
-    if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
-    if np.any(values < 0):
-        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
-    if not np.any(values > 0):
-        raise ValueError(f"{name} is zero everywhere: at least two points need a positive weight.")
-    return values
 
 
 def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:

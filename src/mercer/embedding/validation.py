@@ -1,17 +1,13 @@
-"""Checks that the embeddings share: data, kernel, and a kernel that says something of the data."""
+"""Checks that the embeddings share: a kernel that says something of the data, and room for every point."""
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import validate_data
 
-from mercer.backends import get_config
-from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
 
@@ -24,38 +20,6 @@ _NEARLY_CONSTANT = 1e-8
 
 class RankWarning(UserWarning):
     """More components were asked for than there are."""
-
-
-def checked_kernel(kernel: Any) -> Kernel:
-    """The user's kernel, or the Gaussian with the median bandwidth."""
-    if kernel is None:
-        return Gaussian()
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel={kernel!r} must be a kernel of mercer.kernels, such as Gaussian(sigma=1.0), or None.")
-    return kernel
-
-
-def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
-    """Validate X as scikit-learn does, in the arithmetic of the configuration."""
-    precomputed = isinstance(estimator.kernel, Precomputed)
-    X = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        accept_sparse="csr" if precomputed else False,
-        dtype=np.dtype(get_config().dtype),
-        order="C",
-        ensure_min_samples=2 if fitting else 1,
-    )
-    if fitting and precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
-    return X
-
-
-def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
-    """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
-    copy: Kernel = clone(checked_kernel(kernel))
-    return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 
 
 def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> None:
@@ -111,20 +75,6 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def whole_number(value: Any, name: str, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
-    return int(value)
-
-
-def fraction(value: Any, name: str) -> float:
-    """A number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name}={value!r} must lie strictly between 0 and 1.")
-    return float(value)
 
 
 def pad_components(coordinates: Array, wanted: int, available: int) -> Array:

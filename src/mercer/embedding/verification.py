@@ -11,10 +11,10 @@ from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.programme import Programme
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
-from mercer.embedding.validation import checked_points
 from mercer.kernels import Precomputed
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator
+from mercer.validation import checked_points
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _LENGTHS = 1e-3

@@ -14,7 +14,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Status(Enum):
     """Why a loop ended; the value says what to do next."""
 
-    CONVERGED = "The gap and the row residual are below their tolerances."
+    CONVERGED = "The tolerances are met."
     MAX_ITER = "The iteration budget ran out: raise max_iter, or accept the gap that the certificate states."
     MAX_PRODUCTS = "The product budget ran out: raise max_products, or accept the gap that the certificate states."
     TRAPPED = (

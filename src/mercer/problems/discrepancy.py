@@ -1,0 +1,122 @@
+"""The quadratic programmes of quadrature sparsification (QUAD 3.1, 3.2, 5.5, 5.7).
+
+    D(v) = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   0 ≤ v ≤ c
+
+with a penalty α dᵀv (regularised) or under dᵀv = ϰ (constrained), and a ridge ½ Σ ρᵢ vᵢ² where one is asked for. With
+A = S + Diag(ρ) the gradient is A v - Sω (+ α d): the vector Sω, the *distortion*, is the one product with S that is
+computed in full; everything else needs the columns of the nodes alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from mercer.operators import LinearMap
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_PANEL_BYTES = 64 * 2**20
+
+
+@final
+class Discrepancy:
+    """Minimise the squared-kernel discrepancy to a measure ω by a sparse measure v.
+
+    Parameters
+    ----------
+    squared : LinearMap
+        S, symmetric, N × N: the Gram matrix of the squared kernel.
+    weights : array of shape (N,)
+        ω > 0.
+    penalty : array of shape (N,)
+        d > 0.
+    caps : array of shape (N,), optional
+        c > 0, upper bounds of v; infinite if left out.
+    ridge : array of shape (N,), optional
+        ρ ≥ 0; zero if left out.
+    distortion : array of shape (N,), optional
+        Sω where it is known already; one product with S otherwise.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of S evaluated so far, the product Sω not counted.
+    """
+
+    def __init__(
+        self,
+        squared: LinearMap,
+        weights: Array,
+        penalty: Array,
+        *,
+        caps: Array | None = None,
+        ridge: Array | None = None,
+        distortion: Array | None = None,
+    ) -> None:
+        self.squared = squared
+        self.size = squared.shape[0]
+        self.weights = weights
+        self.penalty = penalty
+        self.caps = np.full(self.size, np.inf) if caps is None else caps
+        self.ridge = np.zeros(self.size) if ridge is None else ridge
+        self.distortion = np.asarray(squared @ weights if distortion is None else distortion, np.float64)
+        self.n_columns = 0
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal of A."""
+        return np.asarray(self.squared.diagonal(), np.float64) + self.ridge
+
+    @property
+    def constant(self) -> float:
+        """D(0) = ½ ωᵀSω."""
+        return 0.5 * float(self.weights @ self.distortion)
+
+    @property
+    def total(self) -> float:
+        """dᵀω, the trace of the operator of ω if d = diag K: the largest ϰ that makes sense (Lemma 3.3)."""
+        return float(self.penalty @ self.weights)
+
+    @property
+    def largest_alpha(self) -> float:
+        """α₀ = max (Sω)ₖ/dₖ, from which on the solution is the empty measure (Lemma 3.2)."""
+        return float(np.max(self.distortion / self.penalty))
+
+    def columns(self, nodes: Array) -> Array:
+        """Columns of A, N × m."""
+        nodes = np.atleast_1d(nodes)
+        block = np.asarray(self.squared.block(slice(None), nodes), np.float64)
+        block[nodes, np.arange(nodes.size)] += self.ridge[nodes]
+        self.n_columns += nodes.size
+        return block
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """Some entries of A, given by index arrays."""
+        block = np.asarray(self.squared.block(rows, cols), np.float64)
+        return block + self.ridge[cols] * (rows[:, None] == cols)
+
+    def gradient(self, nodes: Array, values: Array) -> Array:
+        """A v - Sω at every point, for v with these values on m nodes: N·m kernel evaluations, a panel at a time."""
+        total = -self.distortion
+        width = max(1, _PANEL_BYTES // (8 * self.size))
+        for lo in range(0, nodes.size, width):
+            total += self.columns(nodes[lo : lo + width]) @ values[lo : lo + width]
+        return total
+
+    def value(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
+        """D(v) + ½ Σ ρᵢ vᵢ² from the gradient A v - Sω at every point (computed if it is not handed in).
+
+        It is ½ ⟨v - ω, S(v - ω)⟩ summed over the differences, which keeps its digits where v is close to ω.
+        """
+        gradient = self.gradient(nodes, values) if gradient is None else gradient
+        rest = gradient.copy()
+        rest[nodes] -= self.ridge[nodes] * values
+        change = -self.weights
+        change[nodes] += values
+        return max(0.5 * float(change @ rest), 0.0) + 0.5 * float(self.ridge[nodes] @ values**2)
+
+    def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
+        """D(v) alone."""
+        return self.value(nodes, values, gradient) - 0.5 * float(self.ridge[nodes] @ values**2)

@@ -1,0 +1,47 @@
+"""What a person sees of a long run: the logger ``mercer``, and a bar for one long product."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_log = logging.getLogger("mercer")
+_WIDTH = 30
+_LOG_EVERY = 0.1
+
+
+def make_visible() -> None:
+    """Send the log to standard error where nobody has set up logging."""
+    if not _log.hasHandlers():
+        _log.addHandler(logging.StreamHandler())
+        _log.setLevel(logging.INFO)
+
+
+@contextmanager
+def progress_bar(description: str, *, shown: bool = True) -> Iterator[Callable[[float], None]]:
+    """Yield a function that takes the fraction done: a bar on a terminal, or lines of the log."""
+    started = time.monotonic()
+    logged = 0.0
+
+    def show(fraction: float) -> None:
+        nonlocal logged
+        if not shown:
+            return
+        spent = time.monotonic() - started
+        left = spent / fraction * (1 - fraction) if fraction > 0 else float("inf")
+        if sys.stderr.isatty():
+            bar = ("█" * round(_WIDTH * fraction)).ljust(_WIDTH, "·")
+            sys.stderr.write(f"\r{description} {bar} {fraction:4.0%}, {left:.0f} s left ")
+            sys.stderr.flush()
+        elif fraction >= logged + _LOG_EVERY:
+            logged = fraction
+            _log.info("%s: %.0f %%, %.0f s left", description, 100 * fraction, left)
+
+    try:
+        yield show
+    finally:
+        if shown and sys.stderr.isatty():
+            sys.stderr.write("\n")

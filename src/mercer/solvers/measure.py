@@ -1,0 +1,48 @@
+"""What the solvers of :class:`mercer.problems.Discrepancy` return: a sparse measure, and how it came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.solvers.result import Status
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class ExchangeStep:
+    """One line of the history.
+
+    Attributes
+    ----------
+    number : int
+        Steps taken.
+    value : float
+        D(v), with the ridge where there is one.
+    gap : float
+        The Frank-Wolfe bound: value less the optimum is at most this.
+    n_nodes : int
+        Positive components of v.
+    seconds : float
+        Since the start.
+    """
+
+    number: int
+    value: float
+    gap: float
+    n_nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SparseMeasure:
+    """A measure v by its nodes and their positive weights, with its gradient A v - Sω at every point."""
+
+    nodes: Array
+    values: Array
+    gradient: Array
+    status: Status
+    history: tuple[ExchangeStep, ...] = ()

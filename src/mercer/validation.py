@@ -1,0 +1,80 @@
+"""Checks that every estimator shares: its points, its kernel, weights and numbers."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import validate_data
+
+from mercer.backends import get_config
+from mercer.kernels import Gaussian, Kernel, Precomputed
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def checked_kernel(kernel: Any) -> Kernel:
+    """The user's kernel, or the Gaussian with the median bandwidth."""
+    if kernel is None:
+        return Gaussian()
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel={kernel!r} must be a kernel of mercer.kernels, such as Gaussian(sigma=1.0), or None.")
+    return kernel
+
+
+def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
+    """Validate X as scikit-learn does, in the arithmetic of the configuration."""
+    precomputed = isinstance(estimator.kernel, Precomputed)
+    X = validate_data(
+        estimator,
+        X,
+        reset=fitting,
+        accept_sparse="csr" if precomputed else False,
+        dtype=np.dtype(get_config().dtype),
+        order="C",
+        ensure_min_samples=2 if fitting else 1,
+    )
+    if fitting and precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
+    return X
+
+
+def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
+    """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
+    copy: Kernel = clone(checked_kernel(kernel))
+    return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+    return int(value)
+
+
+def fraction(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name}={value!r} must lie strictly between 0 and 1.")
+    return float(value)
+
+
+def checked_weights(weights: Any, n: int, name: str) -> Array:
+    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all."""
+    values = np.asarray(weights)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
+    values = values.astype(np.float64)
+    if values.ndim == 0:
+        values = np.full(n, values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
+    if np.any(values < 0):
+        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
+    if not np.any(values > 0):
+        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
+    return values
