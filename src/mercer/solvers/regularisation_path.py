@@ -1,0 +1,372 @@
+"""The regularisation path of the discrepancy: every solution of (3.1) as α falls from α₀ (QUAD section 6).
+
+Between two kinks the free nodes J do not change and v_J grows by b = A_JJ⁻¹ d_J as α falls by one. The next kink is the
+least fall of α at which a free weight reaches zero or its cap, or the gradient of another point reaches zero. One row
+of a Cholesky factor comes or goes a kink. The papers write v_J = a - αb with a = A_JJ⁻¹ q_J (q is Sω, less what the
+nodes at their caps contribute) and look for the next α; falls from the kink at hand lose no digits to that difference.
+
+Events at the same α are taken one by one, in steps of length zero: that is principal pivoting for the linear
+complementarity problem of the tie, and the least index goes first, which ends after finitely many steps (Murty).
+
+A path is sensitive to rounding, so it is watched: A_JJ v_J = q_J - α d_J and A_JJ b = d_J are checked at every kink
+from the columns themselves, and no weight and no gradient may be negative beyond rounding. Errors are mended by
+refinement and by a new factor. Where that does not help the path ends, and says that precision ended it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mercer.backends.threads import run_chunks, single_threaded_blas
+from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
+from mercer.problems import Discrepancy
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
+_RESIDUAL = 1e-11  # relative, beyond which a and b are refined
+_LOST = 1e-6  # relative to α: a gradient that is wrong by more ends the path
+_FIRST_SLOTS = 64
+_CHUNK = 4096
+_THREADS_FROM = 4_000_000  # entries of the columns, below which waking threads costs more than the product
+_STALLED_AFTER = 200
+
+
+class PathEnd(Enum):
+    """Why a path ended; the value says it to a person."""
+
+    REQUESTED = "The path was followed as far as was asked."
+    COMPLETE = "The path reached α = 0."
+    SINGULAR = (
+        "Precision ended the path: the next node depends on the nodes at hand to working precision, so that their "
+        "weights are no longer determined."
+    )
+    INACCURATE = (
+        "Precision ended the path: the optimality conditions no longer hold to the accuracy that finding the next kink "
+        "takes."
+    )
+    STALLED = "Precision ended the path: events at one α did not come to an end."
+    INTERRUPTED = "The path was interrupted: the kinks found so far are exact."
+
+    @property
+    def lost_precision(self) -> bool:
+        """Whether rounding is the reason."""
+        return self in (PathEnd.SINGULAR, PathEnd.INACCURATE, PathEnd.STALLED)
+
+
+class Event(IntEnum):
+    """What happens to a point at a kink."""
+
+    ENTERS = 0
+    LEAVES = 1
+    REACHES_CAP = 2
+    LEAVES_CAP = 3
+
+
+@dataclass(frozen=True)
+class Kinks:
+    """The path by its kinks, α falling.
+
+    Attributes
+    ----------
+    alphas, kappas, values : arrays of shape (p,)
+        α, ϰ = dᵀv and D(v) (with the ridge where there is one) at each kink.
+    n_nodes : array of shape (p,)
+        Positive weights just below each kink.
+    event_kinks, event_points, event_kinds : arrays of shape (e,)
+        Which point did what (:class:`Event`) at which kink; e = p unless events coincide.
+    end : PathEnd
+        Why the path ended.
+    """
+
+    alphas: Array
+    kappas: Array
+    values: Array
+    n_nodes: Array
+    event_kinks: Array
+    event_points: Array
+    event_kinds: Array
+    end: PathEnd
+
+    def sets_after(self, kink: int) -> tuple[Array, Array]:
+        """The free nodes and the nodes at their caps just below a kink."""
+        last = int(np.searchsorted(self.event_kinks, kink, side="right"))
+        state: dict[int, Event] = {}
+        for point, kind in zip(self.event_points[:last].tolist(), self.event_kinds[:last].tolist(), strict=True):
+            state[point] = Event(kind)
+        free = [i for i, kind in state.items() if kind in (Event.ENTERS, Event.LEAVES_CAP)]
+        capped = [i for i, kind in state.items() if kind is Event.REACHES_CAP]
+        return np.array(sorted(free), dtype=np.intp), np.array(sorted(capped), dtype=np.intp)
+
+
+class Limits(NamedTuple):
+    """How far to follow a path; whatever comes first."""
+
+    alpha: float = 0.0
+    kappa: float = np.inf
+    n_nodes: int | None = None
+    n_events: int | None = None
+
+
+def follow(
+    problem: Discrepancy,
+    limits: Limits = Limits(),  # noqa: B008  (immutable)
+    *,
+    refactor: bool = False,
+    callback: Callable[[int, float, int], Any] | None = None,
+) -> Kinks:
+    """Follow the path from α₀ down to the limits.
+
+    Parameters
+    ----------
+    problem : Discrepancy
+        The programme, with caps and ridge where it has them.
+    limits : Limits
+        The kink at or beyond a limit is the last one, so that a solution at the limit itself can be evaluated.
+    refactor : bool, default=False
+        Compute a new factor at every kink instead of updating: n³/3 more flops, for comparison.
+    callback : callable, optional
+        Called with (number of kinks, α, nodes) at every kink; a true return value ends the path.
+
+    Notes
+    -----
+    Cost of a kink with n nodes: n² flops for the factor, 4 N n for the gradient, and N kernel evaluations when a point
+    enters. Memory: n columns of N.
+    """
+    follower = _Follower(problem, limits, refactor)
+    with single_threaded_blas():
+        try:
+            end = follower.run(callback)
+        except KeyboardInterrupt:
+            end = PathEnd.INTERRUPTED
+        except SingularUpdateError:
+            end = PathEnd.SINGULAR
+    return follower.kinks(end)
+
+
+_AT_ZERO, _FREE, _AT_CAP = 0, 1, 2
+
+
+class _Segment(NamedTuple):
+    """A stretch of the path below the kink at hand: where α falls by t, v_J + t b and gradient + t slope.
+
+    ``gradient`` is A v - Sω + αd, zero on J; so is ``slope``, A b - d.
+    """
+
+    v: Array
+    b: Array
+    gradient: Array
+    slope: Array
+
+
+class _Follower:
+    """The state of a path at a kink."""
+
+    def __init__(self, problem: Discrepancy, limits: Limits, refactor: bool) -> None:
+        self._problem, self._limits, self._refactor = problem, limits, refactor
+        self._state = np.full(problem.size, _AT_ZERO, np.int8)
+        self._target = problem.distortion.copy()  # q: Sω less the share of the nodes at their caps
+        self._factor = UpdatedCholesky(n_sides=2)
+        self._nodes: list[int] = []
+        self._columns = _ActiveColumns(problem)
+        self._alpha = problem.largest_alpha
+        self._rows: list[tuple[float, float, float, int]] = []
+        self._events: list[tuple[int, int, int]] = []
+
+    def run(self, callback: Callable[[int, float, int], Any] | None) -> PathEnd:
+        problem, idle = self._problem, 0
+        self._rows.append((self._alpha, 0.0, problem.constant, 1))
+        self._apply(int(np.argmax(problem.distortion / problem.penalty)), Event.ENTERS)
+        while not self._reached():
+            if callback is not None and callback(len(self._rows), self._alpha, self._rows[-1][3]):
+                break
+            segment = self._segment()
+            if segment is None:
+                return PathEnd.INACCURATE
+            fall, point, kind = self._next(segment)
+            if fall >= self._alpha:
+                self._fall(self._alpha, segment)
+                return PathEnd.COMPLETE
+            idle = idle + 1 if fall <= _TIE * self._alpha else 0
+            if idle > _STALLED_AFTER:
+                return PathEnd.STALLED
+            self._fall(fall, segment)
+            self._apply(point, kind)
+        return PathEnd.REQUESTED
+
+    def kinks(self, end: PathEnd) -> Kinks:
+        alphas, kappas, values, n_nodes = (np.array(column) for column in zip(*self._rows, strict=True))
+        kinks, points, kinds = np.array(self._events, dtype=np.intp).reshape(-1, 3).T
+        return Kinks(alphas, kappas, values, n_nodes, kinks, points, kinds.astype(np.int8), end)
+
+    def _reached(self) -> bool:
+        alpha, kappa, _, n_nodes = self._rows[-1]
+        limits = self._limits
+        return (
+            alpha <= limits.alpha
+            or kappa >= limits.kappa
+            or (limits.n_nodes is not None and n_nodes >= limits.n_nodes)
+            or (limits.n_events is not None and len(self._rows) >= limits.n_events)
+        )
+
+    def _fall(self, fall: float, segment: _Segment) -> None:
+        """Move to the end of a segment; a kink at the same α as the last one is the same kink."""
+        if fall <= _TIE * self._alpha and len(self._rows) > 1:
+            return
+        self._alpha -= fall
+        capped = np.flatnonzero(self._state == _AT_CAP)
+        nodes = np.concatenate([np.array(self._nodes, dtype=np.intp), capped])
+        values = np.concatenate([segment.v + fall * segment.b, self._problem.caps[capped]])
+        gradient = segment.gradient + fall * segment.slope - self._alpha * self._problem.penalty
+        kappa = float(self._problem.penalty[nodes] @ values)
+        self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient), nodes.size))
+
+    def _apply(self, point: int, kind: Event) -> None:
+        """Let a point change its state; the factor follows."""
+        column = self._columns.take(point)
+        if kind in (Event.LEAVES, Event.REACHES_CAP):
+            position = self._nodes.index(point)
+            self._nodes.pop(position)
+            self._factor.remove(position)
+            self._columns.release(point)
+        if kind in (Event.REACHES_CAP, Event.LEAVES_CAP):
+            self._target += (1 if kind is Event.LEAVES_CAP else -1) * self._problem.caps[point] * column
+            self._factor.set_sides(self._sides())
+        if kind in (Event.ENTERS, Event.LEAVES_CAP):
+            self._factor.append(column[self._nodes], column[point], self._sides([point])[:, 0])
+            self._nodes.append(point)
+        states = {Event.LEAVES: _AT_ZERO, Event.REACHES_CAP: _AT_CAP}
+        self._state[point] = states.get(kind, _FREE)
+        self._events.append((len(self._rows) - 1, point, int(kind)))
+        self._rows[-1] = (*self._rows[-1][:3], int(np.count_nonzero(self._state)))
+
+    def _sides(self, nodes: list[int] | None = None) -> Array:
+        index = self._nodes if nodes is None else nodes
+        return np.stack([self._target[index], self._problem.penalty[index]])
+
+    def _segment(self) -> _Segment | None:
+        """The weights and gradients below this kink; None where they cannot be had accurately enough."""
+        if self._refactor:
+            self._renew()
+        segment = self._solved()
+        for mend in (self._refined, self._renewed, self._refined):
+            if self._error(segment) <= _RESIDUAL:
+                return segment
+            segment = mend(segment)
+        return segment if self._error(segment) <= _LOST else None
+
+    def _solved(self) -> _Segment:
+        a, b = self._factor.solve_sides()
+        return self._with_gradient(a - self._alpha * b, b)
+
+    def _with_gradient(self, v: Array, b: Array) -> _Segment:
+        gradient, slope = self._columns.combine(self._nodes, np.stack([v, b]))
+        gradient += self._alpha * self._problem.penalty - self._target
+        slope -= self._problem.penalty
+        return _Segment(v, b, gradient, slope)
+
+    def _error(self, segment: _Segment) -> float:
+        """How far gradient and slope are from zero on J, relative to α d and d."""
+        error = np.abs(segment.gradient[self._nodes]) / self._alpha + np.abs(segment.slope[self._nodes])
+        return float(np.max(error / self._problem.penalty[self._nodes], initial=0.0))
+
+    def _refined(self, segment: _Segment) -> _Segment:
+        """One step of iterative refinement."""
+        error = np.stack([segment.gradient[self._nodes], segment.slope[self._nodes]])
+        change_v, change_b = self._factor.solve(error)
+        return self._with_gradient(segment.v - change_v, segment.b - change_b)
+
+    def _renewed(self, segment: _Segment) -> _Segment:
+        self._renew()
+        return self._solved()
+
+    def _renew(self) -> None:
+        self._factor.refactor(self._columns.square(self._nodes), self._sides())
+
+    def _next(self, segment: _Segment) -> tuple[float, int, Event]:
+        """The least fall of α at which something happens, to the point of least index."""
+        nodes = np.array(self._nodes, dtype=np.intp)
+        fall, point, kind = _next_kink(*segment, nodes, self._state, self._problem.caps, _TIE * self._alpha)
+        return fall, point, Event(kind)
+
+
+class _ActiveColumns:
+    """The columns of the free nodes, each in a slot of its own, so that a node that leaves moves no other."""
+
+    def __init__(self, problem: Discrepancy) -> None:
+        self._problem = problem
+        self._buffer = np.zeros((_FIRST_SLOTS, problem.size))
+        self._slots: dict[int, int] = {}
+        self._free = list(range(_FIRST_SLOTS))[::-1]
+
+    def take(self, point: int) -> Array:
+        """The column of a point, evaluated if it has no slot."""
+        if point not in self._slots:
+            if not self._free:
+                self._grow()
+            slot = self._free.pop()
+            self._buffer[slot] = self._problem.columns(np.array([point]))[:, 0]
+            self._slots[point] = slot
+        return self._buffer[self._slots[point]]
+
+    def release(self, point: int) -> None:
+        """Let the slot of a point be used again; its column stays until it is."""
+        self._free.append(self._slots.pop(point))
+
+    def combine(self, nodes: list[int], coefficients: Array) -> Array:
+        """Sums of columns, one for each row of coefficients."""
+        used = 1 + max((self._slots[node] for node in nodes), default=-1)
+        spread = np.zeros((coefficients.shape[0], used))
+        spread[:, [self._slots[node] for node in nodes]] = coefficients
+        columns = self._buffer[:used]
+        if columns.size < _THREADS_FROM:
+            return spread @ columns
+        out = np.empty((coefficients.shape[0], columns.shape[1]))
+
+        def fill(lo: int) -> None:
+            np.matmul(spread, columns[:, lo : lo + _CHUNK], out=out[:, lo : lo + _CHUNK])
+
+        run_chunks(fill, range(0, columns.shape[1], _CHUNK))
+        return out
+
+    def square(self, nodes: list[int]) -> Array:
+        """The entries of A between nodes."""
+        return self._buffer[np.ix_([self._slots[node] for node in nodes], nodes)]
+
+    def _grow(self) -> None:
+        count = self._buffer.shape[0]
+        self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
+        self._free = list(range(count, 2 * count))[::-1]
+
+
+@njit(cache=True, nogil=True)
+def _next_kink(
+    v: Any, b: Any, gradient: Any, slope: Any, nodes: Any, state: Any, caps: Any, tie: float
+) -> tuple[float, int, int]:
+    """QUAD (6.3), (6.4) and their counterparts at the caps, as falls of α."""
+    least, least_point, least_kind = np.inf, -1, 0
+    for k in range(nodes.size + state.size):
+        if k < nodes.size:
+            point = nodes[k]
+            if b[k] < 0:
+                fall, kind = v[k] / -b[k], 1
+            elif b[k] > 0 and caps[point] < np.inf:
+                fall, kind = (caps[point] - v[k]) / b[k], 2
+            else:
+                continue
+        else:
+            point = k - nodes.size
+            if (state[point] == 0 and slope[point] < 0) or (state[point] == 2 and slope[point] > 0):
+                fall, kind = gradient[point] / -slope[point], 0 if state[point] == 0 else 3
+            else:
+                continue
+        fall = max(fall, 0.0)
+        if fall < least - tie or (fall < least + tie and point < least_point):
+            least, least_point, least_kind = fall, point, kind
+    return least, least_point, least_kind
