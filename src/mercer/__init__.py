@@ -33,6 +33,7 @@ _HOMES = {
     ),
     "linalg": ("nystrom", "rp_cholesky"),
     "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path", "verify"),
+    "quadrature": ("squared_kernel_discrepancy",),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

@@ -44,6 +44,29 @@ def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
     return values[-count:], vectors[:, -count:]
 
 
+def positive_eigenpairs(matrix: Array, rounding: float) -> tuple[Array, Array]:
+    """The eigenpairs of a dense positive semi-definite matrix, in falling order, without those at rounding level.
+
+    Parameters
+    ----------
+    matrix : array of shape (m, m)
+        Symmetric.
+    rounding : float
+        The relative rounding error of its entries; eigenvalues below m · rounding · λ₁ are dropped.
+
+    Returns
+    -------
+    values : array of shape (r,)
+        The positive eigenvalues; none where the matrix vanishes.
+    vectors : array of shape (m, r)
+        Orthonormal eigenvectors.
+    """
+    values, vectors = eigh(matrix)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > max(values[0], 0.0) * values.size * rounding
+    return values[kept], vectors[:, kept]
+
+
 def deterministic_signs(vectors: Array) -> Array:
     """The sign of each column's largest entry in absolute value: multiplying by it makes that entry positive."""
     if vectors.shape[0] == 0:

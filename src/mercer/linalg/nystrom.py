@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import LinearMap, LowRankOperator
 
 
@@ -45,9 +45,8 @@ def nystrom(gram: LinearMap, landmarks: Any) -> LowRankOperator:
         raise ValueError(f"landmarks must lie between 0 and {gram.shape[0] - 1}.")
     index = np.unique(index % gram.shape[0])
     columns = gram.block(slice(None), index).astype(np.float64)
-    values, vectors = eigh(columns[index])
-    kept = values > values[-1] * index.size * np.finfo(gram.dtype).eps
-    if not kept.any():
+    values, vectors = positive_eigenpairs(columns[index], float(np.finfo(gram.dtype).eps))
+    if not values.size:
         raise ValueError("The kernel vanishes on every landmark: choose others.")
-    factor = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
+    factor = columns @ (vectors / np.sqrt(values))
     return LowRankOperator(factor, landmarks=index)

@@ -1,0 +1,114 @@
+"""The squared-kernel discrepancy between two weighted samples (QUAD section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.backends.threads import watch
+from mercer.kernels import Precomputed
+from mercer.kernels.validation import as_points
+from mercer.operators import GramOperator
+from mercer.validation import checked_kernel, checked_weights, resolved_kernel
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def squared_kernel_discrepancy(
+    X: Any,
+    Y: Any,
+    kernel: Any = None,
+    *,
+    x_weights: Any = None,
+    y_weights: Any = None,
+    progress: Callable[[float], None] | None = None,
+) -> float:
+    """How far the integral operators of two weighted samples are apart: ‖T_μ - T_ν‖² in Hilbert-Schmidt norm.
+
+    D(μ, ν) = ΣΣ ωᵢωⱼ k²(xᵢ, xⱼ) + ΣΣ vᵢvⱼ k²(yᵢ, yⱼ) - 2 ΣΣ ωᵢvⱼ k²(xᵢ, yⱼ), where μ = Σ ωᵢ δ(xᵢ), ν = Σ vⱼ δ(yⱼ)
+    and T_μ f = Σ ωᵢ f(xᵢ) k(·, xᵢ) is an operator on the reproducing kernel Hilbert space of k (QUAD Definition 2.1).
+    It is the squared maximum mean discrepancy of the kernel k², and twice the D(v) that
+    :class:`mercer.problems.Discrepancy` minimises.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points of μ.
+    Y : array of shape (m, d)
+        The points of ν; they need not be among those of X.
+    kernel : Kernel, optional
+        k; the Gaussian with the median bandwidth if left out. What depends on the data is fixed from X and its weights:
+        the function is symmetric in the two samples only for a kernel whose parameters are numbers.
+    x_weights, y_weights : array or float, optional
+        Weights that are not negative, and not all zero. They are used as they are, and need not sum to one. Left out,
+        they are 1/n and 1/m.
+    progress : callable, optional
+        Called with the fraction done, from any thread.
+
+    Returns
+    -------
+    float
+        D(μ, ν) ≥ 0: zero if both samples hold the same points with the same weights, in whatever order.
+
+    Notes
+    -----
+    The weights of equal points are added up first, those of Y with a minus sign, and points left without weight are
+    dropped; then D = wᵀ S w for the Gram matrix S of k² on the points that remain. So what the samples have in common
+    leaves no rounding error. What they have not does: the three sums cancel, and D is wrong by a few ε Σ|wᵢwⱼ|Sᵢⱼ, at
+    most ε times the sum of the three terms, ε being the precision of the configuration. A result below that is noise
+    around zero; a negative one is returned as 0.
+
+    Cost: (n + m)²/2 kernel evaluations in tiles. Memory: the points once more and a tile a thread, never n × m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Gaussian, squared_kernel_discrepancy
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> squared_kernel_discrepancy(X, X[::-1], Gaussian(sigma=1.0))
+    0.0
+    >>> round(squared_kernel_discrepancy(X, [[1.0]], Gaussian(sigma=1.0)), 6)
+    0.546443
+    """
+    if isinstance(checked_kernel(kernel), Precomputed):
+        raise ValueError(
+            "The discrepancy evaluates the kernel at the points of both samples: pass points, not Precomputed()."
+        )
+    X, Y = (as_points(points, name).astype(get_config().dtype, copy=False) for points, name in ((X, "X"), (Y, "Y")))
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
+    of_X = _sample_weights(X, x_weights, "X", "x_weights")
+    of_Y = _sample_weights(Y, y_weights, "Y", "y_weights")
+    fixed = resolved_kernel(kernel, X, of_X)
+    points, signed = _difference(X, of_X, Y, of_Y)
+    if not signed.size:
+        return 0.0
+    with nullcontext() if progress is None else watch(progress):
+        product = np.asarray(GramOperator(fixed**2, points) @ signed, np.float64)
+    return max(float(signed @ product), 0.0)
+
+
+def _sample_weights(points: Array, weights: Any, sample: str, name: str) -> Array:
+    if not points.shape[0]:
+        raise ValueError(f"{sample} has no rows: a sample needs at least one point.")
+    return checked_weights(1 / points.shape[0] if weights is None else weights, points.shape[0], name)
+
+
+def _difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[Array, Array]:
+    """The signed measure μ - ν: its distinct points, and their weights other than zero."""
+    points, where = np.unique(np.concatenate([X, Y]) + 0.0, axis=0, return_inverse=True)  # + 0.0 turns -0.0 into 0.0
+    where = where.ravel()
+    n, count = X.shape[0], points.shape[0]
+    signed = _added(where[:n], x_weights, count) - _added(where[n:], y_weights, count)
+    kept = signed != 0
+    return points[kept], signed[kept]
+
+
+def _added(where: Array, weights: Array, count: int) -> Array:
+    """The sum of the weights at each place, the same whatever their order: at each place the least are added first."""
+    order = np.lexsort((weights, where))
+    return np.bincount(where[order], weights[order], minlength=count)

@@ -1,0 +1,272 @@
+"""Eigenpairs of an integral operator from those of a sparse measure (QUAD section 4).
+
+T_μ f = Σ ωₖ f(xₖ) k(·, xₖ) over the whole sample; T_ν the same with the values v of the nodes I. Both are operators on
+the reproducing kernel Hilbert space H of k. Functions on the nodes' kernel sections, orthonormal in H,
+
+    f_l = Σ_{i ∈ I} C_il k(·, xᵢ),   ‖f_l‖_H = 1,
+
+are normalised in L²(μ): φ̂_l = f_l/‖f_l‖ (4.1), so that λ̃_l = 1/‖φ̂_l‖²_H (4.4) is ‖f_l‖² in L²(μ). The f_l are the
+eigenfunctions √ϑ_l ψ_l of T_ν, or, refined, those of T_μ restricted to the span of the sections.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends.threads import watch
+from mercer.kernels import Kernel
+from mercer.kernels.validation import as_points
+from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
+from mercer.operators import GramOperator, LinearMap
+from mercer.quadrature.sections import KernelSections, checked_measure
+from mercer.validation import checked_weights, whole_number
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Progress = Callable[[float], None] | None
+_PANEL_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateEigenpairs:
+    """Approximate eigenpairs of T_μ, l = 1…n, by falling ϑ.
+
+    Attributes
+    ----------
+    functions : array of shape (N, n)
+        φ̂_l at the sample, of unit norm in L²(μ) (4.1).
+    canonical : array of shape (n,)
+        ϑ_l, the eigenvalues of T_ν; refined, those of T_μ restricted to the span of the nodes' kernel sections.
+    rescaled : array of shape (n,)
+        ϑ_l/ρ, where ρ is the trace of that operator over the trace of T_μ.
+    eigenvalues_tilde : array of shape (n,)
+        λ̃_l = 1/‖φ̂_l‖²_H (4.4).
+    rkhs_norms : array of shape (n,)
+        ‖φ̂_l‖_H.
+    orthogonality : array of shape (n, n)
+        The inner products of the φ̂_l in L²(μ): the identity if they are eigenfunctions (Remark 4.1).
+    upsilon : array of shape (n,) or None
+        Υ_l = ⟨φ̂_l, T_μ φ̂_l⟩/‖T_μ φ̂_l‖ in L²(μ), between 0 and 1: one for an eigenfunction (4.2).
+    eigenvalues_hat : array of shape (n,) or None
+        λ̂_l = ‖T_μ φ̂_l‖ in L²(μ) (4.3).
+    residuals, rkhs_residuals : arrays of shape (n,) or None
+        ‖T_μ φ̂_l - λ̂_l φ̂_l‖ in L²(μ) and in H (Lemma 4.1). They are computed from the difference itself, so they keep
+        their digits where Υ_l is one to rounding.
+    coefficients : array of shape (m, n)
+        φ̂_l = Σ coefficients[i, l] k(·, xᵢ) over the nodes.
+    """
+
+    functions: Array
+    canonical: Array
+    rescaled: Array
+    eigenvalues_tilde: Array
+    rkhs_norms: Array
+    orthogonality: Array
+    upsilon: Array | None
+    eigenvalues_hat: Array | None
+    residuals: Array | None
+    rkhs_residuals: Array | None
+    coefficients: Array
+    _sections: KernelSections = field(repr=False)
+
+    @property
+    def largest_overlap(self) -> float:
+        """The largest inner product, in absolute value, of two different φ̂_l in L²(μ); zero for true eigenfunctions."""
+        overlap = np.abs(self.orthogonality)
+        np.fill_diagonal(overlap, 0.0)
+        return float(overlap.max(initial=0.0))
+
+    def extend(self, X: Any) -> Array:
+        """φ̂_l at other points, one column each; for ``Precomputed()`` from their kernel values with the sample."""
+        return self._sections.against(X) @ self.coefficients
+
+
+def approximate_eigenpairs(
+    kernel: Kernel,
+    X: Any,
+    weights: Any,
+    nodes: Any,
+    values: Any,
+    n: int,
+    *,
+    upsilon: bool = True,
+    refine: bool = False,
+    progress: Progress = None,
+) -> ApproximateEigenpairs:
+    """Approximate the n leading eigenpairs of T_μ from a sparse measure (QUAD section 4).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, resolved.
+    X : array of shape (N, d)
+        The sample. For ``Precomputed()`` its kernel matrix.
+    weights : array of shape (N,) or float
+        ω, the weights of the sample.
+    nodes, values : arrays of shape (m,)
+        The sparse measure ν: rows of X, and their positive values. Only their ratios matter, but for ϑ (Remark 4.2).
+    n : int
+        Eigenpairs to compute. There are fewer, with a warning, if the others are at rounding level.
+    upsilon : bool, default=True
+        Whether to test the pairs against T_μ itself.
+    refine : bool, default=False
+        Rather than the eigenfunctions of T_ν take those of T_μ restricted to the span of the nodes' kernel sections
+        (Rayleigh-Ritz): M a = λ K_II a, M = K_I· W K_·I. They are orthonormal in L²(μ) and depend on ν by its nodes
+        only.
+    progress : callable, optional
+        Called with the fraction done of the longest product.
+
+    Returns
+    -------
+    ApproximateEigenpairs
+        The functions at the sample and on demand elsewhere, three or four estimates of each eigenvalue, and how good
+        they are.
+
+    Notes
+    -----
+    Cost: the eigenproblem of the m nodes (m³ flops, or Lanczos if n is much less than m), N·m kernel evaluations, and
+    N²/2 more for the test of all n functions, in one product. Refined: N·m more and 4 N m² flops. Memory: N × n a few
+    times and panels; never N × N, nor N × m.
+    """
+    count = whole_number(n, "n", 1)
+    X = X if hasattr(X, "toarray") else as_points(X)
+    omega = checked_weights(weights, X.shape[0], "weights")
+    chosen, v = checked_measure(nodes, values, X.shape[0])
+    sections = KernelSections(kernel, X, chosen)
+    span = _ritz(sections, X, omega) if refine else _canonical(sections, v, min(count, chosen.size))
+    with nullcontext() if progress is None or upsilon else watch(progress):
+        functions = np.asarray(sections.against(X) @ span.coefficients[:, :count], np.float64)
+    sizes = np.sqrt(_squared_norms(functions, omega))
+    kept = np.flatnonzero(sizes > 0)
+    _warn_of_fewer(count, kept.size, chosen.size)
+    scale = deterministic_signs(functions[:, kept]) / sizes[kept]
+    functions = functions[:, kept]
+    functions *= scale
+    coefficients = span.coefficients[:, kept] * scale
+    gram = GramOperator(kernel, X)
+    tested = _tested(gram, omega, functions, coefficients, chosen, progress) if upsilon else _Tested()
+    return ApproximateEigenpairs(
+        functions=functions,
+        canonical=span.eigenvalues[kept],
+        rescaled=span.eigenvalues[kept] * (float(gram.diagonal() @ omega) / span.trace),
+        eigenvalues_tilde=sizes[kept] ** 2,
+        rkhs_norms=1 / sizes[kept],
+        orthogonality=functions.T @ (omega[:, None] * functions),
+        upsilon=tested.upsilon,
+        eigenvalues_hat=tested.eigenvalues,
+        residuals=tested.residuals,
+        rkhs_residuals=tested.rkhs_residuals,
+        coefficients=coefficients,
+        _sections=sections,
+    )
+
+
+class _Span(NamedTuple):
+    """Functions orthonormal in H by their coefficients C, the eigenvalues ϑ, and the trace of the operator."""
+
+    coefficients: Array
+    eigenvalues: Array
+    trace: float
+
+
+def _canonical(sections: KernelSections, values: Array, count: int) -> _Span:
+    """Eigenfunctions of T_ν: with V^½ K_II V^½ u = ϑ u, √ϑ ψ = Σ (V^½ u)ᵢ k(·, xᵢ)/√ϑ."""
+    roots = np.sqrt(values)
+    operator = _Weighted(sections.gram(), roots)
+    eigenvalues, vectors = leading_eigenpairs(operator, count, rng=np.random.default_rng(0))
+    kept = eigenvalues > max(eigenvalues[0], 0.0) * values.size * np.finfo(operator.dtype).eps
+    coefficients = roots[:, None] * vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    return _Span(coefficients, eigenvalues[kept], float(operator.diagonal().sum()))
+
+
+def _ritz(sections: KernelSections, X: Any, weights: Array) -> _Span:
+    """Eigenfunctions of T_μ restricted to the span of the sections.
+
+    The sections are made orthonormal in H first, by K_II = Q Λ Qᵀ and QΛ^(-½), and the matrix of T_μ is then summed
+    over panels of their values. M itself is not formed: dividing its rounding errors by small eigenvalues of K_II would
+    raise them to the size of λ₁.
+    """
+    gram = sections.gram()
+    rounding = float(np.finfo(gram.dtype).eps)
+    lengths, directions = positive_eigenpairs(np.asarray(gram.to_dense(), np.float64), rounding)
+    basis = directions / np.sqrt(lengths)
+    matrix = np.zeros((basis.shape[1], basis.shape[1]))
+    values = sections.against(X)
+    height = max(1, _PANEL_BYTES // (8 * basis.shape[0]))
+    for lo in range(0, values.shape[0], height):
+        panel = np.asarray(values.block(slice(lo, lo + height), slice(None)), np.float64) @ basis
+        matrix += panel.T @ (weights[lo : lo + height, None] * panel)
+    eigenvalues, vectors = positive_eigenpairs(matrix, rounding)
+    return _Span(basis @ vectors, eigenvalues, float(np.trace(matrix)))
+
+
+class _Tested(NamedTuple):
+    """What one product with T_μ says of the functions."""
+
+    upsilon: Array | None = None
+    eigenvalues: Array | None = None
+    residuals: Array | None = None
+    rkhs_residuals: Array | None = None
+
+
+def _tested(
+    gram: GramOperator, weights: Array, functions: Array, coefficients: Array, nodes: Array, progress: Progress
+) -> _Tested:
+    """The Υ-test (4.2), λ̂ (4.3) and the residuals of Lemma 4.1, all from T_μ φ̂ at the sample.
+
+    The residual function r = T_μ φ̂ - λ̂φ̂ is Σ zₖ k(·, xₖ) with z = Wφ̂ less λ̂ times the coefficients at the nodes, so
+    its norm in H is the root of Σ zₖ r(xₖ), and r at the sample is at hand.
+    """
+    with nullcontext() if progress is None else watch(progress):
+        images = np.asarray(gram @ (weights[:, None] * functions), np.float64)
+    eigenvalues = np.sqrt(_squared_norms(images, weights))
+    safe = np.where(eigenvalues > 0, eigenvalues, 1.0)
+    upsilon = np.clip(np.einsum("kl,k,kl->l", functions, weights, images) / safe, 0.0, 1.0)
+    images -= eigenvalues * functions
+    energy = np.einsum("kl,k,kl->l", functions, weights, images)
+    energy -= eigenvalues * np.einsum("il,il->l", coefficients, images[nodes])
+    return _Tested(upsilon, eigenvalues, np.sqrt(_squared_norms(images, weights)), np.sqrt(np.maximum(energy, 0.0)))
+
+
+def _squared_norms(functions: Array, weights: Array) -> Array:
+    """Σₖ ωₖ f(xₖ)² for every column."""
+    return np.einsum("kl,k,kl->l", functions, weights, functions)
+
+
+def _warn_of_fewer(wanted: int, found: int, nodes: int) -> None:
+    if found == 0:
+        raise ValueError("The kernel vanishes on every node: choose others.")
+    if found < wanted:
+        warnings.warn(
+            f"n={wanted} exceeds the {found} eigenpairs above rounding level that {nodes} nodes give: only these are "
+            "returned.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+@final
+class _Weighted(LinearMap):
+    """Diag(s) K Diag(s)."""
+
+    def __init__(self, gram: GramOperator, scale: Array) -> None:
+        super().__init__(gram.shape, gram.dtype, symmetric=True)
+        self._gram = gram
+        self._scale = scale.astype(gram.dtype)
+
+    def _multiply(self, v: Array) -> Array:
+        return self._scale[:, None] * (self._gram @ (self._scale[:, None] * v))
+
+    def _transpose_multiply(self, v: Array) -> Array:
+        return self._multiply(v)
+
+    def diagonal(self) -> Array:
+        return self._gram.diagonal() * self._scale**2
+
+    def block(self, rows: Any, cols: Any) -> Array:
+        return self._gram.block(rows, cols) * np.outer(self._scale[rows], self._scale[cols])

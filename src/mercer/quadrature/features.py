@@ -1,0 +1,59 @@
+"""Nyström features on the nodes of a sparse measure."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.linalg.eigen import positive_eigenpairs
+from mercer.quadrature.sections import KernelSections
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@final
+class NystromFeatures:
+    """Features whose inner products complete the kernel from the nodes: ⟨f(x), f(y)⟩ = k(x, I) K_II⁺ k(I, y).
+
+    They are f(x) = k(x, I) K_II^(-1/2), one for each node, as those of :class:`sklearn.kernel_approximation.Nystroem`
+    with the nodes for components. On the nodes the inner products are those of the kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A resolved kernel.
+    X : array of shape (N, d)
+        The sample. For ``Precomputed()`` its kernel matrix.
+    nodes : array of int of shape (m,)
+        I. The sample itself is not kept.
+
+    Attributes
+    ----------
+    components : array of shape (m, d)
+        The points of the nodes; for ``Precomputed()`` the kernel matrix of the nodes.
+    normalization : array of shape (m, m)
+        K_II^(-1/2), symmetric; eigenvalues of K_II at rounding level are dropped rather than inverted.
+    rank : int
+        How many are kept.
+
+    Notes
+    -----
+    Cost: m³ flops once, then m kernel evaluations and 2m² flops a point.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
+        self._sections = KernelSections(kernel, X, nodes)
+        self.components = self._sections.components
+        gram = self._sections.gram()
+        matrix = np.asarray(gram.to_dense(), np.float64)
+        values, vectors = positive_eigenpairs(matrix, float(np.finfo(gram.dtype).eps))
+        if not values.size:
+            raise ValueError("The kernel vanishes on every node: choose others.")
+        self.rank = int(values.size)
+        self.normalization = (vectors / np.sqrt(values)) @ vectors.T
+
+    def transform(self, X: Any) -> Array:
+        """The features of points X, n × m; for ``Precomputed()`` from their kernel values with the whole sample."""
+        return self._sections.against(X) @ self.normalization

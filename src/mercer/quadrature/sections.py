@@ -1,0 +1,78 @@
+"""The kernel sections k(·, xᵢ) of some nodes of a sample: features and eigenfunctions on them are made of these."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.kernels import Kernel, Precomputed
+from mercer.operators import GramOperator
+from mercer.validation import checked_weights
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@final
+class KernelSections:
+    """The functions k(·, xᵢ), i ∈ I.
+
+    Only the nodes are kept, so that what is built on them does not hold the sample.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A resolved kernel.
+    X : array of shape (N, d)
+        The sample. For ``Precomputed()`` its kernel matrix, dense or sparse.
+    nodes : array of int of shape (m,)
+        I.
+
+    Attributes
+    ----------
+    components : array of shape (m, d)
+        The points of the nodes; for ``Precomputed()`` the kernel matrix of the nodes.
+    nodes : array of int of shape (m,)
+        I.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
+        self.kernel = kernel
+        self.nodes = _checked_nodes(nodes, X.shape[0])
+        self._size = int(X.shape[0])
+        rows = X[self.nodes]
+        self.components = rows[:, self.nodes] if isinstance(kernel, Precomputed) else rows
+
+    def gram(self) -> GramOperator:
+        """K_II."""
+        return GramOperator(self.kernel, self.components)
+
+    def against(self, X: Any) -> GramOperator:
+        """K_XI of any points X; for ``Precomputed()`` of their kernel values with the whole sample."""
+        if not isinstance(self.kernel, Precomputed):
+            return GramOperator(self.kernel, X, self.components)
+        if X.shape[1] != self._size:
+            raise ValueError(
+                f"A precomputed block must have a column for each of {self._size} training points, not {X.shape[1]}."
+            )
+        return GramOperator(self.kernel, X[:, self.nodes], self.components)
+
+
+def checked_measure(nodes: Any, values: Any, size: int) -> tuple[Array, Array]:
+    """Distinct nodes among ``size`` points, and their positive values."""
+    chosen = _checked_nodes(nodes, size)
+    weights = checked_weights(values, chosen.size, "values")
+    if np.any(weights == 0):
+        raise ValueError(f"values is zero at index {int(np.argmin(weights))}: a node of a measure has positive weight.")
+    return chosen, weights
+
+
+def _checked_nodes(nodes: Any, size: int) -> Array:
+    chosen = np.asarray(nodes)
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+        raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")
+    if chosen.min() < 0 or chosen.max() >= size:
+        raise ValueError(f"nodes must lie between 0 and {size - 1}.")
+    if np.unique(chosen).size != chosen.size:
+        raise ValueError("nodes names a row twice: give it once, with the sum of its values.")
+    return chosen.astype(np.intp)
