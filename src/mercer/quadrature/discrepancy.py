@@ -83,7 +83,7 @@ def squared_kernel_discrepancy(
         raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
     of_X = _sample_weights(X, x_weights, "X", "x_weights")
     of_Y = _sample_weights(Y, y_weights, "Y", "y_weights")
-    fixed = resolved_kernel(kernel, X, of_X)
+    fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
     points, signed = _difference(X, of_X, Y, of_Y)
     if not signed.size:
         return 0.0
