@@ -195,6 +195,8 @@ def _ritz(sections: KernelSections, X: Any, weights: Array) -> _Span:
     rounding = float(np.finfo(gram.dtype).eps)
     lengths, directions = positive_eigenpairs(np.asarray(gram.to_dense(), np.float64), rounding)
     basis = directions / np.sqrt(lengths)
+    if not lengths.size:
+        return _Span(basis, lengths, 0.0)
     matrix = np.zeros((basis.shape[1], basis.shape[1]))
     values = sections.against(X)
     height = max(1, _PANEL_BYTES // (8 * basis.shape[0]))
