@@ -94,10 +94,10 @@ def uniform(kernel: Kernel, X: Array, m: int, seed: int) -> Chosen:
 
 
 def k_means(kernel: Kernel, X: Array, m: int, seed: int) -> Chosen:
-    """Lloyd's centres, each moved to the nearest point of its cluster, weighted by the share of the cluster."""
+    """Centres after at most 20 of Lloyd's steps, each moved to the nearest point; its weight is the cluster's share."""
     from sklearn.cluster import KMeans
 
-    model = KMeans(m, n_init=1, max_iter=50, random_state=seed).fit(X)
+    model = KMeans(m, n_init=1, max_iter=20, random_state=seed).fit(X)
     distance = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
     order = np.lexsort((distance, model.labels_))
     _, first, counts = np.unique(model.labels_[order], return_index=True, return_counts=True)

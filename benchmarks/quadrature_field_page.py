@@ -139,8 +139,54 @@ def standing(state: Row, name: str) -> Iterator[str]:
         yield f"| {title} | {' | '.join(cells.get(m, '') for m in counts)} |"
 
 
+def median_ratio(states: dict[str, Row], key: str, peers: list[str]) -> float:
+    """Of ours to the best of the peers in a cell; not a number where nothing was measured."""
+    ratios = [one.ratio for *_, one in verdicts(states, key, peers)]
+    return float(np.median(ratios)) if ratios else float("nan")
+
+
+def better_or_worse(ratio: float) -> str:
+    if ratio > 1 + ALIKE:
+        return f"better by a median factor of {ratio:.3g}"
+    return f"worse by a median factor of {1 / ratio:.3g}" if ratio < 1 / (1 + ALIKE) else "as good in the median"
+
+
+def in_short(states: dict[str, Row]) -> Iterator[str]:
+    """Four sentences whose words follow the medians."""
+    ratio = {key: median_ratio(states, key, rivals(key)) for key in MEASURES}
+    if any(np.isnan(value) for value in ratio.values()):
+        return
+    if ratio["own"] <= 1 + ALIKE:
+        owed = "There is no lead in the measure to explain"
+    elif ratio["optimal"] > 1 + ALIKE:
+        owed = "So the nodes are better, not only their weights"
+    else:
+        owed = "So the lead in the measure is owed to the weights, not to the nodes"
+    yield item(
+        f"As a measure, ours is {better_or_worse(ratio['own'])} than the best peer of a cell with the weights that come "
+        f"with the methods, and {better_or_worse(ratio['optimal'])} where every method is given the best weights on its "
+        f"nodes. {owed}."
+    )
+    pivoted = ["RPCholesky"]
+    yield item(
+        f"As a span, ours is {better_or_worse(ratio['ritz99'])} than the best peer in Ritz directions and "
+        f"{better_or_worse(ratio['frobenius'])} in the completion of K; beside RPCholesky alone "
+        f"{better_or_worse(median_ratio(states, 'ritz99', pivoted))} and "
+        f"{better_or_worse(median_ratio(states, 'frobenius', pivoted))}."
+    )
+    yield item(
+        f"In use: eigendirections without a pass over the sample (canonical) {better_or_worse(ratio['canonical99'])}, "
+        f"regression on the features {better_or_worse(ratio['test'])}, time to choose "
+        f"{better_or_worse(ratio['seconds'])} than the best (quickest) peer."
+    )
+    lose = [title for key, title in MEASURES.items() if ratio[key] < 1 / (1 + ALIKE)]
+    yield item(f"We lose to the best peer, in the median, in: {', '.join(lose)}." if lose else "We lose in no median.")
+
+
 def reading(states: dict[str, Row]) -> Iterator[str]:
     """What the cells say, counted."""
+    yield from in_short(states)
+    yield ""
     for key, title in MEASURES.items():
         found = verdicts(states, key, rivals(key))
         if found:
