@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.threads import watch
+from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
 from mercer.kernels.validation import as_points
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
@@ -30,6 +30,7 @@ from mercer.validation import checked_weights, whole_number
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[float], None] | None
 _PANEL_BYTES = 64 * 2**20
+_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +139,34 @@ def approximate_eigenpairs(
     omega = checked_weights(weights, X.shape[0], "weights")
     chosen, v = checked_measure(nodes, values, X.shape[0])
     sections = KernelSections(kernel, X, chosen)
-    span = _ritz(sections, X, omega) if refine else _canonical(sections, v, min(count, chosen.size))
+    with single_threaded_blas():  # our threads multiply; those of BLAS would only get in their way
+        return _compute(sections, X, omega, v, count, upsilon, refine, progress)
+
+
+def _compute(
+    sections: KernelSections,
+    X: Any,
+    omega: Array,
+    values: Array,
+    count: int,
+    upsilon: bool,
+    refine: bool,
+    progress: Progress,
+) -> ApproximateEigenpairs:
+    """Approximate the pairs, the arguments being checked."""
+    nodes = sections.nodes
+    span = _ritz(sections, X, omega) if refine else _canonical(sections, values, min(count, nodes.size))
     with nullcontext() if progress is None or upsilon else watch(progress):
         functions = np.asarray(sections.against(X) @ span.coefficients[:, :count], np.float64)
     sizes = np.sqrt(_squared_norms(functions, omega))
     kept = np.flatnonzero(sizes > 0)
-    _warn_of_fewer(count, kept.size, chosen.size)
+    _warn_of_fewer(count, kept.size, nodes.size)
     scale = deterministic_signs(functions[:, kept]) / sizes[kept]
     functions = functions[:, kept]
     functions *= scale
     coefficients = span.coefficients[:, kept] * scale
-    gram = GramOperator(kernel, X)
-    tested = _tested(gram, omega, functions, coefficients, chosen, progress) if upsilon else _Tested()
+    gram = GramOperator(sections.kernel, X)
+    tested = _tested(gram, omega, functions, coefficients, nodes, progress) if upsilon else _Tested()
     return ApproximateEigenpairs(
         functions=functions,
         canonical=span.eigenvalues[kept],
@@ -197,14 +214,31 @@ def _ritz(sections: KernelSections, X: Any, weights: Array) -> _Span:
     basis = directions / np.sqrt(lengths)
     if not lengths.size:
         return _Span(basis, lengths, 0.0)
-    matrix = np.zeros((basis.shape[1], basis.shape[1]))
-    values = sections.against(X)
-    height = max(1, _PANEL_BYTES // (8 * basis.shape[0]))
-    for lo in range(0, values.shape[0], height):
-        panel = np.asarray(values.block(slice(lo, lo + height), slice(None)), np.float64) @ basis
-        matrix += panel.T @ (weights[lo : lo + height, None] * panel)
+    matrix = _inner_products(sections.against(X), basis, weights)
     eigenvalues, vectors = positive_eigenpairs(matrix, rounding)
     return _Span(basis @ vectors, eigenvalues, float(np.trace(matrix)))
+
+
+def _inner_products(values: GramOperator, basis: Array, weights: Array) -> Array:
+    """Those of the functions K_·I @ basis in L²(μ), over panels of the sample, on our threads."""
+    rank = basis.shape[1]
+    roots = np.sqrt(weights)
+    total = np.zeros((rank, rank))
+    height = _ROWS * max(1, _PANEL_BYTES // (8 * _ROWS * rank))
+    for start in range(0, values.shape[0], height):
+        panel = np.empty((min(height, values.shape[0] - start), rank))
+
+        def fill(lo: int, start: int = start, panel: Array = panel) -> None:
+            rows = slice(start + lo, min(start + lo + _ROWS, values.shape[0]))
+            block = np.asarray(values.block(rows, slice(None)), np.float64)
+            panel[lo : lo + _ROWS] = roots[rows, None] * (block @ basis)
+
+        def add(lo: int, panel: Array = panel) -> None:
+            total[:, lo : lo + _ROWS] += panel.T @ panel[:, lo : lo + _ROWS]
+
+        run_chunks(fill, range(0, panel.shape[0], _ROWS))
+        run_chunks(add, range(0, rank, _ROWS))
+    return total
 
 
 class _Tested(NamedTuple):
@@ -248,7 +282,7 @@ def _warn_of_fewer(wanted: int, found: int, nodes: int) -> None:
             f"n={wanted} exceeds the {found} eigenpairs above rounding level that {nodes} nodes give: only these are "
             "returned.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.threads import single_threaded_blas
 from mercer.kernels import Kernel
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.quadrature.sections import KernelSections
@@ -48,7 +49,8 @@ class NystromFeatures:
         self.components = self._sections.components
         gram = self._sections.gram()
         matrix = np.asarray(gram.to_dense(), np.float64)
-        values, vectors = positive_eigenpairs(matrix, float(np.finfo(gram.dtype).eps))
+        with single_threaded_blas():
+            values, vectors = positive_eigenpairs(matrix, float(np.finfo(gram.dtype).eps))
         if not values.size:
             raise ValueError("The kernel vanishes on every node: choose others.")
         self.rank = int(values.size)
