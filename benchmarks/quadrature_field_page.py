@@ -145,10 +145,12 @@ def median_ratio(states: dict[str, Row], key: str, peers: list[str]) -> float:
     return float(np.median(ratios)) if ratios else float("nan")
 
 
-def better_or_worse(ratio: float) -> str:
+def beside(ratio: float, whom: str) -> str:
     if ratio > 1 + ALIKE:
-        return f"better by a median factor of {ratio:.3g}"
-    return f"worse by a median factor of {1 / ratio:.3g}" if ratio < 1 / (1 + ALIKE) else "as good in the median"
+        return f"better than {whom} by a median factor of {ratio:.3g}"
+    if ratio < 1 / (1 + ALIKE):
+        return f"worse than {whom} by a median factor of {1 / ratio:.3g}"
+    return f"in the median as good as {whom}"
 
 
 def in_short(states: dict[str, Row]) -> Iterator[str]:
@@ -156,6 +158,7 @@ def in_short(states: dict[str, Row]) -> Iterator[str]:
     ratio = {key: median_ratio(states, key, rivals(key)) for key in MEASURES}
     if any(np.isnan(value) for value in ratio.values()):
         return
+    best, pivots = "the best peer of a cell", "RPCholesky"
     if ratio["own"] <= 1 + ALIKE:
         owed = "There is no lead in the measure to explain"
     elif ratio["optimal"] > 1 + ALIKE:
@@ -163,24 +166,20 @@ def in_short(states: dict[str, Row]) -> Iterator[str]:
     else:
         owed = "So the lead in the measure is owed to the weights, not to the nodes"
     yield item(
-        f"As a measure, ours is {better_or_worse(ratio['own'])} than the best peer of a cell with the weights that come "
-        f"with the methods, and {better_or_worse(ratio['optimal'])} where every method is given the best weights on its "
-        f"nodes. {owed}."
-    )
-    pivoted = ["RPCholesky"]
-    yield item(
-        f"As a span, ours is {better_or_worse(ratio['ritz99'])} than the best peer in Ritz directions and "
-        f"{better_or_worse(ratio['frobenius'])} in the completion of K; beside RPCholesky alone "
-        f"{better_or_worse(median_ratio(states, 'ritz99', pivoted))} and "
-        f"{better_or_worse(median_ratio(states, 'frobenius', pivoted))}."
+        f"As a measure, with the weights that come with the methods, ours is {beside(ratio['own'], best)}; with the "
+        f"best weights on the nodes of every method, it is {beside(ratio['optimal'], best)}. {owed}."
     )
     yield item(
-        f"In use: eigendirections without a pass over the sample (canonical) {better_or_worse(ratio['canonical99'])}, "
-        f"regression on the features {better_or_worse(ratio['test'])}, time to choose "
-        f"{better_or_worse(ratio['seconds'])} than the best (quickest) peer."
+        f"As a span, ours is {beside(ratio['ritz99'], best)} in Ritz directions and {beside(ratio['frobenius'], best)} "
+        f"in the completion of K; it is {beside(median_ratio(states, 'ritz99', [pivots]), pivots)} in the one and "
+        f"{beside(median_ratio(states, 'frobenius', [pivots]), pivots)} in the other."
+    )
+    yield item(
+        f"In use, ours is {beside(ratio['canonical99'], best)} in eigendirections without a pass over the sample, "
+        f"{beside(ratio['test'], best)} in regression, and {beside(ratio['seconds'], 'the quickest peer')} in time."
     )
     lose = [title for key, title in MEASURES.items() if ratio[key] < 1 / (1 + ALIKE)]
-    yield item(f"We lose to the best peer, in the median, in: {', '.join(lose)}." if lose else "We lose in no median.")
+    yield item(f"We lose to {best}, in the median, in: {', '.join(lose)}." if lose else "We lose in no median.")
 
 
 def reading(states: dict[str, Row]) -> Iterator[str]:
