@@ -3,22 +3,27 @@
 from mercer.solvers.accelerated import AcceleratedPower
 from mercer.solvers.conic import solve_conic
 from mercer.solvers.loop import Method, maximise
+from mercer.solvers.measure import ExchangeStep, SparseMeasure
 from mercer.solvers.minorise import Minorise
 from mercer.solvers.power import ProjectedPower
 from mercer.solvers.result import Iteration, SolverResult, Status
 from mercer.solvers.staircase import Climb
 from mercer.solvers.trust_region import TrustRegion
+from mercer.solvers.vertex_exchange import exchange
 
 __all__ = [
     "AcceleratedPower",
     "Climb",
+    "ExchangeStep",
     "Iteration",
     "Method",
     "Minorise",
     "ProjectedPower",
     "SolverResult",
+    "SparseMeasure",
     "Status",
     "TrustRegion",
+    "exchange",
     "maximise",
     "solve_conic",
 ]

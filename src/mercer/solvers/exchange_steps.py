@@ -1,0 +1,322 @@
+"""The steps of vertex exchange (QUAD 7.1): single exchanges, and many at once inside a block of points.
+
+Masses uᵢ = dᵢvᵢ sum to ϰ and lie between 0 and the ceiling cᵢdᵢ; prices are gᵢ/dᵢ with g = A v - Sω; curvatures are
+entries of D⁻¹AD⁻¹, D = Diag(d). These are the paper's canonical programme (7.1) up to the factor ϰ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+
+from mercer.linalg.column_cache import ColumnCache
+from mercer.problems import Discrepancy
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_FLAT = 1e-12  # of the two diagonal entries: a smaller curvature is rounding, as between copies of one point
+_ROUNDING = 4 * np.finfo(np.float64).eps  # of the largest terms that make up a price
+
+# Blocks, measured on N = 2 016 to 30 000 points with 160 to 8 000 nodes.
+_NEW = 64  # new points for a step at least ...
+_GROWTH = 0.5  # ... or this part of the number of nodes
+_POOL = 1024  # the cheapest points among which new ones are chosen, at least
+_ALIKE = 0.9  # a new point whose correlation with one chosen before it is higher is a near-copy
+_INNER_GAP = 0.1  # of the block's own bound: where the exchanges inside stop
+_INNER_STEPS = 100_000
+_LEAST_BLOCK = 1024  # points
+_SEEDS = 512  # points whose effect on the nodes decides which belong to the block
+
+
+class Step(Protocol):
+    """A rule that improves the measure."""
+
+    def make(self, state: ExchangeState) -> bool:
+        """Make one step; False if there is nothing to gain beyond rounding."""
+
+
+class ExchangeState:
+    """A measure under dᵀv = ϰ and the prices of all points, kept up to date as mass moves.
+
+    Attributes
+    ----------
+    mass, gradient, price : arrays of shape (N,)
+        u = d v, g = A v - Sω, and g/d.
+    nodes : array
+        Where the mass is positive.
+    cheapest : int
+        i*, the point of least price among those below their ceiling; -1 if there is none.
+    gap : float
+        Σ uₖ (priceₖ - price_i*)₊: the value less the optimum is at most this.
+    value : float
+        The objective, kept up to date by what each exchange gains.
+    rounding : float
+        Differences of prices below this mean nothing.
+    fresh : bool
+        Whether the gradient comes from the measure itself and not from updates.
+    """
+
+    def __init__(self, problem: Discrepancy, kappa: float, cache: ColumnCache) -> None:
+        self.problem, self.kappa, self.cache = problem, kappa, cache
+        self.penalty = problem.penalty
+        self.ceiling = problem.caps * problem.penalty
+        self.curvature = problem.diagonal / problem.penalty**2
+        self.mass = np.zeros(problem.size)
+        self.gradient, self.price = -problem.distortion, np.empty(problem.size)
+        self.nodes, self.cheapest = np.zeros(0, np.intp), -1
+        self.gap = self.value = np.inf
+        self.rounding = 0.0
+        self.fresh = False
+        self._per_unit = 1.0 / problem.penalty
+        self._capped = bool(np.any(self.ceiling < kappa))
+
+    @property
+    def values(self) -> Array:
+        """v on the nodes, never above its caps."""
+        return np.minimum(self.mass[self.nodes] / self.penalty[self.nodes], self.problem.caps[self.nodes])
+
+    def put(self, mass: Array) -> None:
+        """Start from these masses."""
+        self.mass = mass
+        self.fresh = False
+
+    def refresh(self) -> None:
+        """Mend the sum of the masses and compute everything else from them."""
+        self.mass = settle(self.mass, self.ceiling, self.kappa)
+        self.nodes = np.flatnonzero(self.mass)
+        self.gradient = self.problem.gradient(self.nodes, self.values)
+        self.value = self.exact_value()
+        terms = np.abs(self.gradient) + 2.0 * np.abs(self.problem.distortion)
+        self.rounding = _ROUNDING * float(np.max(terms * self._per_unit))
+        self.fresh = True
+        self._look()
+
+    def exact_value(self) -> float:
+        """The objective from the gradient at every point."""
+        return self.problem.value(self.nodes, self.values, self.gradient)
+
+    def curvatures(self, points: Array) -> Array:
+        """The block of D⁻¹AD⁻¹ of some points, all different, in one array: it may be large."""
+        block = np.asarray(self.problem.squared.block(points, points), np.float64)
+        block *= self._per_unit[points][:, None]
+        block *= self._per_unit[points]
+        np.fill_diagonal(block, self.curvature[points])  # with the ridge
+        return block
+
+    def move_pair(self, source: int, target: int, amount: float, column: Array) -> None:
+        """Move mass between two points, the target's column at hand: one pass over the gradient."""
+        filled = amount >= self.ceiling[target] - self.mass[target]
+        new = (self.mass[source] - amount, self.ceiling[target] if filled else self.mass[target] + amount)
+        same_nodes = new[0] > 0 and self.mass[target] > 0
+        self.fresh = False
+        self.mass[[source, target]] = new  # in one go: an interrupt must not find mass missing
+        away = self.cache.get(source)
+        _shift(self.gradient, column, amount * self._per_unit[target], away, -amount * self._per_unit[source])
+        self._moved(same_nodes)
+
+    def move_block(self, points: Array, mass: Array) -> None:
+        """Give some points new masses: one pass over the columns of those that changed."""
+        changed = np.flatnonzero(mass != self.mass[points])
+        moved, amounts = points[changed], mass[changed] - self.mass[points[changed]]
+        self.fresh = False
+        self.mass[points] = mass
+        self.cache.add_product(self.gradient, moved, amounts * self._per_unit[moved])
+        self._moved(same_nodes=False)
+
+    def _moved(self, same_nodes: bool) -> None:
+        if not same_nodes:
+            self.nodes = np.flatnonzero(self.mass)
+        self._look()
+
+    def _look(self) -> None:
+        np.multiply(self.gradient, self._per_unit, out=self.price)
+        price = np.where(self.mass < self.ceiling, self.price, np.inf) if self._capped else self.price
+        least = int(np.argmin(price))
+        self.cheapest = least if price[least] < np.inf else -1
+        excess = np.maximum(self.price[self.nodes] - price[least], 0.0)
+        self.gap = float(self.mass[self.nodes] @ excess)
+
+
+class PairStep:
+    """One exchange: to the cheapest point, from the dearest node or from the one that promises most."""
+
+    def __init__(self, *, second_order: bool) -> None:
+        self.second_order = second_order
+
+    def make(self, state: ExchangeState) -> bool:
+        i, nodes = state.cheapest, state.nodes
+        if i < 0:
+            return False
+        excess = state.price[nodes] - state.price[i]
+        if excess.max() <= state.rounding:
+            return False
+        column = state.cache.get(i)
+        ends = state.curvature[i] + state.curvature[nodes]
+        both = column[nodes] / (state.penalty[i] * state.penalty[nodes])
+        curvature = np.maximum(ends - 2.0 * both, _FLAT * ends)
+        promised = np.maximum(excess, 0.0) ** 2 / curvature if self.second_order else excess
+        pick = int(np.argmax(promised))
+        j = int(nodes[pick])
+        amount = min(excess[pick] / curvature[pick], state.mass[j], state.ceiling[i] - state.mass[i])
+        state.value -= amount * (excess[pick] - 0.5 * amount * curvature[pick])
+        state.move_pair(j, i, amount, column)
+        return True
+
+
+class BlockStep:
+    """Many exchanges inside a block: the nodes and cheap points apart from each other, with a small dense matrix.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Memory for the matrix of the block. If the nodes are too many for it, those whose prices are furthest from the
+        average are taken, and those that these affect most.
+    """
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self.most = max(_LEAST_BLOCK, int(np.sqrt(max_bytes / 8)))
+
+    def make(self, state: ExchangeState) -> bool:
+        if state.cheapest < 0:
+            return False
+        level = self._level(state)
+        new = self._new_points(state, level)
+        points = np.concatenate([self._part_of_nodes(state, new, level), new])
+        mass, price = state.mass[points], state.price[points]
+        gain = _exchange_inside(
+            state.curvatures(points), price, mass, state.ceiling[points], _INNER_STEPS, _INNER_GAP, state.rounding
+        )
+        if gain <= 0:
+            return False
+        state.value -= gain
+        state.move_block(points, mass)
+        return True
+
+    @staticmethod
+    def _level(state: ExchangeState) -> float:
+        """The average price of a unit of mass that could grow: at the optimum all of these cost the same."""
+        free = state.nodes[state.mass[state.nodes] < state.ceiling[state.nodes]]
+        if free.size == 0:
+            return float(state.price[state.nodes].max())
+        return float(np.average(state.price[free], weights=state.mass[free]))
+
+    def _new_points(self, state: ExchangeState, level: float) -> Array:
+        """The cheapest points that are no nodes, none a near-copy of a cheaper one."""
+        wanted = min(max(_NEW, int(_GROWTH * state.nodes.size)), self.most // 4)
+        pool = np.flatnonzero((state.price < level) & (state.mass == 0))
+        width = min(max(_POOL, 2 * wanted), self.most)
+        if pool.size > width:
+            pool = pool[np.argpartition(state.price[pool], width)[:width]]
+        pool = pool[np.argsort(state.price[pool], kind="stable")]
+        return pool[_spread_out(state.curvatures(pool), np.sqrt(state.curvature[pool]), wanted, _ALIKE)]
+
+    def _part_of_nodes(self, state: ExchangeState, new: Array, level: float) -> Array:
+        """All nodes if they fit, else those with most to gain from an exchange and those that these affect most."""
+        nodes, room = state.nodes, self.most - new.size
+        if nodes.size <= room:
+            return nodes
+        points = np.concatenate([nodes, new])
+        price, full = state.price[points], state.mass[points] >= state.ceiling[points]
+        off = np.where(full, np.maximum(price - level, 0.0), np.abs(price - level))
+        seeds = _largest(off, min(_SEEDS, points.size))
+        affected = np.asarray(state.problem.squared.block(nodes, points[seeds])) @ off[seeds]
+        # The best pair must be among them, or the block could have nothing to gain while others have.
+        affected[(nodes == state.cheapest) | (price[: nodes.size] == price[: nodes.size].max())] = np.inf
+        return nodes[_largest(affected, room)]
+
+
+def _largest(scores: Array, count: int) -> Array:
+    """Positions of the largest scores."""
+    return np.argpartition(scores, scores.size - count)[scores.size - count :]
+
+
+def settle(mass: Array, ceiling: Array, kappa: float) -> Array:
+    """The masses scaled to the total ϰ, none above its ceiling.
+
+    What is at its ceiling stays there if the others can make up for it: a rounding of room would make a cheap point
+    look as if it could still take mass. Where all stop at their ceilings, the total is what these allow.
+    """
+    mass = np.minimum(mass, ceiling)
+    free = (mass > 0) & (mass < ceiling)
+    if not np.any(free) or kappa <= float(mass[~free].sum()):
+        if abs(kappa - float(mass.sum())) <= 1e-12 * kappa:
+            return mass
+        free = mass > 0
+    while np.any(free):
+        scaled = mass[free] * ((kappa - float(mass[~free].sum())) / float(mass[free].sum()))
+        over = scaled >= ceiling[free]
+        mass[free] = np.minimum(scaled, ceiling[free])
+        if not np.any(over):
+            break
+        free[np.flatnonzero(free)[over]] = False
+    return mass
+
+
+@njit(cache=True, nogil=True)
+def _shift(total: Any, first: Any, a: float, second: Any, b: float) -> None:
+    for k in range(total.size):
+        total[k] += a * first[k] + b * second[k]
+
+
+@njit(cache=True, nogil=True)
+def _spread_out(block: Any, length: Any, wanted: int, alike: float) -> Any:
+    """Positions of the first points none of which is too close to one taken before it."""
+    taken = np.empty(min(wanted, length.size), np.int64)
+    count = 0
+    for a in range(length.size):
+        apart = True
+        for b in range(count):
+            if block[a, taken[b]] > alike * length[a] * length[taken[b]]:
+                apart = False
+                break
+        if apart:
+            taken[count] = a
+            count += 1
+            if count == taken.size:
+                break
+    return taken[:count]
+
+
+@njit(cache=True, nogil=True)
+def _exchange_inside(block: Any, price: Any, mass: Any, ceiling: Any, most: int, part: float, rounding: float) -> float:
+    """Exchange mass by the second-order rule, in place, until the bound of the block is this part of its first.
+
+    Returns what the objective lost.
+    """
+    m = price.size
+    diagonal = np.diag(block).copy()
+    gain, target = 0.0, -1.0
+    for _ in range(most):
+        i, low = -1, np.inf
+        for k in range(m):
+            if price[k] < low and mass[k] < ceiling[k]:
+                i, low = k, price[k]
+        if i < 0:
+            return gain
+        row = block[i]
+        gap, best, j = 0.0, 0.0, -1
+        for k in range(m):
+            excess = price[k] - low
+            if mass[k] > 0 and excess > rounding:
+                gap += mass[k] * excess
+                ends = diagonal[i] + diagonal[k]
+                promised = excess * excess / max(ends - 2 * row[k], _FLAT * ends)
+                if promised > best:
+                    best, j = promised, k
+        if target < 0:
+            target = part * gap
+        if j < 0 or gap <= target:
+            return gain
+        excess = price[j] - low
+        ends = diagonal[i] + diagonal[j]
+        curvature = max(ends - 2 * row[j], _FLAT * ends)
+        amount = min(excess / curvature, mass[j], ceiling[i] - mass[i])
+        gain += amount * (excess - 0.5 * amount * curvature)
+        mass[i] = mass[i] + amount if amount < ceiling[i] - mass[i] else ceiling[i]
+        mass[j] -= amount
+        other = block[j]
+        for k in range(m):
+            price[k] += amount * (row[k] - other[k])
+    return gain
