@@ -210,7 +210,7 @@ def herding(kernel: Kernel, X: Array, counts: tuple[int, ...]) -> Iterator[tuple
 
 
 METHODS: dict[str, Method] = {
-    OURS: Method(quadrature, False, "its own weights, from the programme with as many nodes"),
+    OURS: Method(quadrature, False, "its own weights, the best on its nodes (`n_nodes=m`)"),
     "uniform": Method(uniform, True, "1/m"),
     "k-means, snapped": Method(k_means, True, "shares of the clusters; centres moved to the nearest point"),
     "leverage scores": Method(leverage, True, "recursive ridge leverage scores; weights 1/score, scaled to one"),
