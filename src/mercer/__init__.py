@@ -33,7 +33,7 @@ _HOMES = {
     ),
     "linalg": ("nystrom", "rp_cholesky"),
     "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path", "verify"),
-    "quadrature": ("squared_kernel_discrepancy",),
+    "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

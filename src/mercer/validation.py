@@ -24,8 +24,8 @@ def checked_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
-    """Validate X as scikit-learn does, in the arithmetic of the configuration."""
+def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int = 2) -> Any:
+    """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more."""
     precomputed = isinstance(estimator.kernel, Precomputed)
     X = validate_data(
         estimator,
@@ -34,7 +34,7 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool) -> Any:
         accept_sparse="csr" if precomputed else False,
         dtype=np.dtype(get_config().dtype),
         order="C",
-        ensure_min_samples=2 if fitting else 1,
+        ensure_min_samples=least if fitting else 1,
     )
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
@@ -78,3 +78,20 @@ def checked_weights(weights: Any, n: int, name: str) -> Array:
     if not np.any(values > 0):
         raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
     return values
+
+
+def distinct_rows(X: Array) -> tuple[Array, Array]:
+    """The first row at which each distinct row of X occurs, in the order of the rows, and which of them each row is.
+
+    Rows are told apart by a random combination of their entries, which is the same for equal rows, and checked entry by
+    entry: N d + N log N operations, where sorting whole rows would take d times as long.
+    """
+    keys = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(X[first[place]], X):  # two rows met by chance
+        _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        place = place.reshape(-1)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return first[order], rank[place]

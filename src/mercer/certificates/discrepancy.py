@@ -18,7 +18,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def certify_measure(
-    problem: Discrepancy, nodes: Array, values: Array, *, alpha: float | None = None, kappa: float | None = None
+    problem: Discrepancy,
+    nodes: Array,
+    values: Array,
+    *,
+    alpha: float | None = None,
+    kappa: float | None = None,
+    on_nodes: bool = False,
 ) -> Certificate:
     """Bound the optimum of the regularised (α given) or the constrained programme (ϰ given) from the measure v.
 
@@ -30,6 +36,8 @@ def certify_measure(
         v: where it is positive, and what it is there. For a constrained programme dᵀv must be ϰ.
     alpha, kappa : float
         One of the two: the penalty of (3.1) or the constraint of (3.2).
+    on_nodes : bool, default=False
+        Compare with measures on the same nodes only: whether their weights are the best for them.
 
     Returns
     -------
@@ -45,33 +53,35 @@ def certify_measure(
     before = problem.n_columns
     gradient = problem.gradient(nodes, values)
     value = problem.value(nodes, values, gradient)
-    if kappa is not None:
-        level = kappa
-        alpha = -float(gradient[nodes] @ values) / kappa if kappa > 0 else problem.largest_alpha
-        slack = gradient + alpha * problem.penalty
+    if alpha is None:
+        assert kappa is not None
+        level, multiplier = kappa, problem.multiplier(nodes, values, gradient)
     else:
-        assert alpha is not None
         value += alpha * float(problem.penalty[nodes] @ values)
-        level = _largest_total(problem, value, alpha)
-        slack = gradient + alpha * problem.penalty
-    least = _least_linear(problem, slack, level, exactly=kappa is not None)
-    lower = max(value + least - float(slack[nodes] @ values), 0.0)
+        level, multiplier = _largest_total(problem, value, alpha), alpha
+    slack = gradient + multiplier * problem.penalty
+    allowed = nodes if on_nodes else np.arange(problem.size)
+    least = _least_linear(problem, slack, allowed, level, exactly=kappa is not None)
+    lower = value + least - float(slack[nodes] @ values)
     work = float(np.abs(slack[nodes]) @ values)
     return Certificate(
-        lower=min(lower, value),
+        lower=min(max(lower, 0.0), value),
         upper=value,
         failure_probability=0.0,
-        method="Frank-Wolfe bound",
+        method="Frank-Wolfe bound over measures on the same nodes" if on_nodes else "Frank-Wolfe bound",
         n_products=problem.n_columns - before,
         complementarity=work / value if value > 0 else 0.0,
         minimised=True,
     )
 
 
-def _least_linear(problem: Discrepancy, slope: Array, level: float, *, exactly: bool) -> float:
-    """The least slopeᵀu over 0 ≤ u ≤ c with dᵀu = level, or dᵀu ≤ level: the cheapest points are filled up first."""
-    price = slope / problem.penalty
-    room = problem.caps * problem.penalty
+def _least_linear(problem: Discrepancy, slope: Array, allowed: Array, level: float, *, exactly: bool) -> float:
+    """The least slopeᵀu over 0 ≤ u ≤ c on the allowed points with dᵀu = level, or dᵀu ≤ level.
+
+    The cheapest points are filled up first.
+    """
+    price = (slope / problem.penalty)[allowed]
+    room = (problem.caps * problem.penalty)[allowed]
     order = np.argsort(price, kind="stable") if np.any(room < level) else np.array([int(np.argmin(price))])
     before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
     filled = np.clip(level - before, 0.0, room[order])

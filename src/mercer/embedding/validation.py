@@ -10,6 +10,7 @@ import numpy as np
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
+from mercer.validation import distinct_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,8 +53,7 @@ def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
     """How many times its own weight lies at the position of each point: 1 unless rows are repeated."""
     if isinstance(kernel, Precomputed):
         return np.ones(operator.shape[0])
-    places = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)  # the same for equal rows only
-    _, place = np.unique(places, return_inverse=True)
+    _, place = distinct_rows(X)
     return np.bincount(place, weights=operator.weights)[place] / operator.weights
 
 

@@ -84,6 +84,15 @@ class Discrepancy:
         """α₀ = max (Sω)ₖ/dₖ, from which on the solution is the empty measure (Lemma 3.2)."""
         return float(np.max(self.distortion / self.penalty))
 
+    def filled(self, gain: Array, kappa: float) -> tuple[Array, Array]:
+        """A feasible measure with dᵀv = ϰ: the points of largest gain, each filled up to its cap."""
+        room = self.caps * self.penalty
+        order = np.argsort(-gain, kind="stable") if np.any(room < kappa) else np.array([int(np.argmax(gain))])
+        before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+        taken = np.clip(kappa - before, 0.0, room[order])
+        used = taken > 0
+        return order[used], taken[used] / self.penalty[order[used]]
+
     def columns(self, nodes: Array) -> Array:
         """Columns of A, N × m."""
         nodes = np.atleast_1d(nodes)
@@ -108,14 +117,22 @@ class Discrepancy:
     def value(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) + ½ Σ ρᵢ vᵢ² from the gradient A v - Sω at every point (computed if it is not handed in).
 
-        It is ½ ⟨v - ω, S(v - ω)⟩ summed over the differences, which keeps its digits where v is close to ω.
+        It is ½ ⟨v - ω, S(v - ω)⟩ + ½ Σ ρᵢ vᵢ² written with the gradient, which is small where v is close to ω: the sum
+        keeps its digits where a difference of ½ ωᵀSω and its like would not.
         """
         gradient = self.gradient(nodes, values) if gradient is None else gradient
-        rest = gradient.copy()
-        rest[nodes] -= self.ridge[nodes] * values
-        change = -self.weights
-        change[nodes] += values
-        return max(0.5 * float(change @ rest), 0.0) + 0.5 * float(self.ridge[nodes] @ values**2)
+        on_nodes = gradient[nodes] + self.ridge[nodes] * self.weights[nodes]
+        return max(0.5 * float(values @ on_nodes - self.weights @ gradient), 0.0)
+
+    def multiplier(self, nodes: Array, values: Array, gradient: Array) -> float:
+        """The α for which v solves the regularised programme if it solves the constrained one (QUAD Lemma 3.3).
+
+        It is read off the nodes below their caps; α₀ where there are none.
+        """
+        below = values < self.caps[nodes]
+        nodes, values = nodes[below], values[below]
+        weight = float(self.penalty[nodes] @ values)
+        return -float(gradient[nodes] @ values) / weight if weight > 0 else self.largest_alpha
 
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""

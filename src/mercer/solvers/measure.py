@@ -21,7 +21,7 @@ class ExchangeStep:
     number : int
         Steps taken.
     value : float
-        D(v), with the ridge where there is one.
+        The objective: D(v), with the ridge where there is one, and with α dᵀv where α is given.
     gap : float
         The Frank-Wolfe bound: value less the optimum is at most this.
     n_nodes : int

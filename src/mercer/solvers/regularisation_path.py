@@ -23,8 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from mercer.backends.threads import run_chunks, single_threaded_blas
+from mercer.backends import get_config
+from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
+from mercer.linalg.column_cache import ColumnCache
+from mercer.linalg.free_columns import FreeColumns
 from mercer.problems import Discrepancy
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,9 +35,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
 _LOST = 1e-6  # relative to α: a gradient that is wrong by more ends the path
-_FIRST_SLOTS = 64
-_CHUNK = 4096
-_THREADS_FROM = 4_000_000  # entries of the columns, below which waking threads costs more than the product
 _STALLED_AFTER = 200
 
 
@@ -83,6 +83,8 @@ class Kinks:
         Which point did what (:class:`Event`) at which kink; e = p unless events coincide.
     end : PathEnd
         Why the path ended.
+    n_in_order : int
+        Kinks before the first event that came, by rounding, before its turn or together with another.
     """
 
     alphas: Array
@@ -93,6 +95,7 @@ class Kinks:
     event_points: Array
     event_kinds: Array
     end: PathEnd
+    n_in_order: int
 
     def sets_after(self, kink: int) -> tuple[Array, Array]:
         """The free nodes and the nodes at their caps just below a kink."""
@@ -151,6 +154,12 @@ def follow(
 
 
 _AT_ZERO, _FREE, _AT_CAP = 0, 1, 2
+_STATE_AFTER = {
+    Event.ENTERS: _FREE,
+    Event.LEAVES: _AT_ZERO,
+    Event.REACHES_CAP: _AT_CAP,
+    Event.LEAVES_CAP: _FREE,
+}
 
 
 class _Segment(NamedTuple):
@@ -173,11 +182,17 @@ class _Follower:
         self._state = np.full(problem.size, _AT_ZERO, np.int8)
         self._target = problem.distortion.copy()  # q: Sω less the share of the nodes at their caps
         self._factor = UpdatedCholesky(n_sides=2)
-        self._nodes: list[int] = []
-        self._columns = _ActiveColumns(problem)
+        self._cache = ColumnCache(problem.columns, problem.size, get_config().memory_bytes // 4)
+        self._columns = FreeColumns(problem.size)
+        self._capped = np.empty(0, np.intp)
         self._alpha = problem.largest_alpha
         self._rows: list[tuple[float, float, float, int]] = []
         self._events: list[tuple[int, int, int]] = []
+        self._in_order: int | None = None
+
+    @property
+    def _nodes(self) -> Array:
+        return self._columns.nodes
 
     def run(self, callback: Callable[[int, float, int], Any] | None) -> PathEnd:
         problem, idle = self._problem, 0
@@ -194,6 +209,8 @@ class _Follower:
                 self._fall(self._alpha, segment)
                 return PathEnd.COMPLETE
             idle = idle + 1 if fall <= _TIE * self._alpha else 0
+            if idle and self._in_order is None:
+                self._in_order = len(self._rows)
             if idle > _STALLED_AFTER:
                 return PathEnd.STALLED
             self._fall(fall, segment)
@@ -203,7 +220,8 @@ class _Follower:
     def kinks(self, end: PathEnd) -> Kinks:
         alphas, kappas, values, n_nodes = (np.array(column) for column in zip(*self._rows, strict=True))
         kinks, points, kinds = np.array(self._events, dtype=np.intp).reshape(-1, 3).T
-        return Kinks(alphas, kappas, values, n_nodes, kinks, points, kinds.astype(np.int8), end)
+        in_order = alphas.size if self._in_order is None else self._in_order
+        return Kinks(alphas, kappas, values, n_nodes, kinks, points, kinds.astype(np.int8), end, in_order)
 
     def _reached(self) -> bool:
         alpha, kappa, _, n_nodes = self._rows[-1]
@@ -220,35 +238,36 @@ class _Follower:
         if fall <= _TIE * self._alpha and len(self._rows) > 1:
             return
         self._alpha -= fall
-        capped = np.flatnonzero(self._state == _AT_CAP)
-        nodes = np.concatenate([np.array(self._nodes, dtype=np.intp), capped])
-        values = np.concatenate([segment.v + fall * segment.b, self._problem.caps[capped]])
+        nodes, values = self._nodes, segment.v + fall * segment.b
+        if self._capped.size:
+            nodes = np.concatenate([nodes, self._capped])
+            values = np.concatenate([values, self._problem.caps[self._capped]])
         gradient = segment.gradient + fall * segment.slope - self._alpha * self._problem.penalty
         kappa = float(self._problem.penalty[nodes] @ values)
         self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient), nodes.size))
 
     def _apply(self, point: int, kind: Event) -> None:
         """Let a point change its state; the factor follows."""
-        column = self._columns.take(point)
         if kind in (Event.LEAVES, Event.REACHES_CAP):
-            position = self._nodes.index(point)
-            self._nodes.pop(position)
-            self._factor.remove(position)
-            self._columns.release(point)
+            place = int(np.flatnonzero(self._nodes == point)[0])
+            self._columns.remove(place)
+            self._factor.remove(place)
         if kind in (Event.REACHES_CAP, Event.LEAVES_CAP):
-            self._target += (1 if kind is Event.LEAVES_CAP else -1) * self._problem.caps[point] * column
-            self._factor.set_sides(self._sides())
+            released = kind is Event.LEAVES_CAP
+            change = self._problem.caps[point] * self._cache.get(point)
+            self._target += change if released else -change
+            self._capped = self._capped[self._capped != point] if released else np.append(self._capped, point)
+            self._factor.set_sides(self._sides(self._nodes))
         if kind in (Event.ENTERS, Event.LEAVES_CAP):
-            self._factor.append(column[self._nodes], column[point], self._sides([point])[:, 0])
-            self._nodes.append(point)
-        states = {Event.LEAVES: _AT_ZERO, Event.REACHES_CAP: _AT_CAP}
-        self._state[point] = states.get(kind, _FREE)
+            column = self._cache.get(point)
+            self._factor.append(column[self._nodes], column[point], self._sides(point))
+            self._columns.append(point, column)
+        self._state[point] = _STATE_AFTER[kind]
         self._events.append((len(self._rows) - 1, point, int(kind)))
-        self._rows[-1] = (*self._rows[-1][:3], int(np.count_nonzero(self._state)))
+        self._rows[-1] = (*self._rows[-1][:3], self._nodes.size + self._capped.size)
 
-    def _sides(self, nodes: list[int] | None = None) -> Array:
-        index = self._nodes if nodes is None else nodes
-        return np.stack([self._target[index], self._problem.penalty[index]])
+    def _sides(self, points: Any) -> Array:
+        return np.stack([self._target[points], self._problem.penalty[points]])
 
     def _segment(self) -> _Segment | None:
         """The weights and gradients below this kink; None where they cannot be had accurately enough."""
@@ -266,15 +285,16 @@ class _Follower:
         return self._with_gradient(a - self._alpha * b, b)
 
     def _with_gradient(self, v: Array, b: Array) -> _Segment:
-        gradient, slope = self._columns.combine(self._nodes, np.stack([v, b]))
+        gradient, slope = self._columns.combine(v, b)
         gradient += self._alpha * self._problem.penalty - self._target
         slope -= self._problem.penalty
         return _Segment(v, b, gradient, slope)
 
     def _error(self, segment: _Segment) -> float:
         """How far gradient and slope are from zero on J, relative to α d and d."""
-        error = np.abs(segment.gradient[self._nodes]) / self._alpha + np.abs(segment.slope[self._nodes])
-        return float(np.max(error / self._problem.penalty[self._nodes], initial=0.0))
+        nodes = self._nodes
+        error = np.abs(segment.gradient[nodes]) / self._alpha + np.abs(segment.slope[nodes])
+        return float(np.max(error / self._problem.penalty[nodes], initial=0.0))
 
     def _refined(self, segment: _Segment) -> _Segment:
         """One step of iterative refinement."""
@@ -287,62 +307,12 @@ class _Follower:
         return self._solved()
 
     def _renew(self) -> None:
-        self._factor.refactor(self._columns.square(self._nodes), self._sides())
+        self._factor.refactor(self._columns.square(), self._sides(self._nodes))
 
     def _next(self, segment: _Segment) -> tuple[float, int, Event]:
         """The least fall of α at which something happens, to the point of least index."""
-        nodes = np.array(self._nodes, dtype=np.intp)
-        fall, point, kind = _next_kink(*segment, nodes, self._state, self._problem.caps, _TIE * self._alpha)
+        fall, point, kind = _next_kink(*segment, self._nodes, self._state, self._problem.caps, _TIE * self._alpha)
         return fall, point, Event(kind)
-
-
-class _ActiveColumns:
-    """The columns of the free nodes, each in a slot of its own, so that a node that leaves moves no other."""
-
-    def __init__(self, problem: Discrepancy) -> None:
-        self._problem = problem
-        self._buffer = np.zeros((_FIRST_SLOTS, problem.size))
-        self._slots: dict[int, int] = {}
-        self._free = list(range(_FIRST_SLOTS))[::-1]
-
-    def take(self, point: int) -> Array:
-        """The column of a point, evaluated if it has no slot."""
-        if point not in self._slots:
-            if not self._free:
-                self._grow()
-            slot = self._free.pop()
-            self._buffer[slot] = self._problem.columns(np.array([point]))[:, 0]
-            self._slots[point] = slot
-        return self._buffer[self._slots[point]]
-
-    def release(self, point: int) -> None:
-        """Let the slot of a point be used again; its column stays until it is."""
-        self._free.append(self._slots.pop(point))
-
-    def combine(self, nodes: list[int], coefficients: Array) -> Array:
-        """Sums of columns, one for each row of coefficients."""
-        used = 1 + max((self._slots[node] for node in nodes), default=-1)
-        spread = np.zeros((coefficients.shape[0], used))
-        spread[:, [self._slots[node] for node in nodes]] = coefficients
-        columns = self._buffer[:used]
-        if columns.size < _THREADS_FROM:
-            return spread @ columns
-        out = np.empty((coefficients.shape[0], columns.shape[1]))
-
-        def fill(lo: int) -> None:
-            np.matmul(spread, columns[:, lo : lo + _CHUNK], out=out[:, lo : lo + _CHUNK])
-
-        run_chunks(fill, range(0, columns.shape[1], _CHUNK))
-        return out
-
-    def square(self, nodes: list[int]) -> Array:
-        """The entries of A between nodes."""
-        return self._buffer[np.ix_([self._slots[node] for node in nodes], nodes)]
-
-    def _grow(self) -> None:
-        count = self._buffer.shape[0]
-        self._buffer = np.concatenate([self._buffer, np.zeros_like(self._buffer)])
-        self._free = list(range(count, 2 * count))[::-1]
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,231 @@
+"""From a programme to a measure: which solver, how many nodes, and what is done with them afterwards."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.problems import Discrepancy
+from mercer.quadrature.elimination import EliminationSequence, eliminate
+from mercer.quadrature.merging import MergeSequence, merge
+from mercer.solvers import Status
+from mercer.solvers.active_set import solve_exactly, solve_on
+from mercer.solvers.measure import ExchangeStep, SparseMeasure
+from mercer.solvers.regularisation_path import Kinks, Limits, PathEnd, follow
+from mercer.solvers.vertex_exchange import exchange
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Reduction = Literal["eliminate", "strong", "weak"]
+
+_MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
+_TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
+_LEAST_ALPHA = 1e-10  # of α₀
+_BISECTIONS = 4
+_NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
+_ROUGH = 1e-6  # tolerance of solutions from which nodes will be taken out
+_FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
+_log = logging.getLogger("mercer")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the estimator was asked for, checked.
+
+    ``alpha`` and ``kappa`` name the programme (at most one is given), ``n_nodes`` how many nodes to keep of it.
+    """
+
+    alpha: float | None
+    kappa: float | None
+    n_nodes: int | None
+    solver: str
+    reduction: Reduction | None
+    max_increase: float | None
+    reweight: bool
+    tol: float
+    max_iter: int | None
+    callback: Any = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A measure, how it was found, and what was done with it."""
+
+    nodes: Array
+    values: Array
+    status: Status
+    history: tuple[ExchangeStep, ...]
+    kinks: Kinks | None = None
+    reduction: MergeSequence | EliminationSequence | None = None
+
+
+def select(problem: Discrepancy, choice: Choice) -> Selection:
+    """Solve the programme, then merge or eliminate nodes, then settle the weights."""
+    selection = _solved(problem, choice)
+    if choice.reduction is not None:
+        selection = _reduced(problem, choice, selection)
+    if choice.reweight:
+        values = solve_on(problem, selection.nodes, alpha=0.0)
+        selection = replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
+    return selection
+
+
+def _solved(problem: Discrepancy, choice: Choice) -> Selection:
+    if choice.kappa is not None and choice.kappa >= problem.total and _sample_is_optimal(problem):
+        return Selection(np.arange(problem.size), problem.weights.copy(), Status.CONVERGED, ())
+    if choice.solver == "path":
+        return _by_path(problem, choice)
+    if choice.alpha is None and choice.kappa is None:
+        assert choice.n_nodes is not None
+        measure = enough_nodes(problem, math.ceil(_MORE_NODES * choice.n_nodes), choice)
+    elif choice.solver == "auto" or choice.solver == "active-set":
+        measure = _exact(problem, choice, None)
+    else:
+        measure = _by_exchange(problem, choice)
+    return Selection(measure.nodes, measure.values, measure.status, measure.history)
+
+
+def _sample_is_optimal(problem: Discrepancy) -> bool:
+    """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
+    return bool(np.all(problem.caps >= problem.weights)) and not np.any(problem.ridge)
+
+
+def _exact(problem: Discrepancy, choice: Choice, start: tuple[Array, Array] | None) -> SparseMeasure:
+    """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
+    most = int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 8))
+
+    def too_large(step: ExchangeStep) -> bool:
+        return step.n_nodes > most or bool(choice.callback is not None and choice.callback(step))
+
+    measure = solve_exactly(problem, alpha=choice.alpha, kappa=choice.kappa, start=start, callback=too_large)
+    if measure.status is not Status.STOPPED or measure.nodes.size <= most:
+        return measure
+    if choice.kappa is None:
+        raise MemoryError(
+            f"The solution at alpha={choice.alpha:.6g} has more than {most} nodes, whose factor exceeds the memory "
+            "limit: raise alpha, raise memory_limit with mercer.config_context, or ask for a trace_fraction."
+        )
+    return exchange(
+        problem,
+        choice.kappa,
+        tol=choice.tol,
+        max_iter=choice.max_iter,
+        start=(measure.nodes, measure.values),
+        callback=choice.callback,
+    )
+
+
+def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
+    """Exchanges by the rule that was asked for, then the exact solution where its factor fits."""
+    if choice.kappa is None:
+        raise ValueError(f"solver={choice.solver!r} solves the constrained programme: give trace_fraction, not alpha.")
+    rules: dict[str, Any] = {
+        "exchange": "block",
+        "exchange-second-order": "second-order",
+        "exchange-plain": "plain",
+    }
+    found = exchange(
+        problem,
+        choice.kappa,
+        rule=rules[choice.solver],
+        tol=choice.tol,
+        max_iter=choice.max_iter,
+        callback=choice.callback,
+    )
+    fits = 8 * found.nodes.size**2 <= _FACTOR_SHARE * get_config().memory_bytes
+    if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
+        return found
+    exact = solve_exactly(problem, kappa=choice.kappa, start=(found.nodes, found.values), callback=choice.callback)
+    return replace(exact, history=(*found.history, *exact.history))
+
+
+def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
+    """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
+    wanted = None
+    if choice.alpha is None and choice.kappa is None:
+        assert choice.n_nodes is not None
+        wanted = math.ceil(_MORE_NODES * choice.n_nodes)
+    limits = Limits(
+        alpha=choice.alpha or 0.0,
+        kappa=np.inf if choice.kappa is None else choice.kappa,
+        n_nodes=wanted,
+        n_events=choice.max_iter,
+    )
+    kinks = follow(problem, limits)
+    if kinks.end.lost_precision:
+        _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
+    before = max(len(kinks.alphas) - 2, 0)
+    nodes = np.concatenate(kinks.sets_after(before))
+    statuses = {PathEnd.INTERRUPTED: Status.INTERRUPTED, PathEnd.REQUESTED: Status.CONVERGED}
+    status = statuses.get(kinks.end, Status.CONVERGED)
+    cut_short = choice.max_iter is not None and len(kinks.alphas) >= choice.max_iter
+    if wanted is not None or cut_short or status is Status.INTERRUPTED:
+        alpha = float(kinks.alphas[-2:].mean())
+        values = solve_on(problem, nodes, alpha=alpha)
+        status = Status.MAX_ITER if cut_short else status
+        return Selection(nodes[values > 0], values[values > 0], status, (), kinks)
+    kappa = choice.kappa
+    start_values = solve_on(problem, nodes, alpha=choice.alpha, kappa=kappa)
+    start = (nodes[start_values > 0], start_values[start_values > 0])
+    exact = _exact(problem, choice, start)
+    return Selection(exact.nodes, exact.values, exact.status, exact.history, kinks)
+
+
+def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMeasure:
+    """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
+
+    Each solution starts from the last. Where even a tiny α does not give as many nodes, the kernel does not need them:
+    the solution with the most is returned.
+    """
+    few, many = SparseMeasure(np.empty(0, np.intp), np.empty(0), -problem.distortion, Status.CONVERGED), None
+    high, alpha = problem.largest_alpha, 0.5 * problem.largest_alpha
+    bisections = 0
+    while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
+        start = (few.nodes, few.values)
+        found = solve_exactly(problem, alpha=alpha, start=start, tol=_ROUGH, callback=choice.callback)
+        _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, found.nodes.size, wanted)
+        if found.status in (Status.INTERRUPTED, Status.STOPPED):
+            return found
+        if found.nodes.size >= wanted:
+            many, low = found, alpha
+            if found.nodes.size <= _TOO_MANY * wanted:
+                break
+        else:
+            few, high = found, alpha
+            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.size >= (
+                choice.n_nodes or 0
+            ):
+                break
+        if many is None:
+            alpha /= 2
+        else:
+            alpha, bisections = math.sqrt(high * low), bisections + 1
+    return few if many is None else many
+
+
+def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
+    """Fewer nodes: by elimination with optimal weights, or by the paper's merging."""
+    least = choice.n_nodes or 1
+    if selection.nodes.size <= least and choice.max_increase is None:
+        return selection
+    if choice.reduction == "eliminate":
+        sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=choice.max_increase)
+        nodes = sequence.left(sequence.removed.size)
+        alpha = None if choice.kappa is not None else choice.alpha or 0.0
+        values = solve_on(problem, nodes, alpha=alpha, kappa=choice.kappa)
+        return replace(selection, nodes=nodes[values > 0], values=values[values > 0], reduction=sequence)
+    assert choice.reduction is not None
+    merged = merge(
+        problem,
+        selection.nodes,
+        selection.values,
+        strategy=choice.reduction,
+        n_nodes=least,
+        max_increase=choice.max_increase,
+    )
+    nodes, values = merged.at()
+    return replace(selection, nodes=nodes, values=values, reduction=merged)

@@ -1,0 +1,348 @@
+"""The estimator: landmarks with optimal weights."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.certificates import certify_measure
+from mercer.kernels import Precomputed
+from mercer.kernels.validation import positive_number
+from mercer.operators import GramOperator
+from mercer.problems import Discrepancy
+from mercer.progress import make_visible, progress_bar
+from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
+from mercer.quadrature.features import NystromFeatures
+from mercer.quadrature.path import QuadraturePath
+from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.selection import Choice, Selection, select
+from mercer.solvers import Status
+from mercer.validation import checked_points, checked_weights, resolved_kernel, whole_number
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
+_REDUCTIONS = (None, "eliminate", "strong", "weak")
+_DEFAULT_NODES = 100
+_FINE = (Status.CONVERGED, Status.STALLED)
+
+
+class _Programme(NamedTuple):
+    """The programme that a measure is optimal for, as :func:`mercer.certificates.certify_measure` takes it."""
+
+    alpha: float | None
+    kappa: float | None
+    on_nodes: bool
+
+    @classmethod
+    def of(cls, choice: Choice, kappa: float) -> _Programme:
+        """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
+        on_nodes = choice.reduction is not None or choice.reweight
+        alpha = 0.0 if choice.reweight else choice.alpha
+        if choice.reduction in ("strong", "weak") and not choice.reweight:
+            alpha = None  # merging keeps dᵀv
+        return cls(alpha, kappa if alpha is None else None, on_nodes)
+
+
+class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Choose landmarks, and their weights, that stand for a whole sample.
+
+    The sample is the measure μ = Σ ωₖ δ(xₖ). A sparse measure ν on some of its points is found that minimises
+
+        D(v) = ½ ‖T_μ - T_ν‖² = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   v ≥ 0
+
+    where T_μ f = ∫ k(·, x) f(x) dμ(x) is the integral operator of the kernel and the norm that of Hilbert and Schmidt.
+    It is a convex quadratic programme, solved exactly, with a bound on what any other measure could gain (QUAD sections
+    3 to 7).
+
+    Ask for the number of landmarks (``n_nodes``), for the part of the trace they carry (``trace_fraction``, QUAD 3.2),
+    or for a penalty (``alpha``, QUAD 3.1). Without any of them it is ``n_nodes=100``.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=None
+        A positive semi-definite kernel; None means ``Gaussian(sigma="median")``.
+    trace_fraction : float, default=None
+        ϰ/dᵀω, above 0 and at most 1: the constrained programme, dᵀv = ϰ.
+    alpha : float, default=None
+        α ≥ 0: the regularised programme, D(v) + α dᵀv. From α₀ = max (Sω)ₖ/dₖ on its solution is the empty measure.
+    n_nodes : int, default=None
+        So many nodes, at most. Alone: a solution with more is found, nodes are taken out (see ``merge``) and the
+        weights of those left are settled anew. With ``trace_fraction`` or ``alpha``: that solution is reduced.
+    solver : str, default="auto"
+        ``"auto"``, ``"active-set"``: the exact solution by an active set; ``"auto"`` changes to exchanges where the
+        factor of the nodes would exceed a quarter of the memory limit. ``"path"``: the regularisation path from α₀
+        (QUAD section 6), kept as ``path_``. ``"exchange"``, ``"exchange-second-order"``, ``"exchange-plain"``: vertex
+        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set.
+    merge : {None, "eliminate", "strong", "weak"}, default=None
+        How nodes are taken out: by elimination with optimal weights, or by the paper's pairwise merging (QUAD 7.2).
+        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
+    max_increase : float, default=None
+        Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
+    max_weight : float or array of shape (n,), default=None
+        An upper bound c of the weight of a node (QUAD 5.5).
+    ridge : float or array of shape (n,), default=None
+        ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out (QUAD 5.7).
+    penalty : array of shape (n,) or callable, default=None
+        d > 0, or a function of X that gives it; None means diag K, so that dᵀv is the trace of T_ν.
+    reweight : bool, default=None
+        Settle the weights at last without penalty and without constraint on the trace: the lowest D on these nodes.
+        None means yes where ``n_nodes`` is given alone, and no otherwise.
+    tol : float, default=1e-6
+        Of the exchange methods: the bound relative to D at which they stop. The active set needs none.
+    max_iter : int, default=None
+        Exchanges, or kinks of the path, at most.
+    callback : callable, default=None
+        Called with the lines of ``history_`` as they come; a true return value stops.
+    verbose : bool, default=False
+        Log the progress to the logger ``mercer``, and show it for the product Sω.
+
+    Attributes
+    ----------
+    indices_ : array of int of shape (m,)
+        The nodes: rows of X, in rising order. Repeated rows are one node, their first row.
+    weights_ : array of shape (m,)
+        v, their weights. The sample as a whole weighs one.
+    discrepancy_ : float
+        D(v), half of D_{K²}(μ, ν).
+    alpha_, kappa_ : float
+        The penalty that v is optimal for (of the constrained programme its multiplier, by QUAD Lemma 3.3), and dᵀv.
+    trace_fraction_ : float
+        kappa_ / dᵀω.
+    margin_ : float
+        γ = vᵀS(v - ω), the margin of the one-class machine of :meth:`witness`; -α ϰ where v is optimal.
+    certificate_ : Certificate
+        The objective and a lower bound: of the programme over all measures; or, where nodes were taken out or weights
+        settled anew, over measures on the same nodes: that their weights are optimal, not their choice.
+    path_ : QuadraturePath
+        Where ``solver="path"``: kinks, nodes, discrepancies, and the solution at any α or ϰ.
+    reduction_ : MergeSequence, EliminationSequence or None
+        The nodes taken out, in order, and D after each.
+    components_ : array of shape (m, d)
+        The points of the nodes.
+    history_ : tuple of ExchangeStep
+        Objective and bound as the solver went on.
+    status_ : Status
+        Why it ended.
+    kernel_ : Kernel
+        The kernel with its parameters fixed.
+    n_columns_ : int
+        Columns of S evaluated, beside the product Sω.
+
+    Notes
+    -----
+    Cost: one product with the squared kernel (N²/2 evaluations) for Sω, then N evaluations a node and pass, some
+    passes. Memory: N and the square of the number of nodes; neither K nor S.
+
+    Weights of the sample are divided by their sum; rows of weight zero, and points with k(x, x) = 0, take no part.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> X, _ = mercer.datasets.three_clusters()
+    >>> model = mercer.QuadratureSparsifier(mercer.Gaussian(sigma=2.0), n_nodes=12).fit(X)
+    >>> model.indices_.size, bool(model.discrepancy_ < 1e-3)
+    (12, True)
+    >>> model.transform(X).shape
+    (310, 12)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        trace_fraction: float | None = None,
+        alpha: float | None = None,
+        n_nodes: int | None = None,
+        solver: str = "auto",
+        merge: str | None = None,
+        max_increase: float | None = None,
+        max_weight: Any = None,
+        ridge: Any = None,
+        penalty: Any = None,
+        reweight: bool | None = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        callback: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.trace_fraction = trace_fraction
+        self.alpha = alpha
+        self.n_nodes = n_nodes
+        self.solver = solver
+        self.merge = merge
+        self.max_increase = max_increase
+        self.max_weight = max_weight
+        self.ridge = ridge
+        self.penalty = penalty
+        self.reweight = reweight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
+        """Find nodes and weights for the rows of X, which may have weights."""
+        if self.verbose:
+            make_visible()
+        X = checked_points(self, X, fitting=True, least=1)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        self.kernel_ = resolved_kernel(self.kernel, X, weights)
+        sample = make_sample(X, self.kernel_, weights, self.penalty)
+        with progress_bar("Sω", shown=bool(self.verbose)) as report:
+            problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
+        choice = self._choice(problem)
+        selection = select(problem, choice)
+        self._store(X, sample, problem, choice, selection)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
+        check_is_fitted(self)
+        return self._features.transform(checked_points(self, X, fitting=False))
+
+    def witness(self, X: Any) -> Array:
+        """The function g = Σ (v - ω)ₖ k²(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3).
+
+        At a solution g ≥ -α d on the sample, with equality on the nodes: g is the solution of a one-class
+        support-vector machine with the squared kernel, whose support vectors are the nodes (Lemmas 5.1, 5.2).
+        """
+        check_is_fitted(self)
+        X = checked_points(self, X, fitting=False)
+        signed = -self._weights
+        signed[np.searchsorted(self._rows, self.indices_)] += self.weights_
+        if isinstance(self.kernel_, Precomputed):
+            return np.asarray(X[:, self._rows] ** 2 @ signed)
+        return np.asarray(GramOperator(self.kernel_**2, X, self._points) @ signed, np.float64)
+
+    def eigenpairs(self, n: int, upsilon: bool = True, *, refine: bool = False) -> ApproximateEigenpairs:
+        """Approximate eigenpairs of T_μ from the nodes (QUAD section 4).
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        upsilon : bool, default=True
+            Test each of them on the whole sample: one product with K for all.
+        refine : bool, default=False
+            The best approximations in the span of the nodes' kernel sections (Rayleigh and Ritz: one more pass over the
+            sample) instead of the paper's canonical extension, which uses the weights and the nodes alone.
+        """
+        check_is_fitted(self)
+        with progress_bar("Υ-test", shown=bool(self.verbose and upsilon)) as report:
+            return approximate_eigenpairs(
+                self.kernel_,
+                self._points,
+                self._weights,
+                np.searchsorted(self._rows, self.indices_),
+                self.weights_,
+                n,
+                upsilon=upsilon,
+                refine=refine,
+                progress=report if upsilon else None,
+            )
+
+    def _choice(self, problem: Discrepancy) -> Choice:
+        """What was asked for, checked against the problem."""
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
+        if self.merge not in _REDUCTIONS:
+            raise ValueError(f"merge={self.merge!r} must be None, 'eliminate', 'strong' or 'weak'.")
+        if self.trace_fraction is not None and self.alpha is not None:
+            raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
+        alone = self.trace_fraction is None and self.alpha is None
+        n_nodes = None if self.n_nodes is None else whole_number(self.n_nodes, "n_nodes", 1)
+        if alone and n_nodes is None:
+            n_nodes = _DEFAULT_NODES
+        increase = None if self.max_increase is None else positive_number(self.max_increase, "max_increase", zero=True)
+        if alone and n_nodes is not None and n_nodes >= problem.size and increase is None:
+            return self._whole_sample(problem)
+        if self.merge is not None and n_nodes is None and increase is None:
+            raise ValueError(f"merge={self.merge!r} needs n_nodes or max_increase to say how far to merge.")
+        reduction = self.merge
+        if reduction is None and (n_nodes is not None or increase is not None):
+            reduction = "eliminate"
+        return Choice(
+            alpha=None if self.alpha is None else self._checked_alpha(problem),
+            kappa=None if self.trace_fraction is None else self._checked_fraction(problem) * problem.total,
+            n_nodes=n_nodes,
+            solver=self.solver,
+            reduction=reduction,  # type: ignore[arg-type]
+            max_increase=increase,
+            reweight=alone if self.reweight is None else bool(self.reweight),
+            tol=positive_number(self.tol, "tol"),
+            max_iter=None if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1),
+            callback=self.callback,
+        )
+
+    def _whole_sample(self, problem: Discrepancy) -> Choice:
+        """As many nodes as points: the sample is its own best quadrature."""
+        return Choice(None, problem.total, None, "auto", None, None, False, float(self.tol), None, self.callback)
+
+    def _checked_fraction(self, problem: Discrepancy) -> float:
+        value: Any = self.trace_fraction
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
+            raise ValueError(f"trace_fraction={value!r} must lie above 0 and not above 1: it is dᵀv / dᵀω.")
+        room = float(problem.caps @ problem.penalty) / problem.total
+        if room < float(value):
+            raise ValueError(
+                f"max_weight allows a trace fraction of {room:.6g} at most, but trace_fraction={value!r}: raise "
+                "max_weight or lower trace_fraction."
+            )
+        return float(value)
+
+    def _checked_alpha(self, problem: Discrepancy) -> float:
+        alpha = positive_number(self.alpha, "alpha", zero=True)
+        if alpha >= problem.largest_alpha:
+            raise ValueError(
+                f"alpha={alpha:.6g} is not below α₀ = {problem.largest_alpha:.6g}: the best measure is the empty one. "
+                "Choose a smaller alpha."
+            )
+        return alpha
+
+    def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
+        order = np.argsort(selection.nodes)
+        nodes, values = selection.nodes[order], selection.values[order]
+        self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
+        self.indices_, self.weights_ = sample.rows[nodes], values
+        self.kappa_ = float(problem.penalty[nodes] @ values)
+        self.trace_fraction_ = self.kappa_ / problem.total
+        self._programme = _Programme.of(choice, self.kappa_)
+        self.certificate_ = certify_measure(problem, nodes, values, **self._programme._asdict())
+        gradient = problem.gradient(nodes, values)
+        self.discrepancy_ = problem.discrepancy(nodes, values, gradient)
+        self.margin_ = float((gradient[nodes] - problem.ridge[nodes] * values) @ values)
+        given = self._programme.alpha
+        self.alpha_ = problem.multiplier(nodes, values, gradient) if given is None else given
+        if selection.kinks is not None:
+            self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
+        self.reduction_, self.history_, self.status_ = selection.reduction, selection.history, selection.status
+        self.n_columns_ = problem.n_columns
+        self._features = NystromFeatures(self.kernel_, X, self.indices_)
+        self.components_ = self._features.components
+        self._n_features_out = self.indices_.size
+        self._warn(choice, problem)
+
+    def _warn(self, choice: Choice, problem: Discrepancy) -> None:
+        if self.status_ not in _FINE:
+            warnings.warn(f"{self.status_.message}", ConvergenceWarning, stacklevel=4)
+        wanted = self.n_nodes
+        if wanted is not None and choice.max_increase is None and self.indices_.size < min(wanted, problem.size):
+            warnings.warn(
+                f"n_nodes={wanted} were asked for, but {self.indices_.size} do all that can be told apart in this "
+                f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
+        return tags
