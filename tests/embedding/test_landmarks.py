@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from mercer import Gaussian, Precomputed, SDPEmbedding, verify
+from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, verify
 from mercer.datasets import three_clusters
 
 KERNEL = Gaussian(sigma=1.5)
@@ -87,7 +87,25 @@ def test_estimators_of_landmarks(X, fitted, weighted):
         chooser.fit(X)
     model = SDPEmbedding(KERNEL, landmarks=chooser, random_state=0).fit(X)
     np.testing.assert_array_equal(model.landmarks_, np.arange(0, len(X), 3))
+    np.testing.assert_allclose(model.sample_weight_.sum(), len(X))  # they stand for the sample, whatever their scale
     assert hasattr(chooser, "indices_") == fitted  # the user's object is not touched
+
+
+def test_quadrature_landmarks_come_near_the_full_solution(X, full):
+    chooser = QuadratureSparsifier(KERNEL, n_nodes=40)
+    model = SDPEmbedding(KERNEL, landmarks=chooser, random_state=0).fit(X)
+    chosen = chooser.fit(X)
+    np.testing.assert_array_equal(model.landmarks_, chosen.indices_)
+    np.testing.assert_allclose(model.sample_weight_, chosen.weights_ * len(X) / chosen.weights_.sum(), rtol=1e-12)
+    random = np.sort(np.random.default_rng(0).choice(len(X), 40, replace=False))
+    by_chance = SDPEmbedding(KERNEL, landmarks=random, random_state=0).fit(X)
+    assert _aligned_error(model, full) < 0.5 * _aligned_error(by_chance, full)
+
+
+def test_an_estimator_of_landmarks_sees_the_sample_weights(X):
+    weights = np.where(np.arange(len(X)) % 2, 0.0, 1.0)
+    model = SDPEmbedding(KERNEL, landmarks=QuadratureSparsifier(KERNEL, n_nodes=20), random_state=0)
+    assert np.all(model.fit(X, sample_weight=weights).landmarks_ % 2 == 0)
 
 
 def test_boolean_mask_and_negative_rows(X):

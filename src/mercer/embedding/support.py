@@ -46,8 +46,8 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
 
 
 def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:
-    indices, weights = _indices_and_weights(landmarks, X)
     n = X.shape[0]
+    indices, weights = _indices_and_weights(landmarks, X, sample_weight)
     chosen = np.asarray(indices)
     if chosen.dtype == bool and chosen.shape == (n,):
         chosen = np.flatnonzero(chosen)
@@ -66,15 +66,20 @@ def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Supp
     return Support(_enough(chosen[positive], "landmarks of positive weight"), values[positive])
 
 
-def _indices_and_weights(landmarks: Any, X: Any) -> tuple[Any, Any]:
-    """The rows and weights that an estimator chose, a pair states, or an array of rows leaves to us."""
+def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) -> tuple[Any, Any]:
+    """The rows and weights that an estimator chose, a pair states, or an array of rows leaves to us.
+
+    Those of an estimator are brought to the total weight of the sample for which its landmarks stand.
+    """
     if hasattr(landmarks, "fit"):
         try:
             check_is_fitted(landmarks)
         except NotFittedError:
-            landmarks = clone(landmarks).fit(X)
+            landmarks = clone(landmarks).fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     if hasattr(landmarks, "indices_"):
-        return landmarks.indices_, getattr(landmarks, "weights_", None)
+        weights = getattr(landmarks, "weights_", None)
+        total = X.shape[0] if sample_weight is None else np.sum(sample_weight)
+        return landmarks.indices_, None if weights is None else np.asarray(weights) * (total / np.sum(weights))
     if hasattr(landmarks, "fit"):
         raise TypeError(f"landmarks={landmarks!r} has no attribute indices_ after fit: it chooses no landmarks.")
     if isinstance(landmarks, tuple):

@@ -13,6 +13,7 @@ from mercer.backends import get_config
 from mercer.problems import Discrepancy
 from mercer.quadrature.elimination import EliminationSequence, eliminate
 from mercer.quadrature.merging import MergeSequence, merge
+from mercer.quadrature.swapping import improved
 from mercer.solvers import Status
 from mercer.solvers.active_set import solve_exactly, solve_on
 from mercer.solvers.measure import ExchangeStep, SparseMeasure
@@ -27,7 +28,7 @@ _TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
 _LEAST_ALPHA = 1e-10  # of α₀
 _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
-_ROUGH = 1e-6  # tolerance of solutions from which nodes will be taken out
+_ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
 _log = logging.getLogger("mercer")
 
@@ -182,7 +183,7 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
     the solution with the most is returned.
     """
     few, many = SparseMeasure(np.empty(0, np.intp), np.empty(0), -problem.distortion, Status.CONVERGED), None
-    high, alpha = problem.largest_alpha, 0.5 * problem.largest_alpha
+    high, alpha, least = problem.largest_alpha, 0.5 * problem.largest_alpha, choice.n_nodes or 1
     bisections = 0
     while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
         start = (few.nodes, few.values)
@@ -196,9 +197,7 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
                 break
         else:
             few, high = found, alpha
-            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.size >= (
-                choice.n_nodes or 0
-            ):
+            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.size >= least:
                 break
         if many is None:
             alpha /= 2
@@ -208,13 +207,15 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
 
 
 def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
-    """Fewer nodes: by elimination with optimal weights, or by the paper's merging."""
+    """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
     least = choice.n_nodes or 1
     if selection.nodes.size <= least and choice.max_increase is None:
         return selection
     if choice.reduction == "eliminate":
         sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=choice.max_increase)
         nodes = sequence.left(sequence.removed.size)
+        if choice.alpha is None and choice.kappa is None:
+            nodes = improved(problem, nodes)
         alpha = None if choice.kappa is not None else choice.alpha or 0.0
         values = solve_on(problem, nodes, alpha=alpha, kappa=choice.kappa)
         return replace(selection, nodes=nodes[values > 0], values=values[values > 0], reduction=sequence)

@@ -73,8 +73,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     alpha : float, default=None
         α ≥ 0: the regularised programme, D(v) + α dᵀv. From α₀ = max (Sω)ₖ/dₖ on its solution is the empty measure.
     n_nodes : int, default=None
-        So many nodes, at most. Alone: a solution with more is found, nodes are taken out (see ``merge``) and the
-        weights of those left are settled anew. With ``trace_fraction`` or ``alpha``: that solution is reduced.
+        So many nodes, at most. Alone: a solution with more is found, nodes are taken out (see ``merge``), those left
+        are exchanged for other points while that lowers D, and weights are settled anew. With ``trace_fraction`` or
+        ``alpha``: that solution is reduced.
     solver : str, default="auto"
         ``"auto"``, ``"active-set"``: the exact solution by an active set; ``"auto"`` changes to exchanges where the
         factor of the nodes would exceed a quarter of the memory limit. ``"path"``: the regularisation path from α₀
