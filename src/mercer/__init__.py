@@ -32,7 +32,8 @@ _HOMES = {
         "NormalizedOperator",
     ),
     "linalg": ("nystrom", "rp_cholesky"),
-    "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path", "verify"),
+    "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path"),
+    "verification": ("verify",),
     "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
 }
 _MODULES = ("datasets", "experiments", "plots")

@@ -4,6 +4,5 @@ from mercer.embedding.diffusion_maps import DiffusionMaps
 from mercer.embedding.rank_path import rank_path
 from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
-from mercer.embedding.verification import verify
 
-__all__ = ["Diagnosis", "DiffusionMaps", "RankPath", "RankPathEntry", "SDPEmbedding", "rank_path", "verify"]
+__all__ = ["Diagnosis", "DiffusionMaps", "RankPath", "RankPathEntry", "SDPEmbedding", "rank_path"]

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _LENGTHS = 1e-3
 
 
-def verify(
+def verify_embedding(
     model: SDPEmbedding,
     X: Any,
     *,
@@ -31,43 +31,8 @@ def verify(
     """Certify a fitted embedding again, believing nothing that its solver left behind.
 
     The kernel operator is built from ``model.kernel_`` and X, the point H from the directions of the coordinates, and
-    the bounds from these two. A model that was read from a file, or changed by hand, is judged by what it is.
-
-    Parameters
-    ----------
-    model : SDPEmbedding
-        A fitted model.
-    X : array of shape (n, d)
-        The data it was fitted to, in the same order. Of a model with landmarks or weights the weighted problem on its
-        landmarks is certified, as in ``fit``.
-    extended : bool, default=False
-        Certify the *extension* instead: on any sample X, the directions that :meth:`SDPEmbedding.transform` gives its
-        points, in all dimensions of the model, as a solution of the unweighted problem of X.
-    failure_probability : float, default=1e-9
-        With which the upper bound may be wrong, at most; a proof without chance is made where that is affordable.
-    random_state : None, int or generator, default=None
-        Random numbers of the proof, independent of those of a fit with the same seed.
-
-    Returns
-    -------
-    Certificate
-        Bounds on the optimum of the problem of X; its ``lower`` is the objective of the model.
-
-    Raises
-    ------
-    ValueError
-        If the model cannot belong to X: other numbers of rows or columns, or other lengths than ‖Ξᵢ‖² = dᵢ.
-
-    Examples
-    --------
-    >>> import mercer
-    >>> X, _ = mercer.datasets.three_clusters()
-    >>> model = mercer.SDPEmbedding(mercer.Gaussian(sigma=1.2), random_state=0).fit(X)
-    >>> mercer.verify(model, X).holds(1e-6)
-    True
+    the bounds from these two. See :func:`mercer.verify`.
     """
-    if not isinstance(model, SDPEmbedding):
-        raise TypeError(f"verify takes a fitted SDPEmbedding, not {type(model).__name__}.")
     check_is_fitted(model)
     rng = as_generator(random_state).spawn(1)[0]
     X = checked_points(model, X, fitting=False)

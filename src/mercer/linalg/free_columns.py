@@ -73,9 +73,7 @@ class FreeColumns:
 
 # Sums may be taken in any order: it is the same from run to run, and for any number of threads.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _combine(
-    columns: Any, slots: Any, v: Any, b: Any, start: int, stop: int, first: Any, second: Any
-) -> None:
+def _combine(columns: Any, slots: Any, v: Any, b: Any, start: int, stop: int, first: Any, second: Any) -> None:
     """Two linear combinations in one reading of the columns, four at a time, in pieces that stay in the first cache."""
     for lo in range(start, stop, 512):
         hi = min(lo + 512, stop)

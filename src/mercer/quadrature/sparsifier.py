@@ -125,6 +125,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Where ``solver="path"``: kinks, nodes, discrepancies, and the solution at any α or ϰ.
     reduction_ : MergeSequence, EliminationSequence or None
         The nodes taken out, in order, and D after each.
+    sample_weight_ : array of shape (n,) or None
+        The weights of the rows, as given to fit.
     components_ : array of shape (m, d)
         The points of the nodes.
     history_ : tuple of ExchangeStep
@@ -195,6 +197,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             make_visible()
         X = checked_points(self, X, fitting=True, least=1)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        self.sample_weight_ = weights
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         sample = make_sample(X, self.kernel_, weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
@@ -309,6 +312,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return alpha
 
     def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
+        self._n_rows = int(X.shape[0])
         order = np.argsort(selection.nodes)
         nodes, values = selection.nodes[order], selection.values[order]
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows

@@ -1,0 +1,74 @@
+"""Certificates recomputed from a model and the data alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.certificates import Certificate
+from mercer.embedding import SDPEmbedding
+from mercer.embedding.verification import verify_embedding
+from mercer.quadrature import QuadratureSparsifier
+from mercer.quadrature.verification import verify_quadrature
+
+
+def verify(
+    model: Any,
+    X: Any,
+    *,
+    extended: bool = False,
+    failure_probability: float = 1e-9,
+    random_state: Any = None,
+) -> Certificate:
+    """Certify a fitted model again, believing nothing that its solver left behind.
+
+    The kernel operator is built from ``model.kernel_`` and X, the solution is read off the fitted attributes, and the
+    bounds are computed from these two. A model that was read from a file, or changed by hand, is judged by what it is.
+
+    Parameters
+    ----------
+    model : SDPEmbedding or QuadratureSparsifier
+        A fitted model.
+    X : array of shape (n, d)
+        The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
+        its landmarks is certified, as in ``fit``.
+    extended : bool, default=False
+        Of an embedding, certify the *extension* instead: on any sample X, the directions that
+        :meth:`SDPEmbedding.transform` gives its points, in all dimensions of the model, as a solution of the unweighted
+        problem of X.
+    failure_probability : float, default=1e-9
+        With which the upper bound of an embedding may be wrong, at most; a proof without chance is made where that is
+        affordable. The bound of a quadrature involves no chance.
+    random_state : None, int or generator, default=None
+        Random numbers of the proof, independent of those of a fit with the same seed.
+
+    Returns
+    -------
+    Certificate
+        Bounds on the optimum of the problem of X; its ``objective`` is that of the model.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot belong to X: other numbers of rows or columns, other lengths than ‖Ξᵢ‖² = dᵢ, nodes that X
+        does not have.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> X, _ = mercer.datasets.three_clusters()
+    >>> model = mercer.SDPEmbedding(mercer.Gaussian(sigma=1.2), random_state=0).fit(X)
+    >>> mercer.verify(model, X).holds(1e-6)
+    True
+    >>> landmarks = mercer.QuadratureSparsifier(mercer.Gaussian(sigma=1.2), trace_fraction=0.5).fit(X)
+    >>> mercer.verify(landmarks, X).holds(1e-9)
+    True
+    """
+    if isinstance(model, SDPEmbedding):
+        return verify_embedding(
+            model, X, extended=extended, failure_probability=failure_probability, random_state=random_state
+        )
+    if isinstance(model, QuadratureSparsifier):
+        if extended:
+            raise ValueError("extended=True certifies the extension of an embedding: a quadrature has none.")
+        return verify_quadrature(model, X)
+    raise TypeError(f"verify takes a fitted SDPEmbedding or QuadratureSparsifier, not {type(model).__name__}.")
