@@ -62,7 +62,7 @@ def exchange(
         Steps at most: 1 000 by default for ``"block"``, 1 000 000 single exchanges otherwise.
     cache_bytes : int, optional
         Memory for columns of A; a quarter of the configured limit by default. The matrix of a block takes at most an
-        eighth of it besides.
+        eighth of it besides, or 8 MB.
     cache : ColumnCache, optional
         Columns of this problem's A kept from an earlier run, instead of a new cache of ``cache_bytes``.
     start : (nodes, values), optional
