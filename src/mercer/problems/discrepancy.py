@@ -104,7 +104,9 @@ class Discrepancy:
     def block(self, rows: Array, cols: Array) -> Array:
         """Some entries of A, given by index arrays."""
         block = np.asarray(self.squared.block(rows, cols), np.float64)
-        return block + self.ridge[cols] * (rows[:, None] == cols)
+        if np.any(self.ridge[cols]):
+            block += self.ridge[cols] * (rows[:, None] == cols)
+        return block
 
     def gradient(self, nodes: Array, values: Array) -> Array:
         """A v - Sω at every point, for v with these values on m nodes: N·m kernel evaluations, a panel at a time."""
