@@ -34,7 +34,9 @@ _HOMES = {
     "linalg": ("nystrom", "rp_cholesky"),
     "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path"),
     "verification": ("verify",),
+    "dependence": ("MeanEmbedding", "mmd"),
     "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
+    "density": ("SumOfSquaresDensity",),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

@@ -3,5 +3,6 @@
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.discrepancy import certify_measure
 from mercer.certificates.elliptope import certify_elliptope
+from mercer.certificates.spectrahedron import certify_spectrahedron
 
-__all__ = ["Certificate", "certify_elliptope", "certify_measure"]
+__all__ = ["Certificate", "certify_elliptope", "certify_measure", "certify_spectrahedron"]

@@ -1,0 +1,5 @@
+"""Probability densities that are kernel sums of squares."""
+
+from mercer.density.sos import SumOfSquaresDensity
+
+__all__ = ["SumOfSquaresDensity"]

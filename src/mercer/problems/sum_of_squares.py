@@ -1,0 +1,122 @@
+"""Fitting a density that is a kernel sum of squares in the MMD geometry (SOS 12-14).
+
+    minimise ‖P_m(v - w_p)‖² + λ Tr(B K̃)   over   p(x) = k_xᵀ B k_x,  B ≽ 0,  Tr(B W) = 1
+
+with w_p = ∫ p φ dρ the mean embedding of p, v that of the data, and P_m the projection on the span of the support. In
+C = R B Rᵀ, W = RᵀR, the constraint is the spectrahedron {C ≽ 0, Tr C = 1}.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.kernels.integrals import KernelIntegrals
+from mercer.linalg.eigen import positive_eigenpairs
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_TRUNCATION = 1e-10
+
+
+@final
+class SumOfSquares:
+    """The programme in C on the spectrahedron.
+
+    W = QDQᵀ and K̃ = VΛVᵀ are cut off at eigenvalues below ``truncation`` times the largest. With T = QD^{-1/2} the
+    functions e_j = Σ_p T_pj k(·, z_p) are orthonormal in L²(ρ), B = T C Tᵀ, and Tr(BW) = Tr C = 1 without any
+    renormalisation (SOS Remark 1 adds a jitter to W instead and divides by 1 - jitter·Tr B afterwards). In the
+    orthonormal coordinates Λ^{-1/2}Vᵀ of the span, the objective is
+
+        f(C) = ‖A(C) - b‖² + ⟨C, R⟩,   A(C) = Λ^{-1/2}Vᵀ U(T C Tᵀ),   R = λ TᵀK̃T.
+
+    Since p is a density, ‖A(C)‖ = ‖P_m w_p‖ ≤ sup √k(x, x) on the spectrahedron: the curvature of f does not grow with
+    the condition of W.
+
+    Parameters
+    ----------
+    integrals : KernelIntegrals
+        W, U and its adjoint, scaled.
+    gram : array of shape (m, m)
+        K̃.
+    target : array of shape (m,)
+        ⟨v, φ(z_r)⟩ = Σ_i a_i k(x_i, z_r).
+    regularization : float, default=0.0
+        λ ≥ 0, of the density's own B, not the scaled one.
+    truncation : float, default=1e-10
+        Where the spectra of W and K̃ end. Below, what rounding leaves of U(B) is amplified: entries of B grow like
+        1/truncation, and the errors of U are divided by its root once more.
+
+    Attributes
+    ----------
+    size, dimension : int
+        m, and the order of C.
+    constant : float
+        ‖P_m v‖², the objective of no density at all.
+
+    Notes
+    -----
+    Cost: O(m³) once; the residual and the gradient are some products of m × m matrices each. Memory: O(m²).
+    """
+
+    def __init__(
+        self,
+        integrals: KernelIntegrals,
+        gram: Array,
+        target: Array,
+        *,
+        regularization: float = 0.0,
+        truncation: float = _TRUNCATION,
+    ) -> None:
+        self.integrals = integrals
+        self.size = gram.shape[0]
+        self.regularization = regularization
+        spectrum, Q = positive_eigenpairs(integrals.mass(), truncation / self.size)
+        levels, V = positive_eigenpairs(gram, truncation / self.size)
+        self.basis = Q / np.sqrt(spectrum)  # T
+        self.whitening = V / np.sqrt(levels)
+        self.dimension = int(spectrum.size)
+        self.goal = self.whitening.T @ target  # b
+        strength = regularization * float(np.exp(-integrals.log_scale)) if regularization > 0 else 0.0
+        self.penalty = strength * (self.basis.T @ gram @ self.basis)  # R
+        self.penalty = (self.penalty + self.penalty.T) / 2
+
+    @property
+    def constant(self) -> float:
+        """‖P_m v‖²."""
+        return float(self.goal @ self.goal)
+
+    def embed(self, factor: Array, other: Array | None = None) -> Array:
+        """A(C) for C = F Fᵀ, or for C = ½(F Gᵀ + G Fᵀ) where another factor is given; both of shape (s, r)."""
+        left = self.basis @ factor
+        B = left @ (left if other is None else self.basis @ other).T
+        return self._embed(B if other is None else (B + B.T) / 2)
+
+    def embed_matrix(self, C: Array) -> Array:
+        """A(C) for any symmetric C of order s."""
+        return self._embed(self.basis @ C @ self.basis.T)
+
+    def _embed(self, B: Array) -> Array:
+        return np.asarray(self.whitening.T @ self.integrals.embed(B))
+
+    def adjoint(self, y: Array) -> Array:
+        """A*(y), symmetric of order s."""
+        inner = self.basis.T @ self.integrals.weighted_mass(self.whitening @ y) @ self.basis
+        return np.asarray((inner + inner.T) / 2)
+
+    def residual(self, factor: Array) -> Array:
+        """A(C) - b, of C = F Fᵀ."""
+        return self.embed(factor) - self.goal
+
+    def value(self, factor: Array, residual: Array | None = None) -> float:
+        """f(C) of C = F Fᵀ."""
+        residual = self.residual(factor) if residual is None else residual
+        return float(residual @ residual) + float(np.sum(factor * (self.penalty @ factor)))
+
+    def gradient(self, residual: Array) -> Array:
+        """∇f(C) = 2 A*(A(C) - b) + R, symmetric of order s."""
+        return 2.0 * self.adjoint(residual) + self.penalty
+
+    def coefficients(self, factor: Array) -> Array:
+        """The factor T F of the scaled B, with Tr(B W) = 1 to rounding: B = exp(-log_scale) (TF)(TF)ᵀ."""
+        return np.asarray(self.basis @ (factor / np.linalg.norm(factor)))
