@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from mercer.backends import get_config
 from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.kernels.validation import as_points
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -61,8 +62,11 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def checked_weights(weights: Any, n: int, name: str) -> Array:
-    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all."""
+def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) -> Array:
+    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
+
+    Signed weights may be negative, and zero everywhere.
+    """
     values = np.asarray(weights)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
@@ -73,11 +77,37 @@ def checked_weights(weights: Any, n: int, name: str) -> Array:
         raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
+    if signed:
+        return values
     if np.any(values < 0):
         raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
     if not np.any(values > 0):
         raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
     return values
+
+
+def require_points(kernel: Any, why: str) -> None:
+    """Refuse a precomputed kernel where the kernel is evaluated between points of one's own."""
+    if isinstance(checked_kernel(kernel), Precomputed):
+        raise ValueError(f"{why}: pass points, not Precomputed().")
+
+
+def two_samples(X: Any, Y: Any, x_weights: Any, y_weights: Any) -> tuple[Array, Array, Array, Array]:
+    """The points of two samples in the arithmetic of the configuration, and their weights, 1/n and 1/m if left out."""
+    X, of_X = weighted_sample(X, x_weights, "X", "x_weights")
+    Y, of_Y = weighted_sample(Y, y_weights, "Y", "y_weights")
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
+    return X, Y, of_X, of_Y
+
+
+def weighted_sample(X: Any, weights: Any, name: str, weights_name: str, *, signed: bool = False) -> tuple[Array, Array]:
+    """The points of a sample of at least one, and their weights; 1/n if left out."""
+    X = as_points(X, name).astype(get_config().dtype, copy=False)
+    n = X.shape[0]
+    if not n:
+        raise ValueError(f"{name} has no rows: a sample needs at least one point.")
+    return X, checked_weights(1 / n if weights is None else weights, n, weights_name, signed=signed)
 
 
 def distinct_rows(X: Array) -> tuple[Array, Array]:

@@ -6,16 +6,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
-from mercer.backends import get_config
 from mercer.backends.threads import watch
-from mercer.kernels import Precomputed
-from mercer.kernels.validation import as_points
-from mercer.operators import GramOperator
-from mercer.validation import checked_kernel, checked_weights, resolved_kernel
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.operators.signed import difference, energy
+from mercer.validation import require_points, resolved_kernel, two_samples
 
 
 def squared_kernel_discrepancy(
@@ -74,41 +67,8 @@ def squared_kernel_discrepancy(
     >>> round(squared_kernel_discrepancy(X, [[1.0]], Gaussian(sigma=1.0)), 6)
     0.546443
     """
-    if isinstance(checked_kernel(kernel), Precomputed):
-        raise ValueError(
-            "The discrepancy evaluates the kernel at the points of both samples: pass points, not Precomputed()."
-        )
-    X, Y = (as_points(points, name).astype(get_config().dtype, copy=False) for points, name in ((X, "X"), (Y, "Y")))
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
-    of_X = _sample_weights(X, x_weights, "X", "x_weights")
-    of_Y = _sample_weights(Y, y_weights, "Y", "y_weights")
+    require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
+    X, Y, of_X, of_Y = two_samples(X, Y, x_weights, y_weights)
     fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
-    points, signed = _difference(X, of_X, Y, of_Y)
-    if not signed.size:
-        return 0.0
     with nullcontext() if progress is None else watch(progress):
-        product = np.asarray(GramOperator(fixed**2, points) @ signed, np.float64)
-    return max(float(signed @ product), 0.0)
-
-
-def _sample_weights(points: Array, weights: Any, sample: str, name: str) -> Array:
-    if not points.shape[0]:
-        raise ValueError(f"{sample} has no rows: a sample needs at least one point.")
-    return checked_weights(1 / points.shape[0] if weights is None else weights, points.shape[0], name)
-
-
-def _difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[Array, Array]:
-    """The signed measure μ - ν: its distinct points, and their weights other than zero."""
-    points, where = np.unique(np.concatenate([X, Y]) + 0.0, axis=0, return_inverse=True)  # + 0.0 turns -0.0 into 0.0
-    where = where.ravel()
-    n, count = X.shape[0], points.shape[0]
-    signed = _added(where[:n], x_weights, count) - _added(where[n:], y_weights, count)
-    kept = signed != 0
-    return points[kept], signed[kept]
-
-
-def _added(where: Array, weights: Array, count: int) -> Array:
-    """The sum of the weights at each place, the same whatever their order: at each place the least are added first."""
-    order = np.lexsort((weights, where))
-    return np.bincount(where[order], weights[order], minlength=count)
+        return energy(fixed**2, *difference(X, of_X, Y, of_Y))
