@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding
 from mercer.datasets import three_clusters
+from mercer.embedding.programme import Programme
 
 _SETTINGS = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 _KERNELS = [Gaussian(sigma=1.2), Laplacian(sigma=2.0)]
@@ -470,3 +471,13 @@ def test_light_rows_are_extended_as_well_as_heavy_ones():
     model = SDPEmbedding(Gaussian(sigma=1.0), random_state=0).fit(X, sample_weight=weights)
     scale = np.sqrt(model.diagonal_.max())
     assert np.abs(model.transform(X) - model.embedding_).max() <= 1.01e-6 * scale
+
+
+def test_row_residuals_are_weighed_by_lengths_in_the_embedding_not_by_weights():
+    """A light row is as long in the embedding as a heavy one, so its error counts as much."""
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    weights = np.ones(40)
+    weights[:5] = 1e-4
+    programme = Programme.of(Gaussian(sigma=1.0), X, weights, np.random.default_rng(0))
+    model = SDPEmbedding(Gaussian(sigma=1.0), random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(programme.problem.lengths, np.sqrt(model.diagonal_), rtol=1e-9)
