@@ -22,6 +22,17 @@ from mercer.experiments.interval_steepness import IntervalSteepness, interval_ke
 from mercer.experiments.iris_and_wine import TableInPlane, iris_in_plane, wine_in_plane
 from mercer.experiments.outlier_robustness import OutlierRobustness, outlier_robustness
 from mercer.experiments.pulsars import PulsarClassification, PulsarEmbedding, pulsar_classification, pulsar_embedding
+from mercer.experiments.quadrature_large import Approximation, LargeQuadrature, covtype_quadrature, skin_quadrature
+from mercer.experiments.quadrature_plane import (
+    SquareEigenpairs,
+    SquareQuadrature,
+    SquareSpectrum,
+    square_eigenpairs,
+    square_quadrature,
+    square_spectrum,
+)
+from mercer.experiments.quadrature_plane_path import SquarePath, SquareUpsilon, square_path, square_upsilon
+from mercer.experiments.quadrature_plane_rivals import SquareMerging, SquareRandom, square_merging, square_random
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.experiments.swiss_roll_in_plane import SwissRollInPlane, swiss_roll_in_plane
 from mercer.experiments.two_moons_clustering import TwoMoonsClustering, two_moons_clustering
@@ -29,6 +40,7 @@ from mercer.experiments.two_moons_embedding import TwoMoonsEmbedding, two_moons_
 from mercer.experiments.wine_bandwidths import WineBandwidths, wine_bandwidths
 
 __all__ = [
+    "Approximation",
     "CATALOGUE",
     "ClusterSpectrum",
     "ClustersExtended",
@@ -45,9 +57,17 @@ __all__ = [
     "IntervalKernels",
     "IntervalRankOne",
     "IntervalSteepness",
+    "LargeQuadrature",
     "OutlierRobustness",
     "PulsarClassification",
     "PulsarEmbedding",
+    "SquareEigenpairs",
+    "SquareMerging",
+    "SquarePath",
+    "SquareQuadrature",
+    "SquareRandom",
+    "SquareSpectrum",
+    "SquareUpsilon",
     "SwissRollInPlane",
     "TableInPlane",
     "TwoMoonsClustering",
@@ -59,6 +79,7 @@ __all__ = [
     "clusters_over_bandwidths",
     "clusters_with_outliers",
     "compare",
+    "covtype_quadrature",
     "description",
     "digits_extended",
     "digits_in_space",
@@ -74,6 +95,14 @@ __all__ = [
     "outlier_robustness",
     "pulsar_classification",
     "pulsar_embedding",
+    "skin_quadrature",
+    "square_eigenpairs",
+    "square_merging",
+    "square_path",
+    "square_quadrature",
+    "square_random",
+    "square_spectrum",
+    "square_upsilon",
     "swiss_roll_in_plane",
     "two_moons_clustering",
     "two_moons_embedding",

@@ -23,6 +23,10 @@ from mercer.experiments.interval_rank_one import interval_rank_one
 from mercer.experiments.interval_steepness import interval_kernel_smooth, interval_kernel_steep
 from mercer.experiments.iris_and_wine import iris_in_plane, wine_in_plane
 from mercer.experiments.pulsars import pulsar_classification, pulsar_embedding
+from mercer.experiments.quadrature_large import covtype_quadrature, skin_quadrature
+from mercer.experiments.quadrature_plane import square_eigenpairs, square_quadrature, square_spectrum
+from mercer.experiments.quadrature_plane_path import square_path, square_upsilon
+from mercer.experiments.quadrature_plane_rivals import square_merging, square_random
 from mercer.experiments.report import Experiment
 from mercer.experiments.swiss_roll_in_plane import swiss_roll_in_plane
 from mercer.experiments.two_moons_clustering import two_moons_clustering
@@ -30,7 +34,7 @@ from mercer.experiments.two_moons_embedding import two_moons_embedding
 from mercer.experiments.wine_bandwidths import wine_bandwidths
 
 # Name on the command line → function whose defaults are the paper's values. PSD22 and PSD17 are the two papers on the
-# SDP embedding; the name says which figure or table is reproduced.
+# SDP embedding, QUAD the one on quadrature sparsification; the name says which figure or table is reproduced.
 CATALOGUE: dict[str, Callable[..., Experiment]] = {
     "psd22-fig1": clusters_with_outliers,
     "psd22-fig2": interval_kernels,
@@ -56,6 +60,15 @@ CATALOGUE: dict[str, Callable[..., Experiment]] = {
     "psd17-fig14": digits_extended,
     "psd17-figd15": digits_in_space,
     "psd17-figd16": swiss_roll_in_plane,
+    "quad-fig8.1": square_spectrum,
+    "quad-fig8.2": square_quadrature,
+    "quad-fig8.3": square_eigenpairs,
+    "quad-fig8.4": square_path,
+    "quad-fig8.5": square_upsilon,
+    "quad-fig8.6": square_merging,
+    "quad-fig8.7": square_random,
+    "quad-section9-covtype": covtype_quadrature,
+    "quad-section9-skin": skin_quadrature,
 }
 
 

@@ -2,6 +2,7 @@
 
 from mercer.plots.figures import new_figure, save_figure
 from mercer.plots.images import plot_heat_map
+from mercer.plots.quadrature import plot_merging, plot_quadrature, plot_quadrature_path, plot_upsilon
 from mercer.plots.rank_path import plot_rank_path
 from mercer.plots.scatter import plot_points
 from mercer.plots.shades import plot_shaded
@@ -12,10 +13,14 @@ __all__ = [
     "new_figure",
     "plot_heat_map",
     "plot_in_space",
+    "plot_merging",
     "plot_points",
+    "plot_quadrature",
+    "plot_quadrature_path",
     "plot_rank_path",
     "plot_shaded",
     "plot_spectra",
     "plot_spread",
+    "plot_upsilon",
     "save_figure",
 ]

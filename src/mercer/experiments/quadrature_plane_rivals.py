@@ -1,0 +1,239 @@
+"""The two-dimensional example of QUAD sections 8.3 and 8.4: nodes merged, and random samples (Figs 8.6 and 8.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.datasets import halton_square
+from mercer.experiments.quadrature_plane import DIRECTIONS, SIGMA, SIZE, TRACE_FRACTION, other_setting, printed
+from mercer.experiments.report import Comparison, Experiment, Verdict
+from mercer.kernels import Gaussian
+from mercer.plots import new_figure, plot_merging, plot_quadrature, plot_upsilon
+from mercer.plots.scatter import COLOURS
+from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier, approximate_eigenpairs
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_THRESHOLDS = (0.99, 0.95)
+_PAPER_SIZES = (300, 600, 900, 1200)
+
+
+@dataclass(frozen=True)
+class SquareMerging(Experiment):
+    """Strong merging of the solution at ϰ = 0.81, down to one node.
+
+    Attributes
+    ----------
+    X : array of shape (N, 2)
+        The sample.
+    model : QuadratureSparsifier
+        The solution, merged down to one node.
+    sequence : MergeSequence
+        All merges.
+    n_merges : int
+        The stage that is looked at.
+    before, after : ApproximateEigenpairs
+        Of the solution, and of what is left of it after so many merges.
+    """
+
+    X: Array
+    model: QuadratureSparsifier
+    sequence: MergeSequence
+    n_merges: int
+    before: ApproximateEigenpairs
+    after: ApproximateEigenpairs
+
+    @property
+    def merged(self) -> tuple[Array, Array]:
+        """Nodes and weights after ``n_merges`` merges."""
+        return self.sequence.at(n_nodes=self.sequence.nodes.size - self.n_merges)
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The numbers of QUAD section 8.3, and what merging does to the Υ-test."""
+        other = other_setting(self.X, self.model)
+        if self.n_merges != 90:
+            other = other or f"{self.n_merges} merges here and 90 in the paper"
+        values = self.sequence.values
+        increase = float(values[self.n_merges] - values[0])
+        return (
+            printed("D(v*)", "7.631890e-4", float(values[0]), other),
+            printed("merges down to one node", "159", values.size - 1, other),
+            printed("nodes after 90 merges", "70", self.merged[0].size, other),
+            printed("increase of D after 90 merges", "3.494809e-5", increase, other),
+            printed("the same in %", "4.58", 100 * increase / float(values[0]), other),
+            self._accuracy(),
+        )
+
+    def _accuracy(self) -> Comparison:
+        assert self.before.upsilon is not None
+        assert self.after.upsilon is not None
+        before, after = (np.sum(upsilon >= 0.95) for upsilon in (self.before.upsilon, self.after.upsilon))
+        return Comparison(
+            "directions with Υ ≥ 0.95, before and after merging",
+            "slightly less accurate, very satisfactory",
+            f"{before} and {after}",
+            Verdict.AGREES if after >= 0.8 * before else Verdict.DIFFERS,
+            "the paper prints no number for these; four fifths of the directions count as slightly less",
+        )
+
+    def figure(self) -> Any:
+        """The merged nodes over the former, D along all merges and near the stage, and both Υ-tests."""
+        figure, (left, right, whole, near) = new_figure(4, rows=2, panel_inches=4.8)
+        x, y = self.X[self.sequence.nodes].T
+        left.scatter(x, y, s=26, marker="D", color="#c8c8c8", linewidths=0, zorder=2)
+        title = f"{self.merged[0].size} nodes after {self.n_merges} merges; diamonds: all {self.sequence.nodes.size}"
+        plot_quadrature(self.merged, self.X, left, title=title, crosses=4.0)
+        plot_upsilon(self.before, right, label=f"{self.sequence.nodes.size} nodes")
+        plot_upsilon(self.after, right, label=f"{self.merged[0].size} nodes, merged", colour=COLOURS[4], marker="x")
+        right.legend(fontsize=8, loc="lower left")
+        plot_merging(self.sequence, whole, title="Discrepancy D along all merges")
+        left_over = self.sequence.n_nodes[self.n_merges]
+        whole.axvline(left_over, color="0.6", linewidth=0.8, linestyle="--")
+        part = slice(max(self.n_merges - 20, 0), self.n_merges + 21)
+        growth = 100 * (self.sequence.values / self.sequence.values[0] - 1)
+        near.plot(self.sequence.n_nodes[part], growth[part], ".-", color=COLOURS[0])
+        near.axvline(left_over, color="0.6", linewidth=0.8, linestyle="--")
+        near.invert_xaxis()
+        near.set(title=f"Growth of D around merge {self.n_merges}", xlabel="nodes left", ylabel="%")
+        near.tick_params(labelsize=8)
+        return figure
+
+
+def square_merging(
+    n: int = SIZE, *, sigma: float = SIGMA, trace_fraction: float = TRACE_FRACTION, n_merges: int = 90
+) -> SquareMerging:
+    """Strong merging of the optimal nodes of Halton points (QUAD Fig 8.6).
+
+    Parameters
+    ----------
+    n : int, default=2016
+        Points.
+    sigma : float, default=0.4
+        The bandwidth of the Gaussian kernel.
+    trace_fraction : float, default=0.81
+        ϰ.
+    n_merges : int, default=90
+        The stage to look at.
+    """
+    X = halton_square(n)
+    kernel = Gaussian(sigma=sigma)
+    model = QuadratureSparsifier(kernel, trace_fraction=trace_fraction, merge="strong", n_nodes=1).fit(X)
+    sequence = model.reduction_
+    assert isinstance(sequence, MergeSequence)
+    before = _tested(X, sigma, sequence.nodes, sequence.start)
+    after = _tested(X, sigma, *sequence.at(n_nodes=sequence.nodes.size - n_merges))
+    return SquareMerging(X, model, sequence, n_merges, before, after)
+
+
+@dataclass(frozen=True)
+class SquareRandom(Experiment):
+    """Directions found from random samples, and from the optimal nodes.
+
+    Attributes
+    ----------
+    counts : dict from int to array of shape (repetitions, 2)
+        For each size of a sample how many directions have Υ ≥ 0.99 and Υ ≥ 0.95.
+    optimal : tuple of two int
+        The same from the nodes of the solution at ϰ = 0.81.
+    n_nodes : int
+        How many nodes these are.
+    """
+
+    counts: dict[int, Array]
+    optimal: tuple[int, int]
+    n_nodes: int
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The paper prints boxplots and no numbers; it says that random samples are far behind."""
+        return tuple(self._behind(column, threshold) for column, threshold in enumerate(_THRESHOLDS))
+
+    def _behind(self, column: int, threshold: float) -> Comparison:
+        medians = {size: float(np.median(counts[:, column])) for size, counts in self.counts.items()}
+        behind = max(medians.values()) < self.optimal[column]
+        listed = ", ".join(f"{medians[size]:g} from {size}" for size in sorted(medians))
+        return Comparison(
+            f"median number of directions with Υ ≥ {threshold}",
+            "random samples far behind the optimal nodes",
+            f"{self.optimal[column]} from {self.n_nodes} optimal nodes; {listed} random points",
+            Verdict.AGREES if behind else Verdict.DIFFERS,
+            f"{min(map(len, self.counts.values()))} draws of each size",
+        )
+
+    def figure(self) -> Any:
+        """Boxplots (minimum, quartiles, maximum) over the size of the sample; the line is that of the optimal nodes."""
+        figure, axes = new_figure(2)
+        sizes = sorted(self.counts)
+        for column, (ax, threshold) in enumerate(zip(axes, _THRESHOLDS, strict=True)):
+            ax.boxplot(
+                [self.counts[size][:, column] for size in sizes],
+                whis=(0, 100),
+                widths=0.5,
+                boxprops={"color": COLOURS[0]},
+                medianprops={"color": COLOURS[4]},
+            )
+            ax.set_xticks(np.arange(1, len(sizes) + 1), [str(size) for size in sizes])
+            ax.axhline(self.optimal[column], color=COLOURS[1], linestyle="--", label=f"{self.n_nodes} optimal nodes")
+            ax.set(title=f"Directions with Υ ≥ {threshold}", xlabel="size of the random sample")
+            ax.set_ylim(0, 1.2 * max(self.optimal[column], max(self.counts[size][:, column].max() for size in sizes)))
+            ax.yaxis.get_major_locator().set_params(integer=True)
+            ax.legend(fontsize=8, loc="upper left")
+            ax.tick_params(labelsize=8)
+        return figure
+
+
+def square_random(
+    sizes: Sequence[int] = _PAPER_SIZES,
+    *,
+    repetitions: int = 20,
+    n: int = SIZE,
+    sigma: float = SIGMA,
+    trace_fraction: float = TRACE_FRACTION,
+    random_state: Any = 0,
+) -> SquareRandom:
+    """Eigenpairs from random samples of Halton points beside those from optimal nodes (QUAD Fig 8.7).
+
+    Parameters
+    ----------
+    sizes : sequence of int, default=(300, 600, 900, 1200)
+        Sizes of the samples, drawn without repetition; each point weighs the same.
+    repetitions : int, default=20
+        Draws of each size; the paper's 100 take some minutes.
+    n : int, default=2016
+        Points.
+    sigma : float, default=0.4
+        The bandwidth of the Gaussian kernel.
+    trace_fraction : float, default=0.81
+        ϰ of the optimal nodes.
+    random_state : int or generator, default=0
+        What decides the draws.
+    """
+    X = halton_square(n)
+    rng = np.random.default_rng(random_state)
+    model = QuadratureSparsifier(Gaussian(sigma=sigma), trace_fraction=trace_fraction).fit(X)
+    counts = {
+        int(size): np.array(
+            [_found(_tested(X, sigma, rng.choice(n, int(size), replace=False))) for _ in range(repetitions)]
+        )
+        for size in sizes
+    }
+    optimal = _found(_tested(X, sigma, model.indices_, model.weights_))
+    return SquareRandom(counts, optimal, model.indices_.size)
+
+
+def _tested(X: Array, sigma: float, nodes: Array, values: Array | None = None) -> ApproximateEigenpairs:
+    """The leading eigenpairs of a measure on some points, all of one weight where no weights are given."""
+    weights = np.full(len(X), 1 / len(X))
+    values = np.full(nodes.size, 1 / nodes.size) if values is None else values
+    return approximate_eigenpairs(Gaussian(sigma=sigma), X, weights, nodes, values, min(DIRECTIONS, nodes.size))
+
+
+def _found(eigenpairs: ApproximateEigenpairs) -> tuple[int, int]:
+    assert eigenpairs.upsilon is not None
+    good, fair = (int(np.sum(eigenpairs.upsilon >= threshold)) for threshold in _THRESHOLDS)
+    return good, fair
