@@ -33,6 +33,7 @@ from mercer.experiments.quadrature_plane import (
 )
 from mercer.experiments.quadrature_plane_path import SquarePath, SquareUpsilon, square_path, square_upsilon
 from mercer.experiments.quadrature_plane_rivals import SquareMerging, SquareRandom, square_merging, square_random
+from mercer.experiments.relaxed_adversary import RelaxedAdversary, relaxed_adversary
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.experiments.swiss_roll_in_plane import SwissRollInPlane, swiss_roll_in_plane
 from mercer.experiments.two_moons_clustering import TwoMoonsClustering, two_moons_clustering
@@ -61,6 +62,7 @@ __all__ = [
     "OutlierRobustness",
     "PulsarClassification",
     "PulsarEmbedding",
+    "RelaxedAdversary",
     "SquareEigenpairs",
     "SquareMerging",
     "SquarePath",
@@ -95,6 +97,7 @@ __all__ = [
     "outlier_robustness",
     "pulsar_classification",
     "pulsar_embedding",
+    "relaxed_adversary",
     "skin_quadrature",
     "square_eigenpairs",
     "square_merging",

@@ -27,6 +27,7 @@ from mercer.experiments.quadrature_large import covtype_quadrature, skin_quadrat
 from mercer.experiments.quadrature_plane import square_eigenpairs, square_quadrature, square_spectrum
 from mercer.experiments.quadrature_plane_path import square_path, square_upsilon
 from mercer.experiments.quadrature_plane_rivals import square_merging, square_random
+from mercer.experiments.relaxed_adversary import relaxed_adversary
 from mercer.experiments.report import Experiment
 from mercer.experiments.swiss_roll_in_plane import swiss_roll_in_plane
 from mercer.experiments.two_moons_clustering import two_moons_clustering
@@ -69,6 +70,7 @@ CATALOGUE: dict[str, Callable[..., Experiment]] = {
     "quad-fig8.7": square_random,
     "quad-section9-covtype": covtype_quadrature,
     "quad-section9-skin": skin_quadrature,
+    "sos-fig1": relaxed_adversary,
 }
 
 
