@@ -84,7 +84,7 @@ class GridAdversary:
         """‖w - φ(0)‖, the MMD between the adversary's distribution and the data."""
         moved = weights.copy()
         moved[self._start] -= 1.0
-        return float(np.sqrt(max(moved @ self._gram @ moved, 0.0)))
+        return float(np.sqrt(max(float(moved @ self._gram @ moved), 0.0)))
 
     def value(self, weights: Array) -> float:
         """What the player gains, ⟨w, φ(θ)⟩."""
