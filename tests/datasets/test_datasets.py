@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 
-from mercer.datasets import data_folder, interval, load_real, three_clusters, two_moons
+from mercer.datasets import data_folder, halton_square, interval, load_real, three_clusters, two_moons
 
 
 def test_interval():
     points = interval(5)
     np.testing.assert_allclose(points[:, 0], [-1, -0.5, 0, 0.5, 1])
+
+
+def test_halton_points_count_in_bases_two_and_three():
+    """Point k is the digits of k in each base, mirrored at the point; k = 0, the corner, is left out."""
+    points = halton_square(9)
+    np.testing.assert_allclose(points[:4, 0], [0, -0.5, 0.5, -0.75])
+    np.testing.assert_allclose(points[[0, 1, 2, 8], 1], [-1 / 3, 1 / 3, -7 / 9, -25 / 27])
+    assert len(np.unique(halton_square(500), axis=0)) == 500
 
 
 @pytest.mark.parametrize("seed", [0, 7])
