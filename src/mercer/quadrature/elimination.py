@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from mercer.linalg.damped import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
 
@@ -70,9 +70,7 @@ def eliminate(
     """
     start = nodes[solve_on(problem, nodes, alpha=0.0) > 0]
     idle = np.setdiff1d(nodes, start)
-    matrix = problem.block(start, start)
-    inverse = cho_solve(cho_factor(matrix, check_finite=False), np.eye(start.size), check_finite=False)
-    inverse = (inverse + inverse.T) / 2
+    inverse = damped_inverse(problem.block(start, start))
     weights = inverse @ problem.distortion[start]
     value = max(problem.constant - 0.5 * float(problem.distortion[start] @ weights), 0.0)
     ceiling = np.inf if max_increase is None else value * (1 + max_increase)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from mercer.linalg.damped import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
 
@@ -59,8 +59,7 @@ class _Sweep:
     def __init__(self, problem: Discrepancy, nodes: Array) -> None:
         self._problem = problem
         self.nodes = nodes.copy()
-        block = problem.block(nodes, nodes)
-        self._inverse = cho_solve(cho_factor(block, check_finite=False), np.eye(nodes.size), check_finite=False)
+        self._inverse = damped_inverse(problem.block(nodes, nodes))
         self._weights = self._inverse @ problem.distortion[nodes]
         self._pool = self._choose_pool()
         self._columns = problem.block(self._pool, nodes)
