@@ -8,15 +8,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_FIRST = 4.0
-_MORE = 8.0
-_TRIES = 12
+_FIRST = 1e-11  # of the largest diagonal entry: the inverse then keeps about five digits
+_MORE = 10.0
+_TRIES = 5
 
 
 def damped_inverse(matrix: Array) -> Array:
     """(A + εI)⁻¹, symmetric, with the least ε of a few at which A + εI has a Cholesky factor: zero where it can be.
 
-    The first ε tried is four roundings of the largest diagonal entry, each next one eight times as large.
+    Where the matrix itself has none, its inverse would be rounding: the first ε tried is large enough for some digits.
     """
     identity = np.eye(matrix.shape[0])
     damping = 0.0
@@ -24,8 +24,7 @@ def damped_inverse(matrix: Array) -> Array:
         try:
             factor = cho_factor(matrix + damping * identity, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            least = _FIRST * np.finfo(float).eps * float(np.max(np.diagonal(matrix)))
-            damping = max(least, _MORE * damping)
+            damping = max(_FIRST * float(np.max(np.diagonal(matrix))), _MORE * damping)
             continue
         inverse = cho_solve(factor, identity, check_finite=False)
         return np.asarray((inverse + inverse.T) / 2)
