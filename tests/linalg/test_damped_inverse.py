@@ -22,7 +22,7 @@ def test_a_singular_matrix_is_damped_so_that_its_inverse_has_digits():
     inverse = damped_inverse(K)
     np.testing.assert_array_equal(inverse, inverse.T)
     right = K @ np.ones(60)
-    np.testing.assert_allclose(K @ (inverse @ right), right, rtol=1e-4)
+    np.testing.assert_allclose(K @ (inverse @ right), right, rtol=1e-2)
 
 
 def test_an_indefinite_matrix_is_refused():
