@@ -71,11 +71,11 @@ class SumOfSquares:
         self.integrals = integrals
         self.size = gram.shape[0]
         self.regularization = regularization
-        spectrum, Q = positive_eigenpairs(integrals.mass(), truncation / self.size)
+        self.spectrum, Q = positive_eigenpairs(integrals.mass(), truncation / self.size)
         levels, V = positive_eigenpairs(gram, truncation / self.size)
-        self.basis = Q / np.sqrt(spectrum)  # T
+        self.basis = Q / np.sqrt(self.spectrum)  # T
         self.whitening = V / np.sqrt(levels)
-        self.dimension = int(spectrum.size)
+        self.dimension = int(self.spectrum.size)
         self.goal = self.whitening.T @ target  # b
         strength = regularization * float(np.exp(-integrals.log_scale)) if regularization > 0 else 0.0
         self.penalty = strength * (self.basis.T @ gram @ self.basis)  # R
@@ -117,6 +117,44 @@ class SumOfSquares:
         """∇f(C) = 2 A*(A(C) - b) + R, symmetric of order s."""
         return 2.0 * self.adjoint(residual) + self.penalty
 
+    def embed_pairs(self, V: Array) -> Array:
+        """A(½(v_i v_jᵀ + v_j v_iᵀ)) for columns i ≤ j of V in the order of ``numpy.triu_indices``, one a column.
+
+        The tensor is symmetric: U(u vᵀ) = ∫ (uᵀk_x) k_x k_xᵀ dρ v, so that k weighted mass matrices do for all pairs.
+        """
+        columns = self.basis @ V
+        blocks = [self.integrals.weighted_mass(columns[:, i]) @ columns[:, i:] for i in range(V.shape[1])]
+        return np.asarray(self.whitening.T @ np.hstack(blocks))
+
+    def tangent(self, factor: Array) -> Tangent:
+        """The linear map D ↦ A(½(F Dᵀ + D Fᵀ)) and its transpose, for many products."""
+        return Tangent(self, factor)
+
     def coefficients(self, factor: Array) -> Array:
         """The factor T F of the scaled B, with Tr(B W) = 1 to rounding: B = exp(-log_scale) (TF)(TF)ᵀ."""
         return np.asarray(self.basis @ (factor / np.linalg.norm(factor)))
+
+    def coordinates(self, coefficients: Array) -> Array:
+        """The F that belongs to a factor of the scaled B, of shape (m, r); what T does not span is left out."""
+        return np.asarray((self.basis * self.spectrum).T @ coefficients)
+
+
+@final
+class Tangent:
+    """D ↦ A(½(F Dᵀ + D Fᵀ)) as matrices: r weighted mass matrices, then r m² operations a product."""
+
+    def __init__(self, problem: SumOfSquares, factor: Array) -> None:
+        self._problem = problem
+        columns = problem.basis @ factor
+        self._blocks = [problem.integrals.weighted_mass(column) for column in columns.T]
+
+    def apply(self, D: Array) -> Array:
+        """A(½(F Dᵀ + D Fᵀ)), of as many entries as the span has dimensions."""
+        columns = self._problem.basis @ D
+        total = sum(block @ column for block, column in zip(self._blocks, columns.T, strict=True))
+        return np.asarray(self._problem.whitening.T @ total)
+
+    def transpose(self, y: Array) -> Array:
+        """A*(y) F, of shape (s, r)."""
+        weights = self._problem.whitening @ y
+        return np.asarray(self._problem.basis.T @ np.column_stack([block @ weights for block in self._blocks]))

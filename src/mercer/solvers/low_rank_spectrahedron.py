@@ -1,0 +1,231 @@
+"""Newton's method on the faces of the spectrahedron, for solutions of low rank.
+
+C = F Fᵀ with F of shape (s, r), ‖F‖ = 1. One round:
+
+1. The gradient G at C and its eigenvectors. The linear oracle's gap ⟨G, C⟩ - λ_min(G) says how far C is from optimal.
+2. A Newton direction D of F ↦ f(F Fᵀ) on the sphere, by conjugate gradients preconditioned with the eigenvectors of G.
+   Since the tensor of the integrals is symmetric, the derivative of A(F Fᵀ) in F is a matrix: products with it cost
+   r m² instead of m³.
+3. f is minimised *exactly* over all C' whose range lies in span(F, D, eigenvectors of the least eigenvalues of G): a
+   small convex programme. It replaces the line search, finds the rank by itself (eigenvalues vanish, and the oracle's
+   eigenvectors enter where the rank is too small), and makes every round at least as good as a Frank-Wolfe step.
+
+Near a solution with strict complementarity rounds converge as Newton's method does; ten to twenty rounds are usual.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.solvers.result import Status
+from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
+from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
+_LARGEST_FACE = 36
+_FIRST_FACE = 8
+_NEW_DIRECTIONS = 3
+_TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
+_RANK_LEVELS = (1e-4, 1e-6, 1e-8)
+_MOST_PRODUCTS = 100
+_FLOOR = 1e-3
+_PATIENCE = 6
+_INDEPENDENT = 1e-8
+
+
+def low_rank_spectrahedron(
+    problem: SumOfSquares,
+    *,
+    tol: float,
+    max_iter: int = 200,
+    start: Array | None = None,
+    callback: Callback | None = None,
+) -> SpectrahedronResult:
+    """Minimise f over the spectrahedron until the oracle's gap is at most tol.
+
+    Parameters
+    ----------
+    problem : SumOfSquares
+        What to minimise.
+    tol : float
+        The absolute gap to reach.
+    max_iter : int
+        Rounds at most.
+    start : array of shape (s, r), optional
+        A factor whose range is the first face; by default the directions that are best at C = 0.
+    callback : callable, optional
+        Receives the lines of the history, one a round; True ends the run.
+
+    Returns
+    -------
+    SpectrahedronResult
+        The iterate of least gap, its rank as small as the tolerance allows. On Ctrl-C too, with the status
+        ``INTERRUPTED``; ``STALLED`` where rounding keeps the gap from falling further.
+
+    Notes
+    -----
+    A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
+    eigendecomposition of order s. Memory: (r + 5) m².
+    """
+    run = _Run(problem, tol, callback)
+    status = Status.MAX_ITER
+    try:
+        face = _first_face(problem, start)
+        for number in range(max_iter + 1):
+            point = run.visit(number, _best_on_face(problem, face, tol))
+            ended = run.verdict()
+            if ended is not None:
+                status = ended
+                break
+            if number < max_iter:
+                face = _next_face(problem, point)
+        if status is Status.CONVERGED:
+            run.lower_the_rank()
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+        if run.best is None:
+            raise
+    assert run.best is not None
+    return SpectrahedronResult(run.best.factor, status, tuple(run.history))
+
+
+class _Point:
+    """C = F Fᵀ with its gradient, the eigenpairs of that, and the oracle's gap."""
+
+    def __init__(self, problem: SumOfSquares, factor: Array) -> None:
+        self.factor = factor / np.linalg.norm(factor)
+        residual = problem.residual(self.factor)
+        self.value = problem.value(self.factor, residual)
+        self.gradient = problem.gradient(residual)
+        self.levels, self.vectors = eigh(self.gradient)
+        self.level = float(np.sum(self.factor * (self.gradient @ self.factor)))
+        self.gap = max(self.level - float(self.levels[0]), 0.0)
+
+
+class _Run:
+    """History, stopping and the best point so far."""
+
+    def __init__(self, problem: SumOfSquares, tol: float, callback: Callback | None) -> None:
+        self.problem, self.tol, self.callback = problem, tol, callback
+        self.history: list[SpectrahedronStep] = []
+        self.best: _Point | None = None
+        self._began = time.perf_counter()
+        self._progress = 0
+        self._stopped = False
+
+    def visit(self, number: int, factor: Array) -> _Point:
+        point = _Point(self.problem, factor)
+        seconds = time.perf_counter() - self._began
+        self.history.append(SpectrahedronStep(number, point.value, point.gap, factor.shape[1], seconds))
+        if self.best is None or point.gap < 0.5 * self.best.gap:
+            self._progress = number
+        if self.best is None or point.gap < self.best.gap:
+            self.best = point
+        self._stopped = self.callback is not None and bool(self.callback(self.history[-1]))
+        return point
+
+    def verdict(self) -> Status | None:
+        """Why to end here, if at all."""
+        assert self.best is not None
+        if self._stopped:
+            return Status.STOPPED
+        if self.best.gap <= self.tol:
+            return Status.CONVERGED
+        stuck = self.history[-1].number - self._progress > _PATIENCE
+        return Status.STALLED if stuck else None
+
+    def lower_the_rank(self) -> None:
+        """Leave out directions of little weight where the best C on the face of the others is still within tol."""
+        assert self.best is not None
+        F = self.best.factor
+        vectors, sizes, _ = np.linalg.svd(F, full_matrices=False)
+        for level in _RANK_LEVELS:
+            kept = sizes**2 > level
+            if kept.all():
+                return
+            point = _Point(self.problem, _best_on_face(self.problem, vectors[:, kept], self.tol))
+            if point.gap <= self.tol:
+                self.best = point
+                return
+
+
+def _first_face(problem: SumOfSquares, start: Array | None) -> Array:
+    """An orthonormal basis of the range of the start, or of the least eigenvectors of the gradient at zero."""
+    s = problem.dimension
+    if s <= _WHOLE_UP_TO:
+        return np.eye(s)
+    best = eigh(problem.gradient(-problem.goal), subset_by_index=[0, _FIRST_FACE - 1])[1]
+    return best if start is None else _span([start, best])
+
+
+def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
+    """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
+    entries = SymmetricEntries(face.shape[1])
+    A = problem.embed_pairs(face) * entries.scale
+    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=1e-4 * tol)
+    values, vectors = np.linalg.eigh(S)
+    kept = values > _TINY * values[-1]
+    return np.asarray(face @ (vectors[:, kept] * np.sqrt(values[kept])))
+
+
+def _next_face(problem: SumOfSquares, point: _Point) -> Array:
+    """The span of F, of the Newton direction, and of the oracle's eigenvectors."""
+    return _span([point.factor, _newton_direction(problem, point), point.vectors[:, :_NEW_DIRECTIONS]])
+
+
+def _span(blocks: list[Array]) -> Array:
+    """An orthonormal basis of some blocks, the first first, of at most 36 columns."""
+    basis = np.empty((blocks[0].shape[0], 0))
+    for block in blocks:
+        size = np.linalg.norm(block)
+        if size == 0:
+            continue
+        rest = block / size
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+        basis = np.hstack([basis, vectors[:, sizes > _INDEPENDENT]])
+    return np.linalg.qr(basis[:, :_LARGEST_FACE])[0]
+
+
+def _newton_direction(problem: SumOfSquares, point: _Point) -> Array:
+    """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
+    F, G = point.factor, point.gradient
+    tangent = problem.tangent(F)
+    room = point.levels - point.level
+    scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * max(float(room[-1]), np.finfo(np.float64).tiny)))
+
+    def project(D: Array) -> Array:
+        return np.asarray(D - np.sum(F * D) * F)
+
+    def precondition(D: Array) -> Array:
+        return project(point.vectors @ (scale[:, None] * (point.vectors.T @ D)))
+
+    def hessian(D: Array) -> Array:
+        return project(2.0 * (G @ D - point.level * D) + 8.0 * tangent.transpose(tangent.apply(D)))
+
+    residual = -project(2.0 * (G @ F))
+    first = float(np.linalg.norm(residual))
+    enough = first * min(0.1, np.sqrt(first / max(float(np.linalg.norm(G)), np.finfo(np.float64).tiny)))
+    D, step = np.zeros_like(F), precondition(residual)
+    along = float(np.sum(residual * step))
+    for number in range(_MOST_PRODUCTS):
+        curved = hessian(step)
+        curvature = float(np.sum(step * curved))
+        if curvature <= _TINY * float(np.sum(step**2)) * float(room[-1]):
+            return step if number == 0 else D
+        D = D + (along / curvature) * step
+        residual = residual - (along / curvature) * curved
+        if np.linalg.norm(residual) <= enough:
+            break
+        ready = precondition(residual)
+        along, before = float(np.sum(residual * ready)), along
+        step = ready + (along / before) * step
+    return D
