@@ -1,5 +1,6 @@
 """Pictures of points and embeddings, drawn with matplotlib and without a display."""
 
+from mercer.plots.density import plot_density
 from mercer.plots.figures import new_figure, save_figure
 from mercer.plots.images import plot_heat_map
 from mercer.plots.quadrature import plot_merging, plot_quadrature, plot_quadrature_path, plot_upsilon
@@ -11,6 +12,7 @@ from mercer.plots.spectra import plot_spectra, plot_spread
 
 __all__ = [
     "new_figure",
+    "plot_density",
     "plot_heat_map",
     "plot_in_space",
     "plot_merging",
