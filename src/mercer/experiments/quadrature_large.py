@@ -172,8 +172,8 @@ class LargeQuadrature(Experiment):
                 "from 9544 to 4500 nodes for 2.15 % of D",
                 f"from {before.n_nodes} to {after.n_nodes} nodes for {increase:.2f} %",
                 Verdict.AGREES if sparser >= 2 else Verdict.DIFFERS,
-                f"{sparser:.2f} times sparser, where the paper has 2.12 and starts from what exchanges left, which is "
-                "more than the optimum needs; ours starts from the optimum, on other data",
+                f"{sparser:.2f} times sparser, where the paper has 2.12; it starts from what its exchanges left, which "
+                "may be more nodes than the optimum has, and ours from the optimum, on other data",
             ),
             Comparison(
                 f"directions with Υ ≥ 0.99 of the first {_DIRECTIONS}, before and after merging",

@@ -60,8 +60,8 @@ class SquarePath(Experiment):
         nearest = int(np.argmin(np.abs(path.alphas - float(_LAST_ALPHA))))
         reason = other or (
             f"from kink {path.n_in_order} on some events lie closer together than rounding resolves, so that their "
-            f"numbers are off by a few; our kink {nearest} lies at α = {path.alphas[nearest]:.6e}, "
-            f"ϰ = {path.kappas[nearest]:.7f}"
+            f"numbers may be off by a few; the nearest of ours, kink {nearest}, lies at "
+            f"α = {path.alphas[nearest]:.6e}, ϰ = {path.kappas[nearest]:.7f}"
         )
         return (
             printed(f"α_{_LAST}", _LAST_ALPHA, path.alphas[_LAST], reason),

@@ -145,6 +145,7 @@ def plot_upsilon(
     place = np.arange(1, eigenpairs.upsilon.size + 1)
     ax.plot(place, eigenpairs.upsilon, marker, color=colour, markersize=4, label=label)
     ax.set(title=title, xlabel="direction l", ylabel="Υ", ylim=(min(ax.get_ylim()[0], 0.0), 1.03))
+    ax.xaxis.get_major_locator().set_params(integer=True)
     if label:
         ax.legend(fontsize=8)
     ax.tick_params(which="both", labelsize=8)
