@@ -244,4 +244,4 @@ def test_parts_of_the_real_tables(experiment):
 def test_names_on_the_command_line():
     names = [name for name in CATALOGUE if name.startswith("quad-")]
     assert names[:7] == [f"quad-fig8.{i}" for i in range(1, 8)]
-    assert all("QUAD" in description(name) for name in names)
+    assert all("(QUAD" in description(name) for name in names)

@@ -215,7 +215,7 @@ def covtype_quadrature(
     solver: str = "auto",
     random_state: Any = 0,
 ) -> LargeQuadrature:
-    """The protocol of QUAD section 9 on forest cover types, in the place of MiniBooNE and SUSY.
+    """Nodes, merging and Υ-tests of forest cover types, in the place of MiniBooNE and SUSY (QUAD section 9).
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def skin_quadrature(
     solver: str = "auto",
     random_state: Any = 0,
 ) -> LargeQuadrature:
-    """The protocol of QUAD section 9 on skin colours with their repeated rows, in the place of MiniBooNE and SUSY.
+    """Nodes, merging and Υ-tests of skin colours with repeated rows, in the place of MiniBooNE and SUSY (QUAD section 9).
 
     Parameters
     ----------
