@@ -247,7 +247,7 @@ def skin_quadrature(
     solver: str = "auto",
     random_state: Any = 0,
 ) -> LargeQuadrature:
-    """Nodes, merging and Υ-tests of skin colours with repeated rows, in the place of MiniBooNE and SUSY (QUAD section 9).
+    """Nodes, merging and Υ-tests of skin colours, many repeated, in the place of MiniBooNE and SUSY (QUAD section 9).
 
     Parameters
     ----------
