@@ -20,6 +20,14 @@ from mercer.experiments.interval_kernels import IntervalKernels, interval_kernel
 from mercer.experiments.interval_rank_one import IntervalRankOne, interval_rank_one
 from mercer.experiments.interval_steepness import IntervalSteepness, interval_kernel_smooth, interval_kernel_steep
 from mercer.experiments.iris_and_wine import TableInPlane, iris_in_plane, wine_in_plane
+from mercer.experiments.moons_density import (
+    MoonsBandwidth,
+    MoonsRegularization,
+    MoonsSupport,
+    moons_bandwidth,
+    moons_regularization,
+    moons_support,
+)
 from mercer.experiments.outlier_robustness import OutlierRobustness, outlier_robustness
 from mercer.experiments.pulsars import PulsarClassification, PulsarEmbedding, pulsar_classification, pulsar_embedding
 from mercer.experiments.quadrature_large import Approximation, LargeQuadrature, covtype_quadrature, skin_quadrature
@@ -59,6 +67,9 @@ __all__ = [
     "IntervalRankOne",
     "IntervalSteepness",
     "LargeQuadrature",
+    "MoonsBandwidth",
+    "MoonsRegularization",
+    "MoonsSupport",
     "OutlierRobustness",
     "PulsarClassification",
     "PulsarEmbedding",
@@ -94,6 +105,9 @@ __all__ = [
     "interval_kernels",
     "interval_rank_one",
     "iris_in_plane",
+    "moons_bandwidth",
+    "moons_regularization",
+    "moons_support",
     "outlier_robustness",
     "pulsar_classification",
     "pulsar_embedding",

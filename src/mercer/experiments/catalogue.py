@@ -22,6 +22,7 @@ from mercer.experiments.interval_kernels import interval_kernels
 from mercer.experiments.interval_rank_one import interval_rank_one
 from mercer.experiments.interval_steepness import interval_kernel_smooth, interval_kernel_steep
 from mercer.experiments.iris_and_wine import iris_in_plane, wine_in_plane
+from mercer.experiments.moons_density import moons_bandwidth, moons_regularization, moons_support
 from mercer.experiments.pulsars import pulsar_classification, pulsar_embedding
 from mercer.experiments.quadrature_large import covtype_quadrature, skin_quadrature
 from mercer.experiments.quadrature_plane import square_eigenpairs, square_quadrature, square_spectrum
@@ -71,6 +72,9 @@ CATALOGUE: dict[str, Callable[..., Experiment]] = {
     "quad-section9-covtype": covtype_quadrature,
     "quad-section9-skin": skin_quadrature,
     "sos-fig1": relaxed_adversary,
+    "sos-fig2a": moons_regularization,
+    "sos-fig2b": moons_bandwidth,
+    "sos-fig2c": moons_support,
 }
 
 
