@@ -76,3 +76,29 @@ def test_swapped_nodes_beat_eliminated_ones():
     merged = QuadratureSparsifier(kernel, n_nodes=25, merge="strong").fit(X)
     assert alone.indices_.size == 25
     assert alone.discrepancy_ < 0.8 * merged.discrepancy_
+
+
+@pytest.mark.parametrize("merge", ["eliminate", "strong"])
+def test_the_increase_of_the_programme_is_what_max_increase_limits(merge):
+    X = np.random.default_rng(1).uniform(-1, 1, (300, 2))
+    kernel = Gaussian(sigma=0.6)
+    whole = QuadratureSparsifier(kernel, trace_fraction=0.8).fit(X)
+    fewer = QuadratureSparsifier(kernel, trace_fraction=0.8, merge=merge, max_increase=0.05).fit(X)
+    assert fewer.indices_.size < whole.indices_.size
+    assert fewer.kappa_ == pytest.approx(whole.kappa_, rel=1e-12)
+    assert whole.discrepancy_ <= fewer.discrepancy_ <= 1.05 * whole.discrepancy_
+
+
+def test_the_sequence_names_rows_of_the_data():
+    X = np.repeat(np.random.default_rng(2).uniform(-1, 1, (80, 2)), 2, axis=0)  # every point twice, first rows even
+    for merge in ("eliminate", "strong"):
+        model = QuadratureSparsifier(Gaussian(sigma=0.6), trace_fraction=0.7, n_nodes=8, merge=merge).fit(X)
+        assert np.all(model.reduction_.nodes % 2 == 0)
+        assert set(model.indices_) <= set(model.reduction_.nodes)
+
+
+def test_the_whole_path_is_followed_for_the_whole_trace():
+    X = np.random.default_rng(3).uniform(-1, 1, (12, 2))
+    model = QuadratureSparsifier(Gaussian(sigma=0.3), trace_fraction=1.0, solver="path").fit(X)
+    assert model.path_.kappas[-1] == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(model.weights_, 1 / 12, atol=1e-9)

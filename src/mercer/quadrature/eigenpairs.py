@@ -117,8 +117,8 @@ def approximate_eigenpairs(
         Whether to test the pairs against T_μ itself.
     refine : bool, default=False
         Rather than the eigenfunctions of T_ν take those of T_μ restricted to the span of the nodes' kernel sections
-        (Rayleigh-Ritz): M a = λ K_II a, M = K_I· W K_·I. They are orthonormal in L²(μ) and depend on ν by its nodes
-        only.
+        (Rayleigh-Ritz): ``M a = λ K_II a``, ``M = K_I· W K_·I``. They are orthonormal in L²(μ) and depend on ν by its
+        nodes only.
     progress : callable, optional
         Called with the fraction done of the longest product.
 

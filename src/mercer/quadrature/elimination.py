@@ -43,6 +43,10 @@ class EliminationSequence:
         """Nodes at the start and after each step, s + 1 numbers."""
         return self.nodes.size - np.arange(self.values.size)
 
+    def in_rows(self, rows: Array) -> EliminationSequence:
+        """The same with nodes named by rows."""
+        return EliminationSequence(rows[self.nodes], rows[self.removed], self.values)
+
     def left(self, stage: int) -> Array:
         """The nodes after so many steps, in the order of the start."""
         return self.nodes[~np.isin(self.nodes, self.removed[:stage])]

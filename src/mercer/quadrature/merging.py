@@ -11,7 +11,7 @@ Strong merging looks at all ordered pairs, weak merging at all partners of the n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -58,6 +58,10 @@ class MergeSequence:
     def n_nodes(self) -> Array:
         """Nodes at the start and after each merge, s + 1 numbers."""
         return self.nodes.size - np.arange(self.values.size)
+
+    def in_rows(self, rows: Array) -> MergeSequence:
+        """The same with nodes named by rows."""
+        return replace(self, nodes=rows[self.nodes], into=rows[self.into], absorbed=rows[self.absorbed])
 
     def at(self, *, n_nodes: int | None = None, max_increase: float | None = None) -> tuple[Array, Array]:
         """The measure at a stage: its nodes, in the order of the start, and their values.

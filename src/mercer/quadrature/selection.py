@@ -69,14 +69,12 @@ def select(problem: Discrepancy, choice: Choice) -> Selection:
     selection = _solved(problem, choice)
     if choice.reduction is not None:
         selection = _reduced(problem, choice, selection)
-    if choice.reweight:
-        values = solve_on(problem, selection.nodes, alpha=0.0)
-        selection = replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
-    return selection
+    values = solve_on(problem, selection.nodes, alpha=0.0) if choice.reweight else selection.values
+    return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
 
 
 def _solved(problem: Discrepancy, choice: Choice) -> Selection:
-    if choice.kappa is not None and choice.kappa >= problem.total and _sample_is_optimal(problem):
+    if choice.solver != "path" and choice.kappa is not None and choice.kappa >= problem.total and _is_optimal(problem):
         return Selection(np.arange(problem.size), problem.weights.copy(), Status.CONVERGED, ())
     if choice.solver == "path":
         return _by_path(problem, choice)
@@ -90,7 +88,7 @@ def _solved(problem: Discrepancy, choice: Choice) -> Selection:
     return Selection(measure.nodes, measure.values, measure.status, measure.history)
 
 
-def _sample_is_optimal(problem: Discrepancy) -> bool:
+def _is_optimal(problem: Discrepancy) -> bool:
     """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
     return bool(np.all(problem.caps >= problem.weights)) and not np.any(problem.ridge)
 
@@ -212,13 +210,7 @@ def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Sele
     if selection.nodes.size <= least and choice.max_increase is None:
         return selection
     if choice.reduction == "eliminate":
-        sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=choice.max_increase)
-        nodes = sequence.left(sequence.removed.size)
-        if choice.alpha is None and choice.kappa is None:
-            nodes = improved(problem, nodes)
-        alpha = None if choice.kappa is not None else choice.alpha or 0.0
-        values = solve_on(problem, nodes, alpha=alpha, kappa=choice.kappa)
-        return replace(selection, nodes=nodes[values > 0], values=values[values > 0], reduction=sequence)
+        return _eliminated(problem, choice, selection, least)
     assert choice.reduction is not None
     merged = merge(
         problem,
@@ -230,3 +222,36 @@ def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Sele
     )
     nodes, values = merged.at()
     return replace(selection, nodes=nodes, values=values, reduction=merged)
+
+
+def _eliminated(problem: Discrepancy, choice: Choice, selection: Selection, least: int) -> Selection:
+    """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
+    alone = choice.alpha is None and choice.kappa is None
+    limit = choice.max_increase if alone else None
+    sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=limit)
+    stage = sequence.removed.size
+    if alone:
+        nodes = improved(problem, sequence.left(stage))
+        return replace(selection, nodes=nodes, values=solve_on(problem, nodes, alpha=0.0), reduction=sequence)
+    if choice.max_increase is not None:
+        ceiling = (1 + choice.max_increase) * problem.value(selection.nodes, selection.values)
+        stage = _last_stage_below(problem, choice, sequence, ceiling)
+    nodes, values = _stage(problem, choice, sequence, stage)
+    return replace(selection, nodes=nodes, values=values, reduction=sequence)
+
+
+def _stage(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, stage: int) -> tuple[Array, Array]:
+    """The measure of the programme on the nodes left at a stage."""
+    nodes = sequence.left(stage)
+    values = solve_on(problem, nodes, alpha=choice.alpha, kappa=choice.kappa)
+    return nodes[values > 0], values[values > 0]
+
+
+def _last_stage_below(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, ceiling: float) -> int:
+    """The last stage at which D of the programme is below a ceiling: it grows with every node that goes."""
+    below, above = 0, sequence.removed.size + 1
+    while above - below > 1:
+        middle = (below + above) // 2
+        fits = problem.value(*_stage(problem, choice, sequence, middle)) <= ceiling
+        below, above = (middle, above) if fits else (below, middle)
+    return below

@@ -115,7 +115,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     alpha_, kappa_ : float
         The penalty that v is optimal for (of the constrained programme its multiplier, by QUAD Lemma 3.3), and dᵀv.
     trace_fraction_ : float
-        kappa_ / dᵀω.
+        ``kappa_`` / dᵀω.
     margin_ : float
         γ = vᵀS(v - ω), the margin of the one-class machine of :meth:`witness`; -α ϰ where v is optimal.
     certificate_ : Certificate
@@ -124,7 +124,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     path_ : QuadraturePath
         Where ``solver="path"``: kinks, nodes, discrepancies, and the solution at any α or ϰ.
     reduction_ : MergeSequence, EliminationSequence or None
-        The nodes taken out, in order, and D after each.
+        The nodes taken out, in order and as rows of X, and D after each.
     sample_weight_ : array of shape (n,) or None
         The weights of the rows, as given to fit.
     components_ : array of shape (m, d)
@@ -328,7 +328,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.alpha_ = problem.multiplier(nodes, values, gradient) if given is None else given
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
-        self.reduction_, self.history_, self.status_ = selection.reduction, selection.history, selection.status
+        self.reduction_ = None if selection.reduction is None else selection.reduction.in_rows(sample.rows)
+        self.history_, self.status_ = selection.history, selection.status
         self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
