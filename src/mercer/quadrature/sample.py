@@ -82,7 +82,7 @@ def make_problem(
     n = X.shape[0]
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n)[sample.rows]
     strengths = None if ridge is None else _per_row(ridge, "ridge", n, zero=True)[sample.rows]
-    with watch(report or (lambda done: None)):
+    with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
         distortion = squared @ sample.weights
     problem = Discrepancy(squared, sample.weights, sample.penalty, caps=caps, ridge=strengths, distortion=distortion)
     if not np.all(np.isfinite(problem.distortion)) or not np.all(np.isfinite(problem.diagonal)):

@@ -23,13 +23,14 @@ from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
 from mercer.quadrature.selection import Choice, Selection, select
 from mercer.solvers import Status
-from mercer.validation import checked_points, checked_weights, resolved_kernel, whole_number
+from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
 _REDUCTIONS = (None, "eliminate", "strong", "weak")
 _DEFAULT_NODES = 100
+_DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED)
 
 
@@ -48,6 +49,13 @@ class _Programme(NamedTuple):
         if choice.reduction in ("strong", "weak") and not choice.reweight:
             alpha = None  # merging keeps dᵀv
         return cls(alpha, kappa if alpha is None else None, on_nodes)
+
+
+def _heaviest_first(weights: Array, points: Array) -> Array:
+    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows."""
+    digits = _DIGITS - 1 - np.floor(np.log10(weights)).astype(int)
+    rounded = np.array([round(float(w), int(k)) for w, k in zip(weights, digits, strict=True)])
+    return np.asarray(np.lexsort((*points.T[::-1], -rounded)))
 
 
 class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -107,7 +115,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     Attributes
     ----------
     indices_ : array of int of shape (m,)
-        The nodes: rows of X, in rising order. Repeated rows are one node, their first row.
+        The nodes: rows of X, the heaviest first. Repeated rows are one node, their first row.
     weights_ : array of shape (m,)
         v, their weights. The sample as a whole weighs one.
     discrepancy_ : float
@@ -133,6 +141,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Objective and bound as the solver went on.
     status_ : Status
         Why it ended.
+    n_iter_ : int
+        Passes over the sample, exchanges, or kinks of the path.
     kernel_ : Kernel
         The kernel with its parameters fixed.
     n_columns_ : int
@@ -195,7 +205,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Find nodes and weights for the rows of X, which may have weights."""
         if self.verbose:
             make_visible()
-        X = checked_points(self, X, fitting=True, least=1)
+        X = checked_points(self, X, fitting=True, least=1 if checked_kernel(self.kernel).is_resolved else 2)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         self.sample_weight_ = weights
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
@@ -313,9 +323,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         self._n_rows = int(X.shape[0])
-        order = np.argsort(selection.nodes)
-        nodes, values = selection.nodes[order], selection.values[order]
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
+        order = _heaviest_first(selection.values, self._points[selection.nodes])
+        nodes, values = selection.nodes[order], selection.values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
         self.kappa_ = float(problem.penalty[nodes] @ values)
         self.trace_fraction_ = self.kappa_ / problem.total
@@ -330,6 +340,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
         self.reduction_ = None if selection.reduction is None else selection.reduction.in_rows(sample.rows)
         self.history_, self.status_ = selection.history, selection.status
+        last = self.history_[-1].number if self.history_ else 0
+        self.n_iter_ = max(1, last if selection.kinks is None else len(selection.kinks.alphas))
         self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components

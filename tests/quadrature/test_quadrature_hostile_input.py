@@ -1,0 +1,150 @@
+"""Bad input: correct, or one clear sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mercer import Gaussian, Linear, Polynomial, Precomputed, QuadratureSparsifier, Sigmoid
+from mercer.datasets import load_real
+
+KERNEL = Gaussian(sigma=0.7)
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (60, 2))
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        (np.zeros(60), "zero everywhere"),
+        (np.r_[np.ones(59), -1.0], "negative at index 59"),
+        (np.r_[np.ones(59), np.nan], "NaN or an infinity at index 59"),
+        (np.ones(7), "one entry for each of the 60 points"),
+        (np.array(["a"] * 60), "real numbers"),
+    ],
+)
+def test_weights(X, weights, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        QuadratureSparsifier(KERNEL).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"trace_fraction": 0}, "above 0 and not above 1"),
+        ({"trace_fraction": -0.5}, "above 0 and not above 1"),
+        ({"trace_fraction": 1.5}, "above 0 and not above 1"),
+        ({"trace_fraction": np.nan}, "above 0 and not above 1"),
+        ({"trace_fraction": "a"}, "above 0 and not above 1"),
+        ({"trace_fraction": True}, "above 0 and not above 1"),
+        ({"alpha": -1.0}, "alpha=-1.0"),
+        ({"alpha": 1e9}, "the best measure is the empty one"),
+        ({"alpha": 1e-3, "trace_fraction": 0.5}, "not both"),
+        ({"n_nodes": 0}, "n_nodes=0 must be a whole number"),
+        ({"n_nodes": -1}, "n_nodes=-1 must be a whole number"),
+        ({"n_nodes": 2.5}, "n_nodes=2.5 must be a whole number"),
+        ({"solver": "simplex"}, "solver='simplex' must be one of"),
+        ({"merge": "weakly", "n_nodes": 5}, "merge='weakly' must be"),
+        ({"merge": "strong", "trace_fraction": 0.5}, "needs n_nodes or max_increase"),
+        ({"trace_fraction": 0.5, "max_increase": -1.0}, "max_increase"),
+        ({"trace_fraction": 0.5, "max_weight": 0.0}, "max_weight"),
+        ({"trace_fraction": 0.9, "max_weight": 1e-3}, "max_weight allows a trace fraction of 0.06"),
+        ({"trace_fraction": 0.5, "ridge": -1.0}, "ridge"),
+        ({"penalty": np.zeros(60)}, "zero everywhere"),
+        ({"penalty": np.r_[np.ones(59), 0.0]}, "penalty is zero at index 59"),
+        ({"penalty": np.ones(3)}, "one entry for each of the 60 points"),
+        ({"alpha": 1e-3, "solver": "exchange"}, "give trace_fraction, not alpha"),
+        ({"tol": 0.0, "trace_fraction": 0.5}, "tol"),
+    ],
+)
+def test_parameters(X, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        QuadratureSparsifier(KERNEL, **options).fit(X)
+
+
+def test_more_nodes_than_points_is_the_sample_itself(X):
+    model = QuadratureSparsifier(KERNEL, n_nodes=1000).fit(X)
+    np.testing.assert_array_equal(np.sort(model.indices_), np.arange(60))
+    np.testing.assert_allclose(model.weights_, 1 / 60)
+    assert model.discrepancy_ == pytest.approx(0, abs=1e-15)
+
+
+def test_points_with_zero_diagonal_take_no_part():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    X[[3, 7]] = 0.0
+    model = QuadratureSparsifier(Linear(), trace_fraction=0.7).fit(X)
+    assert not set(model.indices_) & {3, 7}
+    without = QuadratureSparsifier(Linear(), trace_fraction=0.7).fit(np.delete(X, [3, 7], axis=0))
+    assert model.discrepancy_ == pytest.approx(without.discrepancy_ * (28 / 30) ** 2, rel=1e-9)
+    with pytest.raises(ValueError, match="k\\(x, x\\) is zero at every point"):
+        QuadratureSparsifier(Linear()).fit(np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize("options", [{"n_nodes": 5}, {"trace_fraction": 0.9}, {"alpha": 1e-4}])
+def test_duplicates_by_the_thousand(options):
+    places = np.random.default_rng(0).uniform(-1, 1, (7, 2))
+    which = np.random.default_rng(1).integers(0, 7, 5000)
+    model = QuadratureSparsifier(KERNEL, **options).fit(places[which])
+    counts = np.bincount(which)
+    small = QuadratureSparsifier(KERNEL, **options).fit(places, sample_weight=counts)
+    np.testing.assert_allclose(model.components_, places[which[model.indices_]])
+    np.testing.assert_allclose(sorted(model.weights_), sorted(small.weights_), rtol=1e-8)
+    assert model.discrepancy_ == pytest.approx(small.discrepancy_, rel=1e-8)
+
+
+def test_skin_colours_repeat():
+    X = load_skin()[:4000]
+    model = QuadratureSparsifier(Gaussian(sigma=40.0), n_nodes=30).fit(X)
+    assert model.indices_.size == 30
+    assert np.unique(X[model.indices_], axis=0).shape[0] == 30
+    assert model.certificate_.holds(1e-6)
+
+
+def load_skin():
+    try:
+        return load_real("skin")["X"].astype(float)
+    except (FileNotFoundError, RuntimeError, OSError, ValueError) as reason:
+        pytest.skip(str(reason))
+
+
+def test_one_point_and_equal_points(X):
+    for sample in (X[:1], np.repeat(X[:1], 9, axis=0)):
+        model = QuadratureSparsifier(KERNEL).fit(sample)
+        assert model.indices_.tolist() == [0]
+        np.testing.assert_allclose(model.weights_, [1.0])
+        assert model.transform(sample).shape == (len(sample), 1)
+
+
+def test_kernels_of_any_scale(X):
+    plain = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
+    for c in (1e-8, 1e8, 1e100):
+        scaled = QuadratureSparsifier(c * KERNEL, trace_fraction=0.6).fit(X)
+        np.testing.assert_array_equal(scaled.indices_, plain.indices_)
+        np.testing.assert_allclose(scaled.weights_, plain.weights_, rtol=1e-6)
+        assert scaled.discrepancy_ == pytest.approx(c**2 * plain.discrepancy_, rel=1e-6)
+    with pytest.raises(ValueError, match="overflow"):
+        QuadratureSparsifier(1e200 * KERNEL, trace_fraction=0.6).fit(X)
+
+
+def test_rank_deficient_kernels_need_few_nodes(X):
+    with pytest.warns(UserWarning, match="do all that can be told apart"):
+        model = QuadratureSparsifier(Polynomial(degree=1, gamma=1.0, coef0=1.0), n_nodes=40).fit(X)
+    assert model.indices_.size <= 7  # the square has six features, (1, x, y)⊗(1, x, y)
+    assert model.discrepancy_ < 1e-10
+
+
+def test_what_is_no_sample(X):
+    with pytest.raises(ValueError, match="NaN"):
+        QuadratureSparsifier(KERNEL).fit(np.r_[X, [[np.nan, 0.0]]])
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        QuadratureSparsifier(KERNEL).fit(sparse.csr_matrix(X))
+    with pytest.raises(ValueError, match="square"):
+        QuadratureSparsifier(Precomputed()).fit(X)
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        QuadratureSparsifier(Sigmoid(gamma=1.0, coef0=-1.0)).fit(X)
+    with pytest.raises(TypeError, match="must be a kernel of mercer.kernels"):
+        QuadratureSparsifier("rbf").fit(X)

@@ -1,0 +1,217 @@
+"""The estimator: programmes, the one-class machine, weights, reductions, features."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, nnls
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from mercer import Gaussian, Polynomial, Precomputed, QuadratureSparsifier, config_context, squared_kernel_discrepancy
+
+KERNEL = Gaussian(sigma=0.7)
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (80, 2))
+
+
+def _dense(model, n):
+    v = np.zeros(n)
+    v[model.indices_] = model.weights_
+    return v
+
+
+def _regularised(S, omega, alpha_d):
+    """min ½(ω - v)ᵀS(ω - v) + αdᵀv over v ≥ 0 as non-negative least squares on a factor of S."""
+    R = np.linalg.cholesky(S + 1e-13 * np.eye(len(S))).T
+    return nnls(R, R @ omega - np.linalg.solve(R.T, alpha_d), maxiter=10_000)[0]
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, Polynomial(degree=4, gamma=1.0, coef0=1.0) + 0.3 * KERNEL])
+@pytest.mark.parametrize("share", [0.3, 0.03, 0.003])
+def test_the_regularised_programme_against_non_negative_least_squares(X, kernel, share):
+    S, d = kernel(X) ** 2, kernel.diag(X)
+    omega = np.full(80, 1 / 80)
+    alpha = share * np.max(S @ omega / d)
+    model = QuadratureSparsifier(kernel, alpha=alpha).fit(X)
+    v = _dense(model, 80)
+    oracle = _regularised(S, omega, alpha * d)
+    value = [0.5 * (omega - w) @ S @ (omega - w) + alpha * d @ w for w in (v, oracle)]
+    assert value[0] == pytest.approx(value[1], rel=1e-9)
+    assert model.certificate_.holds(1e-9)
+    assert model.discrepancy_ == pytest.approx(0.5 * (omega - v) @ S @ (omega - v), rel=1e-8)
+    assert 2 * model.discrepancy_ == pytest.approx(
+        squared_kernel_discrepancy(X, X[model.indices_], kernel, y_weights=model.weights_), rel=1e-8
+    )
+
+
+@pytest.mark.parametrize("fraction", [0.2, 0.6, 0.95])
+def test_both_programmes_are_exchanged_by_the_multiplier(X, fraction):
+    """Lemma 3.3, both ways."""
+    constrained = QuadratureSparsifier(KERNEL, trace_fraction=fraction).fit(X)
+    assert constrained.kappa_ == pytest.approx(fraction, rel=1e-12)
+    regularised = QuadratureSparsifier(KERNEL, alpha=constrained.alpha_).fit(X)
+    np.testing.assert_array_equal(np.sort(regularised.indices_), np.sort(constrained.indices_))
+    assert regularised.kappa_ == pytest.approx(fraction, rel=1e-6)
+    v, omega = _dense(constrained, 80), np.full(80, 1 / 80)
+    assert constrained.alpha_ == pytest.approx(v @ KERNEL(X) ** 2 @ (omega - v) / fraction, rel=1e-9)
+
+
+@pytest.mark.parametrize("penalised", [False, True])
+def test_the_witness_is_the_solution_of_a_one_class_machine(X, penalised):
+    """Lemmas 5.1 and 5.2: g ≥ -αd with equality on the nodes, g minimises (5.1), and γ is the margin of (5.3)."""
+    d = np.random.default_rng(1).uniform(0.5, 2, 80) if penalised else np.ones(80)
+    model = QuadratureSparsifier(KERNEL, trace_fraction=0.6, penalty=d).fit(X)
+    S, omega, v = KERNEL(X) ** 2, np.full(80, 1 / 80), _dense(model, 80)
+    g = model.witness(X)
+    np.testing.assert_allclose(g, S @ (v - omega), atol=1e-13)
+    assert np.all(g >= -model.alpha_ * d - 1e-10)
+    np.testing.assert_allclose(g[model.indices_], -model.alpha_ * d[model.indices_], atol=1e-10)
+    assert model.margin_ == pytest.approx(v @ S @ (v - omega), rel=1e-9)
+    assert model.margin_ == pytest.approx(-model.alpha_ * model.kappa_, rel=1e-8)
+    best = _machine(S, omega, v - omega)
+    rng = np.random.default_rng(2)
+    for _ in range(200):  # feasible g + s h of (5.1): no direction lowers its objective
+        h = rng.standard_normal(80) * rng.uniform(0, 1e-3)
+        shift = np.max(-model.alpha_ * d - (g + S @ h), initial=0.0) / np.min(S.sum(axis=1))
+        other = v - omega + h + shift
+        assert np.all(S @ other >= -model.alpha_ * d - 1e-12)
+        assert _machine(S, omega, other) >= best - 1e-12
+
+
+def _machine(S, omega, beta):
+    return 0.5 * beta @ S @ beta + beta @ S @ omega
+
+
+def test_box_and_ridge_against_a_general_solver(X):
+    """(5.5) and (5.7) on a few points."""
+    X = X[:12]
+    S, omega = KERNEL(X) ** 2, np.full(12, 1 / 12)
+    for options, cap, ridge in (({"max_weight": 0.12}, 0.12, 0.0), ({"ridge": 0.05}, np.inf, 0.05)):
+        model = QuadratureSparsifier(KERNEL, trace_fraction=0.6, **options).fit(X)
+        result = minimize(
+            lambda v, r=ridge: 0.5 * (omega - v) @ S @ (omega - v) + 0.5 * r * v @ v,
+            np.full(12, 0.05),
+            bounds=[(0, cap)] * 12,
+            constraints={"type": "eq", "fun": lambda v: v.sum() - 0.6},
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        v = _dense(model, 12)
+        assert np.all(v <= cap * (1 + 1e-12))
+        assert model.certificate_.upper <= result.fun * (1 + 1e-6)
+        assert model.certificate_.lower >= result.fun * (1 - 1e-6)
+
+
+def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(X):
+    weights = np.random.default_rng(0).integers(0, 3, 80)
+    for options in ({"trace_fraction": 0.7}, {"n_nodes": 9}):
+        weighted = QuadratureSparsifier(KERNEL, **options).fit(X, sample_weight=weights)
+        repeated = QuadratureSparsifier(KERNEL, **options).fit(np.repeat(X, weights, axis=0))
+        np.testing.assert_allclose(weighted.components_, repeated.components_)
+        np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-7)
+        assert np.all(weights[weighted.indices_] > 0)
+
+
+def test_penalty_as_array_and_as_function(X):
+    d = 1 + np.sum(X**2, axis=1)
+    by_array = QuadratureSparsifier(KERNEL, trace_fraction=0.5, penalty=d).fit(X)
+    by_function = QuadratureSparsifier(KERNEL, trace_fraction=0.5, penalty=lambda Z: 1 + np.sum(Z**2, axis=1)).fit(X)
+    np.testing.assert_array_equal(by_array.indices_, by_function.indices_)
+    assert d[by_array.indices_] @ by_array.weights_ == pytest.approx(0.5 * d.mean())
+
+
+@pytest.mark.parametrize("solver", ["path", "active-set", "exchange", "exchange-second-order", "exchange-plain"])
+def test_solvers_agree(X, solver):
+    auto = QuadratureSparsifier(KERNEL, trace_fraction=0.8).fit(X)
+    other = QuadratureSparsifier(KERNEL, trace_fraction=0.8, solver=solver, max_iter=5000).fit(X)
+    np.testing.assert_array_equal(np.sort(other.indices_), np.sort(auto.indices_))
+    assert other.discrepancy_ == pytest.approx(auto.discrepancy_, rel=1e-9)
+    assert hasattr(other, "path_") == (solver == "path")
+
+
+@pytest.mark.parametrize("options", [{"trace_fraction": 0.7}, {"n_nodes": 10}, {"n_nodes": 10, "merge": "weak"}])
+def test_a_precomputed_kernel_gives_the_same(X, options):
+    direct = QuadratureSparsifier(KERNEL, **options).fit(X)
+    stored = QuadratureSparsifier(Precomputed(), **options).fit(KERNEL(X))
+    np.testing.assert_array_equal(np.sort(stored.indices_), np.sort(direct.indices_))
+    new = np.random.default_rng(1).uniform(-1, 1, (5, 2))
+    at = [np.argsort(m.indices_) for m in (stored, direct)]
+    np.testing.assert_allclose(stored.transform(KERNEL(new, X))[:, at[0]], direct.transform(new)[:, at[1]], atol=1e-6)
+    np.testing.assert_allclose(stored.witness(KERNEL(new, X)), direct.witness(new), atol=1e-9)
+
+
+def test_features_are_those_of_nystroem(X):
+    model = QuadratureSparsifier(KERNEL, n_nodes=12).fit(X)
+    new = np.random.default_rng(1).uniform(-1, 1, (20, 2))
+    rival = Nystroem(kernel=lambda a, b: float(KERNEL(a[None], b[None])[0, 0]), n_components=12)
+    rival.fit(X[model.indices_])
+    ours, theirs = model.transform(new), rival.transform(new)
+    np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-8)
+    assert model.get_feature_names_out().tolist()[:2] == ["quadraturesparsifier0", "quadraturesparsifier1"]
+
+
+def test_in_a_pipeline_with_a_search(X):
+    y = np.sin(3 * X[:, 0]) * X[:, 1]
+    search = GridSearchCV(
+        make_pipeline(QuadratureSparsifier(Gaussian(sigma=1.0), n_nodes=15), Ridge(alpha=1e-6)),
+        {"quadraturesparsifier__kernel__sigma": [0.05, 0.8]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_params_["quadraturesparsifier__kernel__sigma"] == 0.8
+    assert search.best_score_ > 0.8
+
+
+def test_eigenpairs_of_the_model(X):
+    model = QuadratureSparsifier(KERNEL, n_nodes=25).fit(X)
+    exact = np.linalg.eigvalsh(KERNEL(X) / 80)[::-1]
+    for refine in (False, True):
+        found = model.eigenpairs(6, refine=refine)
+        np.testing.assert_allclose(found.eigenvalues_hat, exact[:6], rtol=0.02)
+        assert np.all(found.upsilon > 0.99)
+    assert model.eigenpairs(3, upsilon=False).upsilon is None
+
+
+def test_numbers_of_nodes_and_reweighting(X):
+    for count in (1, 2, 7, 30):
+        model = QuadratureSparsifier(KERNEL, n_nodes=count).fit(X)
+        assert model.indices_.size == count
+        assert model.alpha_ == 0
+        assert model.certificate_.holds(1e-6)
+    plain = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
+    settled = QuadratureSparsifier(KERNEL, trace_fraction=0.6, reweight=True).fit(X)
+    assert set(settled.indices_) <= set(plain.indices_)
+    assert settled.discrepancy_ < plain.discrepancy_
+
+
+def test_float32_works_loosely(X):
+    with config_context(dtype="float32"):
+        model = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
+    exact = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
+    assert model.discrepancy_ == pytest.approx(exact.discrepancy_, rel=1e-3)
+
+
+def test_a_callback_stops_and_is_told(X):
+    lines = []
+    with pytest.warns(UserWarning, match="callback asked to stop"):
+        QuadratureSparsifier(KERNEL, trace_fraction=0.9, callback=lambda line: lines.append(line) or True).fit(X)
+    assert len(lines) == 1
+
+
+def test_nothing_of_the_user_is_touched(X):
+    kernel, before = Gaussian(), X.copy()
+    weights = np.ones(80)
+    model = QuadratureSparsifier(kernel, n_nodes=5)
+    twin = clone(model).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(X, before)
+    assert kernel.sigma == "median"
+    assert np.isfinite(twin.kernel_.sigma)
+    again = pickle.loads(pickle.dumps(twin))
+    np.testing.assert_array_equal(again.transform(X), twin.transform(X))
