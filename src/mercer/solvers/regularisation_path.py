@@ -235,7 +235,7 @@ class _Follower:
 
     def _fall(self, fall: float, segment: _Segment) -> None:
         """Move to the end of a segment; a kink at the same α as the last one is the same kink."""
-        if fall <= _TIE * self._alpha and len(self._rows) > 1:
+        if fall <= _TIE * self._alpha:
             return
         self._alpha -= fall
         nodes, values = self._nodes, segment.v + fall * segment.b
