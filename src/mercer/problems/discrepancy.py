@@ -90,8 +90,8 @@ class Discrepancy:
         order = np.argsort(-gain, kind="stable") if np.any(room < kappa) else np.array([int(np.argmax(gain))])
         before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
         taken = np.clip(kappa - before, 0.0, room[order])
-        used = taken > 0
-        return order[used], taken[used] / self.penalty[order[used]]
+        nodes, taken = order[taken > 0], taken[taken > 0]
+        return nodes, np.minimum(taken / self.penalty[nodes], self.caps[nodes])
 
     def columns(self, nodes: Array) -> Array:
         """Columns of A, N × m."""
@@ -129,12 +129,14 @@ class Discrepancy:
     def multiplier(self, nodes: Array, values: Array, gradient: Array) -> float:
         """The α for which v solves the regularised programme if it solves the constrained one (QUAD Lemma 3.3).
 
-        It is read off the nodes below their caps; α₀ where there are none.
+        It is read off the nodes below their caps; where there are none, it is the largest that keeps them all there,
+        and α₀ for the empty measure.
         """
         below = values < self.caps[nodes]
-        nodes, values = nodes[below], values[below]
-        weight = float(self.penalty[nodes] @ values)
-        return -float(gradient[nodes] @ values) / weight if weight > 0 else self.largest_alpha
+        weight = float(self.penalty[nodes[below]] @ values[below])
+        if weight > 0:
+            return -float(gradient[nodes[below]] @ values[below]) / weight
+        return -float(np.max(gradient[nodes] / self.penalty[nodes])) if nodes.size else self.largest_alpha
 
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""
