@@ -70,7 +70,7 @@ def plot_density(
     """
     chosen, X, points = _chosen(model, X, columns)
     d = points.shape[1]
-    _check_data(data, X, d)
+    _check_data(data, d)
     ranges = _ranges(chosen, points) if limits is None else _checked_limits(limits, d)
     if ax is None:
         _, (ax,) = new_figure(1, panel_inches=5.0)
@@ -119,7 +119,7 @@ def _checked_points(X: Any, d: int | None) -> Array:
     return X
 
 
-def _check_data(data: str, X: Array | None, d: int) -> None:
+def _check_data(data: str, d: int) -> None:
     ways = ("auto", "rug", "histogram", "none") if d == 1 else ("auto", "points", "none")
     if data not in ways:
         raise ValueError(f"data={data!r} must be one of {', '.join(map(repr, ways))} for {d} coordinates.")
