@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import Certificate
+from mercer.density import SumOfSquaresDensity
+from mercer.density.verification import verify_density
 from mercer.embedding import SDPEmbedding
 from mercer.embedding.verification import verify_embedding
 from mercer.quadrature import QuadratureSparsifier
@@ -26,7 +28,7 @@ def verify(
 
     Parameters
     ----------
-    model : SDPEmbedding or QuadratureSparsifier
+    model : SDPEmbedding, QuadratureSparsifier or SumOfSquaresDensity
         A fitted model.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
@@ -37,7 +39,7 @@ def verify(
         problem of X.
     failure_probability : float, default=1e-9
         With which the upper bound of an embedding may be wrong, at most; a proof without chance is made where that is
-        affordable. The bound of a quadrature involves no chance.
+        affordable. The bounds of quadratures and densities involve no chance.
     random_state : None, int or generator, default=None
         Random numbers of the proof, independent of those of a fit with the same seed.
 
@@ -71,4 +73,10 @@ def verify(
         if extended:
             raise ValueError("extended=True certifies the extension of an embedding: a quadrature has none.")
         return verify_quadrature(model, X)
-    raise TypeError(f"verify takes a fitted SDPEmbedding or QuadratureSparsifier, not {type(model).__name__}.")
+    if isinstance(model, SumOfSquaresDensity):
+        if extended:
+            raise ValueError("extended=True certifies the extension of an embedding: a density has none.")
+        return verify_density(model, X)
+    raise TypeError(
+        f"verify takes a fitted SDPEmbedding, QuadratureSparsifier or SumOfSquaresDensity, not {type(model).__name__}."
+    )

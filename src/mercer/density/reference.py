@@ -12,24 +12,77 @@ from mercer.kernels.validation import positive_number
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def choose_reference(reference: Any, box: Any, X: Array) -> Measure:
-    """Read ``reference`` and ``box`` as :class:`mercer.SumOfSquaresDensity` documents them."""
+def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Measure:
+    """Read ``reference`` and ``box`` as :class:`mercer.SumOfSquaresDensity` documents them.
+
+    Raises
+    ------
+    ValueError
+        If they are not what is documented, or if a point lies outside the box.
+    """
+    if isinstance(reference, Box):
+        box, reference = (reference.lower, reference.upper), "lebesgue"
     if box is not None:
-        return _checked_box(box, X)
-    if isinstance(reference, Lebesgue | Box | GaussianMeasure):
-        return reference
-    if reference == "lebesgue":
+        if not _named(reference, "lebesgue") and not isinstance(reference, Lebesgue):
+            raise ValueError(f"box goes with reference='lebesgue', not with {reference!r}: leave one of them out.")
+        return _around(_checked_box(box, X.shape[1]), X[weights > 0])
+    if isinstance(reference, Lebesgue) or _named(reference, "lebesgue"):
         return Lebesgue()
-    if reference == "gaussian":
-        std = float(np.sqrt(np.mean(np.var(X, axis=0))))
-        return GaussianMeasure(np.mean(X, axis=0), positive_number(std, "the standard deviation of X"))
-    raise ValueError(f"reference={reference!r} must be 'lebesgue', 'gaussian' or a measure of mercer.kernels.measures.")
+    if isinstance(reference, GaussianMeasure):
+        return _checked_normal(reference.mean, reference.std, X.shape[1])
+    if _named(reference, "gaussian"):
+        mean = weights @ X
+        spread = float(np.sqrt(np.mean(weights @ (X - mean) ** 2)))
+        if spread == 0:
+            raise ValueError("All points are equal, so reference='gaussian' has no width: give (mean, std).")
+        return GaussianMeasure(mean, spread)
+    if isinstance(reference, tuple) and len(reference) == 2:
+        return _checked_normal(*reference, X.shape[1])
+    raise ValueError(f"reference={reference!r} must be 'lebesgue', 'gaussian' or a pair (mean, std) of a normal law.")
 
 
-def _checked_box(box: Any, X: Array) -> Box:
-    corners = np.asarray(box, np.float64)
-    if corners.shape == (2,):
-        corners = np.repeat(corners[:, None], X.shape[1], axis=1)
-    if corners.shape != (2, X.shape[1]) or not np.all(np.isfinite(corners)):
-        raise ValueError(f"box={box!r} must be (lower, upper): two numbers, or two corners of {X.shape[1]} entries.")
-    return Box(corners[0], corners[1])
+def _named(reference: Any, name: str) -> bool:
+    return isinstance(reference, str) and reference == name
+
+
+def _checked_normal(mean: Any, std: Any, d: int) -> GaussianMeasure:
+    centre = _numbers(mean, "the mean of reference")
+    if centre.ndim == 0:
+        centre = np.full(d, centre)
+    if centre.shape != (d,):
+        raise ValueError(f"The mean of reference has shape {centre.shape}: it must have {d} entries.")
+    return GaussianMeasure(centre, positive_number(std, "the std of reference"))
+
+
+def _checked_box(box: Any, d: int) -> Box:
+    if not isinstance(box, tuple | list | np.ndarray) or len(box) != 2:
+        raise ValueError(f"box={box!r} must be a pair (lower, upper) of numbers, or of corners with {d} entries.")
+    corners = [_numbers(corner, "box") for corner in box]
+    corners = [np.full(d, corner) if corner.ndim == 0 else corner for corner in corners]
+    if any(corner.shape != (d,) for corner in corners):
+        raise ValueError(f"box has corners of shape {[c.shape for c in corners]}: they must have {d} entries each.")
+    lower, upper = corners
+    if not np.all(lower < upper):
+        raise ValueError(f"box is empty in coordinate {int(np.argmin(upper - lower))}: lower must be below upper.")
+    return Box(lower, upper)
+
+
+def _numbers(value: Any, name: str) -> Array:
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, not {value!r}.") from None
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name}={value!r} must be finite.")
+    return array
+
+
+def _around(box: Box, X: Array) -> Box:
+    outside = ~np.all((box.lower <= X) & (box.upper >= X), axis=1)
+    if np.any(outside):
+        first = ", ".join(f"{value:.4g}" for value in X[int(np.argmax(outside))][:5])
+        raise ValueError(
+            f"{int(outside.sum())} of {X.shape[0]} points lie outside the box, the first at ({first}): no density "
+            "on the box stands for them. Enlarge the box or remove them."
+        )
+    return box

@@ -2,53 +2,183 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import certify_spectrahedron
+from mercer.density.bandwidth import density_kernel
+from mercer.density.discrepancy import squared_mmd
+from mercer.density.evaluation import log_squares
+from mercer.density.programme import make_programme
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels.integrals import kernel_integrals
+from mercer.kernels import Precomputed
 from mercer.kernels.validation import positive_number
+from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
-from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.solvers.spectrahedron import accelerated_spectrahedron
-from mercer.validation import checked_points, checked_weights, resolved_kernel, whole_number
+from mercer.progress import make_visible
+from mercer.solvers import (
+    SpectrahedronResult,
+    SpectrahedronStep,
+    Status,
+    accelerated_spectrahedron,
+    conic_spectrahedron,
+    low_rank_spectrahedron,
+)
+from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_BLOCK = 8192
+
+_SOLVERS = ("auto", "low-rank", "accelerated", "conic")
+_MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
+_RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
+_STALLED = 1e-6
+_INTEGRATION = 1e-6
+_UNEXPLAINED = 0.9
+_log = logging.getLogger("mercer")
+_FLOOR = float(np.log(np.finfo(np.float64).tiny))
 
 
 class SumOfSquaresDensity(DensityMixin, BaseEstimator):
-    """A probability density p(x) = k_xᵀ B k_x, B ≽ 0, as close to a sample in MMD as it can be (SOS).
+    """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
+
+    With support points z₁ … z_m and k_x = (k(x, z_p))_p the density with respect to a reference measure ρ is
+
+        p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖²,   B = F Fᵀ ≽ 0,   ∫ p dρ = Tr(B W) = 1,
+
+    positive everywhere and of mass one by construction. Among all of them the one is found that minimises
+
+        ‖P_m(v - w_p)‖² + λ Tr(B K̃),
+
+    v = Σ a_i φ(x_i) and w_p = ∫ p φ dρ the mean embeddings of sample and density, P_m the projection on the span of the
+    φ(z_p) (SOS 12-14): a convex programme, solved with a bound on what any other density of this form could gain. Its
+    first term is the square of an MMD between the projections, a lower bound of MMD²; both are reported.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=None
+        A positive semi-definite kernel; None means the Gaussian with a bandwidth for densities, chosen by likelihood
+        (:mod:`mercer.density.bandwidth`). ``Gaussian("median")`` is far too wide for a density.
+    support : int, str, tuple, array of shape (m, d) or estimator, default=None
+        The points z: a number of rows drawn from X without repetition (all if there are fewer; None means 100),
+        ``"kmeans"`` or ``("kmeans", number)`` for centres of k-means, the points themselves, or an estimator with
+        ``indices_`` such as :class:`mercer.QuadratureSparsifier`, fitted here if it was not before.
+    regularization : float, default=None
+        λ ≥ 0, in units of 1/volume as in SOS (12). None means (πσ²/2)^{d/2}/n for the Gaussian kernel on R^d, and in
+        general the volume of the widest squared section k(·, z)² over the number of distinct points (weights a: times
+        Σ a²): the sampling error of an MMD², and the same fit in any unit of length.
+    reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
+        ρ: Lebesgue's measure, or a normal law with the same standard deviation in all coordinates, whose tails the
+        density then has; ``"gaussian"`` takes mean and variance from the data. :meth:`density` is with respect to
+        Lebesgue's measure in any case.
+    box : (lower, upper), default=None
+        Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
+    solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
+        ``"low-rank"``, which ``"auto"`` means: Newton's method on faces of the spectrahedron. ``"accelerated"``:
+        projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
+        ``"conic"``: the optional package cvxpy, for some 40 points at most.
+    tol : float, default=1e-8
+        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density at all.
+    max_iter : int, default=None
+        Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
+    truncation : float, default=1e-10
+        Eigenvalues of W and K̃ below this part of the largest are cut off. The constraint is exact without the jitter of
+        SOS Remark 1: what is cut off are functions that rounding would make of W, not mass.
+    warm_start : bool, default=False
+        Start from the density of an earlier fit where the support is the same.
+    random_state : None, int or generator, default=None
+        Of the sampled support.
+    callback : callable, default=None
+        Called with the lines of ``history_`` as they come; a true return value stops.
+    verbose : bool, default=False
+        Log the progress to the logger ``mercer``.
 
     Attributes
     ----------
     support_ : array of shape (m, d)
-        The points z that k_x = (k(x, z_p))_p refers to.
+        The points z, without repetitions.
     coefficients_ : array of shape (m, m)
         B.
     factor_ : array of shape (m, r)
-        F with B = F Fᵀ: the density is ‖Fᵀk_x‖².
+        F with B = F Fᵀ; the squares (Fᵀk_x)_c² integrate to ``eigenvalues_``. Densities are computed from F: it loses
+        half as many digits as B.
+    rank_ : int
+        r, as small as the tolerance allows.
+    eigenvalues_ : array of shape (r,)
+        The mass of each square, in falling order; their sum is one.
+    mmd_ : float
+        MMD between sample and density, of the kernel of the fit.
+    mmd_error_ : float
+        An estimate of its error; 0 where it is exact (see :func:`mercer.density.discrepancy.squared_mmd`).
+    projected_mmd_ : float
+        ‖P_m(v - w_p)‖, what the fit made small; never above ``mmd_``.
+    sample_norm_ : float
+        ‖P_m v‖.
+    certificate_ : Certificate
+        The objective and a proved lower bound.
+    history_ : tuple of SpectrahedronStep
+        Objective, gap and rank as the solver went on.
+    status_ : Status
+        Why it ended.
+    n_iter_ : int
+        Steps it took.
+    kernel_ : Kernel
+        The kernel with its parameters fixed.
+    measure_ : Lebesgue, Box or GaussianMeasure
+        ρ.
+    regularization_ : float
+        λ.
+    integration_error_ : float
+        An estimate of |∫ p dρ - 1|: that of a quadrature where there is no closed form, and rounding.
+    log_scale_ : float
+        The logarithm of the volume by which integrals are scaled, (πσ²/2)^{d/2} for the Gaussian on R^d.
+    sample_weight_ : array of shape (n,) or None
+        The weights of the rows, as given to fit.
+
+    Notes
+    -----
+    Cost: n m kernel evaluations, then ten to twenty rounds of about 30 products of m × m matrices. Memory: O(m²), where
+    the paper stores m³ numbers.
+
+    In many dimensions the points are isolated under any kernel that resolves them, and the mean embedding of a density
+    with bumps of width σ/2 is smaller than that of points by the factor (2/3)^{d/2}: from some twenty dimensions on
+    ``projected_mmd_`` is close to ``sample_norm_``. The density then stands for next to nothing of the sample in this
+    geometry, and a warning says so.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> X, _ = mercer.datasets.three_clusters()
+    >>> model = mercer.SumOfSquaresDensity(random_state=0).fit(X)
+    >>> model.certificate_.holds(1e-4), bool(model.projected_mmd_ <= model.mmd_)
+    (True, True)
+    >>> model.density(X[:2]).shape
+    (2,)
     """
 
     def __init__(
         self,
         kernel: Any = None,
         *,
-        support: Any = 100,
-        regularization: float = 1e-3,
+        support: Any = None,
+        regularization: float | None = None,
         reference: Any = "lebesgue",
         box: Any = None,
         solver: str = "auto",
         tol: float = 1e-8,
-        max_iter: int = 10_000,
+        max_iter: int | None = None,
+        truncation: float = 1e-10,
+        warm_start: bool = False,
         random_state: Any = None,
         callback: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.support = support
@@ -58,63 +188,147 @@ class SumOfSquaresDensity(DensityMixin, BaseEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.truncation = truncation
+        self.warm_start = warm_start
         self.random_state = random_state
         self.callback = callback
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SumOfSquaresDensity:
         """Fit the density to the rows of X, which may have weights."""
+        if self.verbose:
+            make_visible()
+        if isinstance(self.kernel, Precomputed):
+            raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
         X = checked_points(self, X, fitting=True, least=1)
-        n = X.shape[0]
-        weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-        weights = weights / np.sum(weights)
-        rng = as_generator(self.random_state)
-        self.kernel_ = resolved_kernel(self.kernel, X, weights)
-        self.support_ = choose_support(self.support, X, weights, rng)
-        self.measure_ = choose_reference(self.reference, self.box, X)
-        integrals = kernel_integrals(self.kernel_, self.support_, self.measure_)
-        gram = np.asarray(self.kernel_(self.support_), np.float64)
-        target = np.asarray(GramOperator(self.kernel_, self.support_, X) @ weights, np.float64)
-        problem = SumOfSquares(
-            integrals, gram, target, regularization=positive_number(self.regularization, "regularization", zero=True)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        self.sample_weight_, self._n_rows = weights, int(X.shape[0])
+        weights = normalised(weights, X.shape[0])
+        earlier = self._earlier()
+        self.measure_ = choose_reference(self.reference, self.box, X, weights)
+        self.support_ = choose_support(self.support, X, weights, as_generator(self.random_state))
+        kernel = density_kernel(X, weights, self.support_) if self.kernel is None else self.kernel
+        self.kernel_ = resolved_kernel(kernel, X, weights)
+        problem = make_programme(
+            self.kernel_,
+            self.support_,
+            self.measure_,
+            X,
+            weights,
+            regularization=None
+            if self.regularization is None
+            else positive_number(self.regularization, "regularization", zero=True),
+            truncation=fraction(self.truncation, "truncation"),
         )
-        result = accelerated_spectrahedron(
-            problem,
-            tol=positive_number(self.tol, "tol") * problem.constant,
-            max_iter=whole_number(self.max_iter, "max_iter", 1),
-            callback=self.callback,
-        )
-        self._store(problem, result)
+        self._store(problem, self._solve(problem, earlier))
+        self._measure(problem, X, weights)
+        self._warn(problem)
         return self
 
-    def _store(self, problem: SumOfSquares, result: Any) -> None:
-        self.certificate_ = certify_spectrahedron(problem, result.factor)
-        self.history_, self.status_ = result.history, result.status
+    def density(self, X: Any) -> Array:
+        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
+        return np.asarray(np.exp(self._logarithm(X)[0]))
+
+    def score_samples(self, X: Any) -> Array:
+        """The logarithm of the density at the rows of X.
+
+        It is finite at any distance from the support. Where the squares cancel to rounding, as at a zero of the
+        density, it is floored at log(ε² ‖F‖² max_p k(x, z_p)²), ε = 2.2e-16; where the density is zero, as outside the
+        box, at the logarithm of the least normal number, -708.4.
+        """
+        values, floor = self._logarithm(X)
+        return np.where(np.isneginf(floor), np.maximum(values, _FLOOR), np.maximum(values, floor))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of :meth:`score_samples` over the rows of X."""
+        return float(np.mean(self.score_samples(X)))
+
+    def _logarithm(self, X: Any) -> tuple[Array, Array]:
+        """log p and what rounding leaves of it."""
+        check_is_fitted(self)
+        X = checked_points(self, X, fitting=False)
+        squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
+        shift = self.measure_.log_density(X) - self.log_scale_
+        return squares + shift, rounding + shift
+
+    def _earlier(self) -> tuple[Array, Array] | None:
+        """Support and factor of an earlier fit, if a warm start is asked for."""
+        return (self.support_, self.factor_) if self.warm_start and hasattr(self, "factor_") else None
+
+    def _solve(self, problem: SumOfSquares, earlier: tuple[Array, Array] | None) -> SpectrahedronResult:
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
+        tol = positive_number(self.tol, "tol") * problem.constant
+        if self.solver == "conic":
+            return SpectrahedronResult(conic_spectrahedron(problem), Status.CONVERGED, ())
+        method = "accelerated" if self.solver == "accelerated" else "low-rank"
+        steps = _MOST_STEPS[method] if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1)
+        start = None
+        if earlier is not None and np.array_equal(earlier[0], self.support_):
+            start = problem.coordinates(earlier[1] * np.exp(0.5 * problem.integrals.log_scale))
+        solve = accelerated_spectrahedron if method == "accelerated" else low_rank_spectrahedron
+        return solve(problem, tol=tol, max_iter=steps, start=start, callback=self._callback())
+
+    def _store(self, problem: SumOfSquares, result: SpectrahedronResult) -> None:
+        vectors, sizes, _ = np.linalg.svd(result.factor, full_matrices=False)
+        kept = sizes**2 > _RANK * sizes[0] ** 2
+        factor = vectors[:, kept] * sizes[kept]
+        self.certificate_ = certify_spectrahedron(problem, factor)
+        self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
+        self.regularization_ = problem.regularization
+        self.eigenvalues_ = sizes[kept] ** 2 / np.sum(sizes[kept] ** 2)
         self.log_scale_ = problem.integrals.log_scale
-        self.integration_error_ = problem.integrals.error
-        self._factor = problem.coefficients(result.factor)
+        scaled = problem.coefficients(factor)
+        self._factor = scaled * deterministic_signs(scaled)
         self.factor_ = self._factor * np.exp(-0.5 * self.log_scale_)
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
 
-    def density(self, X: Any) -> Array:
-        """The density at the rows of X, with respect to Lebesgue's measure."""
-        return np.asarray(np.exp(self._log_density(X)))
+    def _measure(self, problem: SumOfSquares, X: Array, weights: Array) -> None:
+        B = self._factor @ self._factor.T
+        rounding = float(np.finfo(np.float64).eps * np.sum(np.abs(B) * np.abs(problem.integrals.mass())))
+        self.integration_error_ = problem.integrals.error + rounding
+        residual = problem.residual(problem.coordinates(self._factor))
+        self.projected_mmd_ = float(np.linalg.norm(residual))
+        self.sample_norm_ = float(np.sqrt(problem.constant))
+        squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
+        self.mmd_ = float(np.sqrt(squared))
+        self.mmd_error_ = float(np.sqrt(squared + error) - np.sqrt(squared))
 
-    def score_samples(self, X: Any) -> Array:
-        """The logarithm of the density at the rows of X."""
-        return np.maximum(self._log_density(X), np.log(np.finfo(np.float64).tiny))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of :meth:`score_samples`."""
-        return float(np.mean(self.score_samples(X)))
-
-    def _log_density(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
-        squares = np.empty(X.shape[0])
-        for lo in range(0, X.shape[0], _BLOCK):
-            squares[lo : lo + _BLOCK] = np.sum(
-                (self.kernel_(X[lo : lo + _BLOCK], self.support_) @ self._factor) ** 2, 1
+    def _warn(self, problem: SumOfSquares) -> None:
+        gap = self.certificate_.upper - self.certificate_.lower
+        stalled = self.status_ is Status.STALLED and gap > _STALLED * problem.constant
+        if stalled or self.status_ not in (Status.CONVERGED, Status.STALLED):
+            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
+        if self.integration_error_ > _INTEGRATION:
+            warnings.warn(
+                f"The integrals of {self.kernel_!r} are accurate to {self.integration_error_:.0e} only, and so is the "
+                "mass of the density: use Gaussian(), or fewer dimensions.",
+                UserWarning,
+                stacklevel=3,
             )
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(squares) - self.log_scale_ + self.measure_.log_density(X))
+        unexplained = (self.projected_mmd_ / self.sample_norm_) ** 2
+        if unexplained > _UNEXPLAINED:
+            warnings.warn(
+                f"The density accounts for {1 - unexplained:.0%} of the sample's mean embedding under "
+                f"{self.kernel_!r}: the points are too far apart for it in {self.support_.shape[1]} dimensions. Widen "
+                "the kernel, add support points, or reduce the dimension.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _callback(self) -> Any:
+        """The user's callback, after a line in the log where that is wanted."""
+        if not self.verbose:
+            return self.callback
+
+        def report(step: SpectrahedronStep) -> Any:
+            _log.info("%4d: objective %.9g, gap %.1e, rank %d", step.number, step.objective, step.gap, step.rank)
+            return None if self.callback is None else self.callback(step)
+
+        return report
+
+
+def normalised(weights: Array | None, n: int) -> Array:
+    """Weights that sum to one, equal ones if none are given."""
+    return np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)

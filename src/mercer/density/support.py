@@ -2,21 +2,78 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+from mercer.kernels.validation import as_points
 from mercer.validation import distinct_rows, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
+DEFAULT_SIZE = 100
 
 
 def choose_support(support: Any, X: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Read ``support`` as :class:`mercer.SumOfSquaresDensity` documents it; repeated points are taken once."""
-    points = np.asarray(support, np.float64) if isinstance(support, np.ndarray) else _sampled(support, X, weights, rng)
+    """Read ``support`` as :class:`mercer.SumOfSquaresDensity` documents it, as distinct points of shape (m, d)."""
+    present = np.flatnonzero(weights > 0)
+    first, place = distinct_rows(X[present])
+    rows, masses = present[first], np.bincount(place, weights=weights[present])
+    if support is None:
+        support = DEFAULT_SIZE
+    if isinstance(support, str):
+        support = (support, DEFAULT_SIZE)
+    if isinstance(support, Integral) and not isinstance(support, bool):
+        points = X[_sampled(rows, masses, whole_number(support, "support", 1), rng)]
+    elif isinstance(support, tuple):
+        points = _centres(support, X[rows], masses, rng)
+    elif hasattr(support, "fit") or hasattr(support, "indices_"):
+        points = _chosen_by(support, X, weights)
+    else:
+        points = _given(support, X.shape[1])
     return np.ascontiguousarray(points[distinct_rows(points)[0]], np.float64)
 
 
-def _sampled(support: Any, X: Array, weights: Array, rng: np.random.Generator) -> Array:
-    count = min(whole_number(support, "support", 1), int(np.sum(weights > 0)))
-    return X[np.sort(rng.choice(X.shape[0], count, replace=False, p=weights))]
+def _sampled(rows: Array, masses: Array, count: int, rng: np.random.Generator) -> Array:
+    """So many distinct rows, drawn by their weights without repetition; all where there are no more."""
+    if count >= rows.size:
+        return rows
+    return rows[np.sort(rng.choice(rows.size, count, replace=False, p=masses / masses.sum()))]
+
+
+def _centres(support: tuple[Any, ...], X: Array, masses: Array, rng: np.random.Generator) -> Array:
+    """Centres of k-means on the distinct points."""
+    if len(support) != 2 or support[0] != "kmeans":
+        raise ValueError(f"support={support!r} must be 'kmeans' or ('kmeans', number of centres).")
+    count = whole_number(support[1], "the number of k-means centres", 1)
+    if count >= X.shape[0]:
+        return X
+    model = KMeans(count, n_init=1, random_state=int(rng.integers(2**31)))
+    return np.asarray(model.fit(X, sample_weight=masses).cluster_centers_)
+
+
+def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:
+    """The rows an estimator such as QuadratureSparsifier has in ``indices_``, fitted here if it was not before."""
+    if hasattr(estimator, "fit"):
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            even = bool(np.all(weights == weights[0]))
+            estimator = clone(estimator).fit(X, **({} if even else {"sample_weight": weights}))
+    if not hasattr(estimator, "indices_"):
+        raise TypeError(f"support={estimator!r} has no attribute indices_ after fit: it chooses no rows.")
+    rows = np.asarray(estimator.indices_)
+    if rows.size == 0 or rows.max() >= X.shape[0]:
+        raise ValueError(f"support={estimator!r} chose rows that X, of {X.shape[0]} rows, does not have: fit it to X.")
+    return X[rows]
+
+
+def _given(support: Any, d: int) -> Array:
+    points = as_points(support, "support")
+    if points.shape[0] == 0 or points.shape[1] != d:
+        raise ValueError(f"support has shape {points.shape}: it must be points with {d} features, at least one.")
+    return points

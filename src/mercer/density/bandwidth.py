@@ -1,0 +1,66 @@
+"""The default bandwidth of a density.
+
+The median distance, the usual rule for kernel methods, is far too wide here: it is the size of the whole cloud, and a
+sum of squares resolves nothing finer than one squared section k(x, z)² = exp(-2‖x - z‖²/σ²), a normal bump of standard
+deviation σ/2. So the rule is one of density estimation: h is the width at which equal bumps on the support points
+predict the sample best, no point predicting itself (a likelihood cross-validated by leaving out, as in Habbema, Hermans
+and van den Broek 1974, and Duin 1976; the widest h within one standard error of the best, since the likelihood is flat
+towards the narrow side and a sum of squares suffers there). It knows of clusters, which Silverman's rule does not, and
+of a support too sparse for the resolution that the sample would allow. σ = 2.2 h makes a bump 1.1 h wide: on normal
+laws, mixtures, a gamma law, two moons, iris and wine between one and thirteen dimensions, held-out log-likelihoods were
+best for σ/h between 2 and 2.5 (60 support points, 100 to 1 000 points).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mercer.kernels import Gaussian
+from mercer.validation import distinct_rows
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_FACTOR = 2.2
+_MOST_POINTS = 1000
+_GRID = np.geomspace(0.05, 3.0, 30)
+_SAME = 1e-12
+
+
+def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:
+    """The Gaussian kernel with σ = 2.2 h for points X with weights, h found on at most 1 000 of the distinct ones.
+
+    Raises
+    ------
+    ValueError
+        If all points are equal.
+    """
+    present = np.flatnonzero(weights > 0)
+    first, place = distinct_rows(X[present])
+    points, masses = X[present[first]].astype(np.float64), np.bincount(place, weights=weights[present])
+    if points.shape[0] < 2:
+        raise ValueError("All points are equal, so a bandwidth cannot be chosen from the data: pass a kernel.")
+    if points.shape[0] > _MOST_POINTS:
+        chosen = np.random.default_rng(0).choice(points.shape[0], _MOST_POINTS, replace=False)
+        points, masses = points[chosen], masses[chosen]
+    return Gaussian(sigma=_FACTOR * _best_width(points, masses / masses.sum(), support))
+
+
+def _best_width(points: Array, masses: Array, support: Array) -> float:
+    """The widest h on a grid around Silverman's rule that predicts no worse, to one standard error, than the best."""
+    (m, d), centre = support.shape, masses @ points
+    squares = np.sum((points - centre) ** 2, axis=1)
+    products = (points - centre) @ (support - centre).T
+    distances = squares[:, None] + np.sum((support - centre) ** 2, axis=1) - 2.0 * products
+    distances[distances <= _SAME * float(np.max(squares))] = np.inf
+    spread = np.sqrt(float(masses @ squares) / d)
+    widths = _GRID * spread * (4.0 / ((d + 2) * m)) ** (1.0 / (d + 4))
+    seen = np.isfinite(distances).any(axis=1)
+    masses, distances = masses[seen] / masses[seen].sum(), distances[seen]
+    scores = np.stack([logsumexp(-distances / (2 * h**2), axis=1) - d * np.log(h) for h in widths])
+    means = scores @ masses
+    behind = scores[int(np.argmax(means))] - scores
+    errors = np.sqrt(((behind - (behind @ masses)[:, None]) ** 2 @ masses) * float(masses @ masses))
+    return float(widths[int(np.flatnonzero(behind @ masses <= errors)[-1])])

@@ -1,0 +1,57 @@
+"""The programme of a density, from its kernel, its support and the data: the same for fitting and for certifying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.kernels.integrals import kernel_integrals
+from mercer.kernels.measures import Measure
+from mercer.operators import GramOperator
+from mercer.problems import SumOfSquares
+from mercer.validation import distinct_rows
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_LARGEST_LOG = 700.0
+
+
+def make_programme(
+    kernel: Kernel,
+    support: Array,
+    measure: Measure,
+    X: Array,
+    weights: Array,
+    *,
+    regularization: float | None,
+    truncation: float,
+) -> SumOfSquares:
+    """The fit of a density to Σ weights_i δ(x_i).
+
+    λ = None means Σ weights_i² (over distinct points: 1/n), the size of the sampling error of an MMD², times the volume
+    exp(log_scale) of a squared kernel section, (πσ²/2)^{d/2} on R^d, so that the fit does not depend on the units of X.
+
+    Raises
+    ------
+    ValueError
+        If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision.
+    """
+    integrals = kernel_integrals(kernel, support, measure)
+    if not abs(integrals.log_scale) < _LARGEST_LOG:
+        raise ValueError(
+            f"The squared kernel has the volume exp({integrals.log_scale:.0f}) under {kernel!r} in {support.shape[1]} "
+            "dimensions, beyond double precision: bring the features to a scale near one, or reduce the dimension."
+        )
+    if regularization is None:
+        regularization = _concentration(X, weights) * float(np.exp(integrals.log_scale))
+    gram = np.asarray(kernel(support), np.float64)
+    target = np.asarray(GramOperator(kernel, support, X) @ weights, np.float64)
+    return SumOfSquares(integrals, gram, target, regularization=regularization, truncation=truncation)
+
+
+def _concentration(X: Array, weights: Array) -> float:
+    """Σ a² over distinct points: 1/n for n equal weights."""
+    present = np.flatnonzero(weights > 0)
+    masses = np.bincount(distinct_rows(X[present])[1], weights=weights[present])
+    return float(masses @ masses)

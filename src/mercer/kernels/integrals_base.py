@@ -1,0 +1,66 @@
+"""Integrals of products of kernel sections, which densities that are sums of squares need (SOS section 3, appendix B).
+
+For support points z₁ … z_m and a measure ρ, with k_x = (k(x, z_p))_p:
+
+    W_pq = ∫ k(x, z_p) k(x, z_q) dρ(x)                the mass matrix
+    U(B)_r = ∫ (k_xᵀ B k_x) k(x, z_r) dρ(x)           the mean embedding of p_B at the support
+    ∫ (Σ_r c_r k(x, z_r)) k_x k_xᵀ dρ(x)              the adjoint of U
+
+The tensor u_pqr of order three that U and its adjoint share is never formed: memory is O(m²).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels.base import Kernel
+from mercer.kernels.measures import Measure
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class KernelIntegrals(ABC):
+    """Integrals of two and three kernel sections, against the scaled measure exp(-log_scale) ρ.
+
+    The scale keeps the numbers near one where (πσ²/2)^{d/2} would overflow: B scaled by exp(log_scale) is what the
+    formulas below take, and the density is p_B(x) = exp(-log_scale) k_xᵀ B k_x.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        A resolved kernel.
+    points : array of shape (m, d)
+        The support z.
+    measure : Lebesgue, Box or GaussianMeasure
+        ρ.
+    log_scale : float
+        The logarithm of the scale.
+    error : float
+        An estimate of the error of the integrals, relative to the largest entry of W; 0 for closed forms.
+    """
+
+    def __init__(self, kernel: Kernel, points: Array, measure: Measure, log_scale: float, error: float = 0.0) -> None:
+        self.kernel, self.points, self.measure = kernel, points, measure
+        self.log_scale, self.error = log_scale, error
+
+    @abstractmethod
+    def mass(self, Y: Array | None = None) -> Array:
+        """∫ k(x, y_i) k(x, z_p) dρ, of shape (n, m); W itself where Y is left out."""
+
+    @abstractmethod
+    def embed(self, B: Array, Y: Array | None = None) -> Array:
+        """∫ (k_xᵀ B k_x) k(x, y_i) dρ at points Y, of shape (n,); U(B) at the support where Y is left out.
+
+        B is symmetric, m × m.
+        """
+
+    @abstractmethod
+    def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
+        """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
+
+    def squared_norm(self, B: Array) -> float | None:
+        """‖w_p‖² = ∬ p_B(x) p_B(y) k(x, y) dρ(x) dρ(y) in closed form, or None where that is not to be had cheaply."""
+        return None

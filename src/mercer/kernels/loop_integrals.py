@@ -1,0 +1,142 @@
+"""Closed forms that do not factor into pairs: the tensor u_pqr is made a slab at a time and thrown away again."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+from scipy.special import erf
+
+from mercer.kernels.integrals_base import KernelIntegrals
+from mercer.kernels.measures import Box, Lebesgue
+from mercer.kernels.stationary import Gaussian, Laplacian
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_SLAB_ENTRIES = 2 * 10**6
+
+
+class LoopIntegrals(KernelIntegrals):
+    """Products with the tensor in n m² d operations and O(m²) memory, exact to rounding."""
+
+    @abstractmethod
+    def _slab(self, Y: Array) -> Array:
+        """∫ k(x, y_i) k(x, z_p) k(x, z_q) dρ, scaled, of shape (b, m, m)."""
+
+    def embed(self, B: Array, Y: Array | None = None) -> Array:
+        Y = self._checked(Y)
+        parts = [np.tensordot(self._slab(Y[rows]), B, 2) for rows in self._blocks(Y.shape[0])]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
+        Y = self._checked(Y)
+        m = self.points.shape[0]
+        total = np.zeros((m, m))
+        for rows in self._blocks(Y.shape[0]):
+            total += np.tensordot(c[rows], self._slab(Y[rows]), 1)
+        return total
+
+    def _blocks(self, n: int) -> Iterator[slice]:
+        width = max(1, _SLAB_ENTRIES // self.points.shape[0] ** 2)
+        return (slice(lo, lo + width) for lo in range(0, n, width))
+
+    def _checked(self, Y: Array | None) -> Array:
+        """The points Y, or the support."""
+        return self.points if Y is None else Y
+
+
+@final
+class GaussianBoxIntegrals(LoopIntegrals):
+    """The Gaussian kernel exp(-‖x - y‖²/σ²) on a box, in any dimension.
+
+    In one coordinate, with t the mean of the n points and S the sum of the squares of their distances to t,
+
+        ∫ₐᵇ Π exp(-(x - p_i)²/σ²) dx = exp(-S/σ²) √(πσ²/n)/2 [erf(√n (b - t)/σ) - erf(√n (a - t)/σ)],
+
+    and the coordinates multiply. The error functions couple the three points, so that no product of pairs is left.
+    """
+
+    def __init__(self, kernel: Gaussian, points: Array, measure: Box) -> None:
+        self._sigma = float(kernel.sigma)
+        super().__init__(kernel, points, measure, 0.5 * points.shape[1] * float(np.log(0.5 * np.pi * self._sigma**2)))
+        self._box = measure
+
+    def mass(self, Y: Array | None = None) -> Array:
+        Y, Z = self._checked(Y), self.points
+        total = np.asarray(Gaussian(sigma=self._sigma * np.sqrt(2.0))(Y, Z), np.float64)
+        for j in range(Z.shape[1]):
+            total = total * self._between((Y[:, None, j] + Z[None, :, j]) / 2, 2, j)
+        return total
+
+    def _slab(self, Y: Array) -> Array:
+        wide, Z, d = Gaussian(sigma=self._sigma * np.sqrt(3.0)), self.points, self.points.shape[1]
+        pairs, towards = np.asarray(wide(Z), np.float64), np.asarray(wide(Y, Z), np.float64)
+        slab = (2.0 / 3.0) ** (0.5 * d) * pairs * towards[:, :, None] * towards[:, None, :]
+        for j in range(d):
+            means = (Y[:, None, None, j] + Z[None, :, None, j] + Z[None, None, :, j]) / 3
+            slab = slab * self._between(means, 3, j)
+        return np.asarray(slab)
+
+    def _between(self, means: Array, order: int, j: int) -> Array:
+        """The part of a normal law with variance σ²/(2n) and these means that lies in the j-th side of the box."""
+        rate = np.sqrt(order) / self._sigma
+        return np.asarray(0.5 * (erf(rate * (self._box.upper[j] - means)) - erf(rate * (self._box.lower[j] - means))))
+
+
+@final
+class LaplacianIntegrals(LoopIntegrals):
+    """The kernel exp(-‖x - y‖₁/σ) on R^d or on a box that holds the points.
+
+    In one coordinate, with e_pq = exp(-|p - q|/σ),
+
+        ∫ k(x,p) k(x,q) dx = (σ + |p - q|) e_pq
+        ∫ k(x,p) k(x,q) k(x,r) dx = 2σ l (1 - (e_pq + e_pr + e_qr - l)/3),   l = the least of the three e,
+
+    over R, since e of the outermost two points is the product of the other two. On [a, b] the two tails are taken off:
+    (σ/n) Π exp(-(p_i - a)/σ) and its mirror image. Coordinates multiply.
+    """
+
+    def __init__(self, kernel: Laplacian, points: Array, measure: Lebesgue | Box) -> None:
+        self._sigma = float(kernel.sigma)
+        self._box = measure if isinstance(measure, Box) else None
+        super().__init__(kernel, points, measure, points.shape[1] * float(np.log(self._sigma)))
+        self._checked(points)
+
+    def mass(self, Y: Array | None = None) -> Array:
+        Y, Z = self._checked(Y), self.points
+        total = np.ones((Y.shape[0], Z.shape[0]))
+        for j in range(Z.shape[1]):
+            apart = np.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma
+            factor = (1.0 + apart) * np.exp(-apart)
+            for of_y, of_z in zip(self._tails(Y, j), self._tails(Z, j), strict=True):
+                factor -= np.multiply.outer(of_y, of_z) / 2
+            total *= factor
+        return total
+
+    def _slab(self, Y: Array) -> Array:
+        Z = self.points
+        slab = np.ones((Y.shape[0], Z.shape[0], Z.shape[0]))
+        for j in range(Z.shape[1]):
+            pairs = np.exp(-np.abs(Z[:, None, j] - Z[None, :, j]) / self._sigma)[None]
+            towards = np.exp(-np.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma)
+            one, other = towards[:, :, None], towards[:, None, :]
+            least = np.minimum(np.minimum(one, other), pairs)
+            factor = 2.0 * least * (1.0 - (one + other + pairs - least) / 3.0)
+            for of_y, of_z in zip(self._tails(Y, j), self._tails(Z, j), strict=True):
+                factor -= of_y[:, None, None] * np.multiply.outer(of_z, of_z) / 3
+            slab *= factor
+        return slab
+
+    def _tails(self, Y: Array, j: int) -> tuple[Array, ...]:
+        """exp(-(y - a)/σ) and exp(-(b - y)/σ) in the j-th coordinate; nothing on R^d."""
+        if self._box is None:
+            return ()
+        below, above = Y[:, j] - self._box.lower[j], self._box.upper[j] - Y[:, j]
+        return np.exp(-below / self._sigma), np.exp(-above / self._sigma)
+
+    def _checked(self, Y: Array | None) -> Array:
+        Y = self.points if Y is None else Y
+        if self._box is not None and not np.all((self._box.lower <= Y) & (self._box.upper >= Y)):
+            raise ValueError("The closed form of the Laplacian on a box needs every point inside: enlarge the box.")
+        return Y
