@@ -36,7 +36,7 @@ _HOMES = {
     "verification": ("verify",),
     "dependence": ("MeanEmbedding", "mmd"),
     "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
-    "density": ("SumOfSquaresDensity",),
+    "density": ("RobustKernelRidge", "SumOfSquaresDensity"),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

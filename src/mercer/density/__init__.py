@@ -1,5 +1,6 @@
-"""Probability densities that are kernel sums of squares."""
+"""Probability densities that are kernel sums of squares, and regression against the worst of them."""
 
+from mercer.density.robust_ridge import RobustKernelRidge
 from mercer.density.sos import SumOfSquaresDensity
 
-__all__ = ["SumOfSquaresDensity"]
+__all__ = ["RobustKernelRidge", "SumOfSquaresDensity"]

@@ -1,0 +1,145 @@
+"""The game behind a robust regression, from a sample of pairs: bases, integrals, and the problem in its own units."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.density.programme import make_programme
+from mercer.kernels import Gaussian
+from mercer.kernels.loss_integrals import SquaredLossIntegrals
+from mercer.kernels.measures import Lebesgue
+from mercer.linalg.eigen import positive_eigenpairs
+from mercer.operators import GramOperator
+from mercer.problems import SumOfSquares
+from mercer.problems.relaxed_regression import RelaxedRegression
+from mercer.problems.robust_regression import Adversary, RobustRegression
+from mercer.solvers import low_rank_spectrahedron
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: with
+# these they keep about six digits. A function that is left out has a norm above 1e4 times its values on the support.
+# Where no such integrals are needed, the functions end at rounding.
+_DENSITIES = 1e-6
+_FUNCTIONS = 1e-9
+_ALL_FUNCTIONS = 1e-13
+_NEAREST = 1e-10
+_SLACK = 1e-6
+
+
+class Pairs(NamedTuple):
+    """A weighted sample of pairs and its support, y in units of its own size.
+
+    Attributes
+    ----------
+    inputs, targets, weights : arrays of shape (n, d), (n,), (n,)
+        The sample; weights sum to one.
+    support_inputs, support_targets : arrays of shape (m, d), (m,)
+        The support.
+    sigma, target_sigma : float
+        The bandwidths σ and τ.
+    """
+
+    inputs: Array
+    targets: Array
+    weights: Array
+    support_inputs: Array
+    support_targets: Array
+    sigma: float
+    target_sigma: float
+
+    @property
+    def stretch(self) -> float:
+        """σ/τ: (x, y σ/τ) has one bandwidth for all coordinates."""
+        return self.sigma / self.target_sigma
+
+    @property
+    def joint(self) -> Array:
+        """The sample as points of one Gaussian kernel."""
+        return np.column_stack([self.inputs, self.targets * self.stretch])
+
+    @property
+    def joint_support(self) -> Array:
+        """The support likewise."""
+        return np.column_stack([self.support_inputs, self.support_targets * self.stretch])
+
+
+def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Array]:
+    """U with orthonormal functions u = Uᵀk_x, spanning the kernel sections of the support, and u at the sample.
+
+    ``integrated`` says whether the integrals of the loss are needed in this basis.
+    """
+    kernel = Gaussian(sigma=pairs.sigma)
+    m = pairs.support_inputs.shape[0]
+    cut = (_FUNCTIONS if integrated else _ALL_FUNCTIONS) / m
+    levels, V = positive_eigenpairs(np.asarray(kernel(pairs.support_inputs), np.float64), cut)
+    U = V / np.sqrt(levels)
+    return U, np.asarray(GramOperator(kernel, pairs.inputs, pairs.support_inputs) @ U, np.float64)
+
+
+def make_ball(pairs: Pairs) -> SumOfSquares:
+    """Densities of pairs on the support, and their projected distance from the sample."""
+    return make_programme(
+        Gaussian(sigma=pairs.sigma),
+        pairs.joint_support,
+        Lebesgue(),
+        pairs.joint,
+        pairs.weights,
+        regularization=0.0,
+        truncation=_DENSITIES,
+    )
+
+
+def make_game(
+    pairs: Pairs, U: Array, features: Array, ball: SumOfSquares, *, radius: float, regularization: float, sample: bool
+) -> RobustRegression:
+    """The saddle-point problem; ``sample`` says whether the adversary may keep a share of the sample."""
+    l, s = U.shape[1], ball.dimension
+    needed, limit = 4 * l**2 * s**2, get_config().memory_bytes
+    if needed > limit:
+        raise ValueError(
+            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e9:.1f} GB, beyond the memory "
+            f"limit of {limit / 1e9:.1f} GB: take a smaller support."
+        )
+    losses = SquaredLossIntegrals(
+        pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U
+    )
+    return RobustRegression(
+        ball,
+        losses,
+        features,
+        pairs.targets,
+        pairs.weights,
+        radius=radius,
+        regularization=regularization,
+        anchor=None if sample else nearest_density(ball, radius),
+    )
+
+
+def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
+    """The density nearest to the sample, which must lie inside the ball."""
+    factor = low_rank_spectrahedron(ball, tol=_NEAREST * ball.constant).factor
+    least = float(np.linalg.norm(ball.residual(factor)))
+    if radius <= least * (1 + _SLACK):
+        raise ValueError(
+            f"radius={radius:.6g} is not above {least:.6g}, the distance of the nearest density from the sample: raise "
+            "radius, or leave keep_sample=True."
+        )
+    return Adversary(factor @ factor.T, 0.0)
+
+
+def make_relaxed(pairs: Pairs, U: Array, features: Array, *, radius: float, regularization: float) -> RelaxedRegression:
+    """The penalised least squares of the relaxation; with ε = 0, ridge regression."""
+    return RelaxedRegression(
+        pairs.support_inputs,
+        pairs.sigma,
+        U,
+        features,
+        pairs.targets,
+        pairs.weights,
+        radius=radius,
+        regularization=regularization,
+    )

@@ -1,0 +1,114 @@
+"""Integrals of the squared loss (f(x) - y)² against products of Gaussian sections of the pair z = (x, y) (SOS 18).
+
+Let k(x, x') = exp(-‖x-x'‖²/σ²), κ(y, y') = exp(-(y-y')²/τ²) and kκ the kernel of pairs, with support ζ_p = (ξ_p, η_p).
+For f = Σ_a α_a k(·, ξ_a) the loss of a density k_zᵀ B k_z is Tr(B M), and M is a polynomial of α in closed form:
+
+    M_pq = Σ_ab α_a α_b ∫k_a k_b k_p k_q dx · ∫κ_p κ_q dy  -  2 Σ_a α_a ∫k_a k_p k_q dx · ∫y κ_p κ_q dy
+           + ∫k_p k_q dx · ∫y² κ_p κ_q dy
+
+A product of n Gaussians integrates to (πσ²/n)^{d/2} Π_{i<j} exp(-‖ξ_i - ξ_j‖²/(nσ²)): a product over pairs, as in SOS
+Lemma 4 for n = 2 and 3. In y, κ_p κ_q is a Gaussian of variance τ²/4 around (η_p + η_q)/2, which gives its moments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from mercer.kernels.stationary import Gaussian
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@final
+class SquaredLossIntegrals:
+    """The matrices of the squared loss in two bases: e = Tᵀk_z of the densities, u = Uᵀk_x of the functions f = βᵀu.
+
+    With them ∫ (f - y)² e eᵀ dz = Σ_jk β_j β_k Q_jk - 2 Σ_j β_j R_j + S, divided by (πσ²/2)^{d/2} (πτ²/2)^{1/2}, the
+    scale of :class:`mercer.kernels.integrals.GaussianIntegrals`. Matrices of order s are held as vectors of length
+    s(s+1)/2, whose inner products are those of the matrices: see :func:`packed`.
+
+    Parameters
+    ----------
+    inputs, targets : arrays of shape (m, d) and (m,)
+        ξ and η.
+    sigma, target_sigma : float
+        σ and τ.
+    density_basis, function_basis : arrays of shape (m, s) and (m, l)
+        T and U.
+
+    Attributes
+    ----------
+    quadratic : array of shape (l, l, s(s+1)/2)
+        Q.
+    linear : array of shape (l, s(s+1)/2)
+        R.
+    constant : array of shape (s(s+1)/2,)
+        S.
+
+    Notes
+    -----
+    Cost: O(m² l (m + l + s)) once. Memory: l² s²/2 numbers. Rounding errors of the entries are multiplied by
+    ‖T‖²‖U‖²: bases that divide by small eigenvalues lose as many digits.
+    """
+
+    def __init__(
+        self,
+        inputs: Array,
+        targets: Array,
+        sigma: float,
+        target_sigma: float,
+        density_basis: Array,
+        function_basis: Array,
+    ) -> None:
+        T, U = density_basis, function_basis
+        d = inputs.shape[1]
+        pairs, triples, fours = (_pair_factor(inputs, sigma, n) for n in (2, 3, 4))
+        overlap = _pair_factor(targets[:, None], target_sigma, 2)  # ∫κ_p κ_q dy, scaled
+        middle = 0.5 * (targets[:, None] + targets)
+        self.constant = packed(T.T @ (pairs * overlap * (middle**2 + 0.25 * target_sigma**2)) @ T)
+        first = (2 / 3) ** (d / 2) * triples * overlap * middle
+        self.linear = packed(_moved([first * ((triples * u) @ triples) for u in U.T], T))
+        self.quadratic = _fourfold(fours, overlap * 2.0 ** (-d / 2), T, U)
+
+
+def _pair_factor(points: Array, sigma: float, n: int) -> Array:
+    """exp(-‖p - q‖²/(nσ²)): the factor of a pair in the integral of n Gaussians."""
+    return np.asarray(Gaussian(sigma=float(np.sqrt(n) * sigma))(points), np.float64)
+
+
+def _fourfold(g: Array, overlap: Array, T: Array, U: Array) -> Array:
+    """Q, a row j at a time: Σ_ab U_aj U_bk g_ab (g_pa g_pb)(g_qa g_qb) g_pq, in the basis T."""
+    m, l, s = g.shape[0], U.shape[1], T.shape[1]
+    p, q = np.triu_indices(m)
+    both = g[p] * g[q]
+    front = (g * overlap)[p, q]
+    out = np.empty((l, l, s * (s + 1) // 2))
+    for j in range(l):
+        values = front[:, None] * ((both * ((both * U[:, j]) @ g)) @ U)
+        matrices = np.empty((l, m, m))
+        matrices[:, p, q] = matrices[:, q, p] = values.T
+        out[j] = packed(_moved(matrices, T))
+    return (out + out.transpose(1, 0, 2)) / 2
+
+
+def _moved(matrices: Any, T: Array) -> Array:
+    """TᵀMT of each matrix."""
+    return np.asarray(T.T @ (np.asarray(matrices) @ T))
+
+
+def packed(matrices: Array) -> Array:
+    """Symmetric matrices of order s as vectors of length s(s+1)/2, with their inner products."""
+    i, j = np.triu_indices(matrices.shape[-1])
+    half = 0.5 * (matrices[..., i, j] + matrices[..., j, i])
+    return np.asarray(half * np.where(i == j, 1.0, np.sqrt(2.0)))
+
+
+def unpacked(vectors: Array) -> Array:
+    """The symmetric matrices of packed vectors."""
+    s = int((np.sqrt(8 * vectors.shape[-1] + 1) - 1) / 2)
+    i, j = np.triu_indices(s)
+    out = np.empty((*vectors.shape[:-1], s, s))
+    out[..., i, j] = out[..., j, i] = vectors * np.where(i == j, 1.0, np.sqrt(0.5))
+    return out

@@ -1,0 +1,176 @@
+"""Least squares against the worst distribution of an MMD ball (SOS 17, 18).
+
+    min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over   MMD(μ, μ̂) ≤ ε
+
+The learner chooses f = βᵀu in the span of some kernel sections, ‖f‖ = ‖β‖. The adversary chooses
+
+    μ = a μ̂ + p_C,   p_C(z) = e(z)ᵀ C e(z),   C ≽ 0,  a ≥ 0,  a + Tr C = 1
+
+a share a of the sample, left where it is, and a kernel sum of squares for the rest, e orthonormal in L². With a = 0
+this is SOS (18); with a free the sample itself is admissible, so that the ball is never empty, and ε = 0 is ridge
+regression. With A(C) the mean embedding of p_C and b that of the sample, both projected on the span of the support (SOS
+Lemma 3), the ball is ‖A(C) - (1 - a) b‖ ≤ ε: the projection shortens vectors, so it contains every such μ with
+MMD(μ, μ̂) ≤ ε.
+
+The loss is linear in (C, a), ⟨N(β), C⟩ + a R̂(β), and a convex quadratic in β: minimum and maximum may be exchanged. The
+dual of the ball's constraint is a vector y of the projected space, a function g(z) = ⟨y, φ(z)⟩ that the adversary pays
+for:
+
+    max_μ loss = min_y  max(λ_max(N(β) - A*y), R̂(β) - bᵀy) + bᵀy + ε‖y‖
+
+so any β and y bound the optimum from above by one extreme eigenvalue, and any admissible (C, a) from below by the ridge
+regression on μ, a linear system.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
+from mercer.problems.sum_of_squares import SumOfSquares
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Adversary(NamedTuple):
+    """A distribution a μ̂ + p_C: C of order s, positive semi-definite, and the share a of the sample; a + Tr C = 1."""
+
+    matrix: Array
+    share: float
+
+
+@final
+class RobustRegression:
+    """The saddle-point problem in β and (C, a).
+
+    Parameters
+    ----------
+    ball : SumOfSquares
+        The embedding A of densities, its adjoint, and b.
+    losses : SquaredLossIntegrals
+        The integrals of the loss, in the bases of C and of β.
+    features : array of shape (n, l)
+        u(x_i).
+    targets, weights : arrays of shape (n,)
+        y_i, and the weights of the sample, which sum to one.
+    radius, regularization : float
+        ε > 0 and λ > 0.
+    anchor : Adversary, optional
+        An admissible distribution inside the ball. Left out it is the sample itself, and the adversary may keep a share
+        of it; given, the adversary has densities alone (SOS 18).
+
+    Notes
+    -----
+    Memory: l² s²/2 numbers for the loss and q s² for A, q being the dimension of the projected space.
+    """
+
+    def __init__(
+        self,
+        ball: SumOfSquares,
+        losses: SquaredLossIntegrals,
+        features: Array,
+        targets: Array,
+        weights: Array,
+        *,
+        radius: float,
+        regularization: float,
+        anchor: Adversary | None = None,
+    ) -> None:
+        self.radius, self.regularization = radius, regularization
+        self.keeps_sample = anchor is None
+        self.goal = ball.goal
+        self._losses = losses
+        self.order, self.n_functions = ball.dimension, features.shape[1]
+        self.anchor = Adversary(np.zeros((self.order, self.order)), 1.0) if anchor is None else anchor
+        self._embedding = np.array(
+            [packed(ball.adjoint(y)) for y in np.eye(self.goal.size)]
+        )  # rows: A* of unit vectors
+        self._features, self._targets, self._weights = features, targets, weights
+        self.sample_curvature = features.T @ (weights[:, None] * features)
+        self.sample_slope = features.T @ (weights * targets)
+
+    @cached_property
+    def sample_constant(self) -> float:
+        """Σ wᵢ yᵢ², the loss of f = 0."""
+        return float(self._weights @ self._targets**2)
+
+    @cached_property
+    def embeddings(self) -> Array:
+        """A* of the unit vectors: q matrices of order s."""
+        return unpacked(self._embedding)
+
+    def sample_loss(self, beta: Array) -> float:
+        """R̂(β), the mean loss on the sample."""
+        return float(self._weights @ (self._features @ beta - self._targets) ** 2)
+
+    def loss_matrix(self, beta: Array) -> Array:
+        """N(β): the loss of p_C is ⟨N(β), C⟩."""
+        return unpacked(self._polynomial(beta, self._bilinear(beta)))
+
+    def loss_derivatives(self, beta: Array) -> tuple[Array, Array]:
+        """N(β), and ∂N/∂β_j, l matrices of order s."""
+        products = self._bilinear(beta)
+        return unpacked(self._polynomial(beta, products)), unpacked(2 * (products - self._losses.linear))
+
+    def loss_curvature(self, C: Array) -> Array:
+        """∫ u uᵀ p_C, of order l: half the Hessian of the loss of p_C in β."""
+        return np.asarray(self._losses.quadratic @ packed(C))
+
+    def _bilinear(self, beta: Array) -> Array:
+        return np.tensordot(beta, self._losses.quadratic, 1)
+
+    def _polynomial(self, beta: Array, products: Array) -> Array:
+        return np.asarray(beta @ (products - 2 * self._losses.linear) + self._losses.constant)
+
+    def priced(self, y: Array) -> Array:
+        """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
+        return unpacked(y @ self._embedding)
+
+    def displacement(self, adversary: Adversary) -> Array:
+        """A(C) - (1 - a) b, whose norm is the projected distance from the sample."""
+        return self._embedding @ packed(adversary.matrix) - (1.0 - adversary.share) * self.goal
+
+    def admissible(self, matrix: Array, share: float) -> Adversary:
+        """A distribution of the ball near to this one, brought to mass one.
+
+        What lies outside is drawn towards the anchor. What lies inside, and keeps a share of the sample, moves as much
+        of it as the radius allows, where that hurts the learner more.
+        """
+        if not self.keeps_sample:
+            share = 0.0
+        mass = float(np.trace(matrix)) + share
+        found = Adversary(matrix / mass, share / mass)
+        away, least = (float(np.linalg.norm(self.displacement(which))) for which in (found, self.anchor))
+        if away > self.radius:
+            kept = (self.radius - least) / (away - least)
+            share = kept * found.share + (1 - kept) * self.anchor.share
+            return Adversary(kept * found.matrix + (1 - kept) * self.anchor.matrix, share)
+        moved = 1.0 - found.share
+        if not self.keeps_sample or moved <= 0 or away <= 0:
+            return found
+        further = min(self.radius / away, 1.0 / moved)
+        stretched = Adversary(further * found.matrix, max(1.0 - further * moved, 0.0))
+        return max(found, stretched, key=lambda which: self.best_response(which)[1])
+
+    def best_response(self, adversary: Adversary) -> tuple[Array, float]:
+        """Ridge regression on a distribution: β, and what the objective is there, the least the learner can have."""
+        C, a = adversary
+        flat = packed(C)
+        H = self._losses.quadratic @ flat + a * self.sample_curvature
+        H[np.diag_indices_from(H)] += self.regularization
+        r = self._losses.linear @ flat + a * self.sample_slope
+        beta = np.linalg.solve(H, r)
+        return beta, float(self._losses.constant @ flat + a * self.sample_constant - r @ beta)
+
+    def worst_case(self, beta: Array, y: Array) -> float:
+        """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
+        slack = self.loss_matrix(beta) - self.priced(y)
+        s = self.order
+        top = float(eigh(slack, eigvals_only=True, subset_by_index=[s - 1, s - 1])[0])
+        if self.keeps_sample:
+            top = max(top, self.sample_loss(beta) - float(self.goal @ y))
+        return top + float(self.goal @ y) + self.radius * float(np.linalg.norm(y))
