@@ -16,6 +16,7 @@ from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
 from mercer.density.evaluation import log_squares
 from mercer.density.programme import make_programme
+from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
 from mercer.kernels import Precomputed
@@ -46,7 +47,7 @@ _log = logging.getLogger("mercer")
 _FLOOR = float(np.log(np.finfo(np.float64).tiny))
 
 
-class SumOfSquaresDensity(DensityMixin, BaseEstimator):
+class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
     With support points z₁ … z_m and k_x = (k(x, z_p))_p the density with respect to a reference measure ρ is
