@@ -120,7 +120,7 @@ def test_single_precision_is_followed():
     with mercer.config_context(dtype="float32"):
         w = MeanEmbedding(Gaussian(1.5), X)
         rough = w(Z)
-        assert w.points.dtype == np.float32
+        assert w.parts[0].means.dtype == np.float32
     assert np.any(rough != exact)
     np.testing.assert_allclose(rough, exact, rtol=1e-4)
 

@@ -1,26 +1,40 @@
-"""Mean embeddings: measures as vectors of the reproducing kernel Hilbert space of a kernel (SOS section 2)."""
+"""Mean embeddings: measures as vectors of the reproducing kernel Hilbert space of a kernel (SOS section 2).
+
+Every measure here is a sum of *parts* Σ aᵢ N(xᵢ, v I): points with weights where v = 0, and for the Gaussian kernel
+exp(-‖x-y‖²/σ²) normal laws of one variance, since
+
+    ∬ k dN(x, v) dN(x', v') = s^{-d/2} exp(-‖x - x'‖²/(s σ²)),   s = 1 + 2(v + v')/σ²
+
+is a Gaussian kernel again. A density k_xᵀ B k_x of that kernel is such a mixture, one law for each pair of its support;
+densities of other kernels are masses at the nodes of a quadrature.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from numbers import Real
 from typing import Any, final
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
-from mercer.kernels import Kernel
+from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
+from mercer.kernels.node_integrals import MOST_FEATURES
 from mercer.kernels.validation import as_points
 from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, weighted_sample
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_NEEDED = ("kernel_", "support_", "measure_", "factor_")
 
 
 @final
 class MeanEmbedding:
-    """The vector w = Σ aᵢ k(xᵢ, ·) of a weighted sample, or w = ∫ k(x, ·) p(x) dρ(x) of a density.
+    """The vector w = Σ aᵢ k(xᵢ, ·) of a weighted sample, or w = ∫ k(x, ·) p(x) dx of a density.
 
     It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space; for a characteristic kernel no two
     probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v`` their
@@ -40,13 +54,14 @@ class MeanEmbedding:
     ----------
     kernel : Kernel
         The kernel with its parameters fixed.
-    points, weights : arrays of shape (n, d) and (n,)
-        The sample.
+    parts : tuple of GaussianMixture
+        The measure: ``weights``, ``means`` and ``variance`` of each part; of a sample one part without variance.
 
     Notes
     -----
     Nothing of size n × n is stored. Evaluation at m points costs n m kernel evaluations, a norm n²/2, an inner product
-    or a distance of samples of n and m points about as many as there are pairs. The norm is computed once and kept.
+    or a distance of measures of n and m points about as many as there are pairs. A density on m points of support
+    counts as m²/2 points. The norm is computed once and kept.
 
     Examples
     --------
@@ -64,24 +79,85 @@ class MeanEmbedding:
 
     def __init__(self, kernel: Any, X: Any, weights: Any = None) -> None:
         require_points(kernel, "A mean embedding evaluates the kernel between points")
-        self.points, self.weights = weighted_sample(X, weights, "X", "weights", signed=True)
-        used = None if weights is None or not np.any(self.weights) else np.abs(self.weights)
-        self.kernel: Kernel = resolved_kernel(kernel, self.points, used)
+        points, signed = weighted_sample(X, weights, "X", "weights", signed=True)
+        used = None if weights is None or not np.any(signed) else np.abs(signed)
+        self.kernel: Kernel = resolved_kernel(kernel, points, used)
+        self.parts: tuple[GaussianMixture, ...] = (GaussianMixture(signed, points, 0.0),)
+
+    @classmethod
+    def of_density(cls, model: Any) -> MeanEmbedding:
+        """The embedding of a fitted :class:`mercer.SumOfSquaresDensity`, under its own kernel.
+
+        Exact for the Gaussian kernel on R^d, with either reference measure. Elsewhere the density is replaced by masses
+        at the nodes of a quadrature, in three dimensions at most, as accurate as the integrals of the fit.
+        """
+        if not all(hasattr(model, name) for name in _NEEDED):
+            if hasattr(model, "fit"):
+                check_is_fitted(model)
+            raise TypeError(f"of_density takes a fitted SumOfSquaresDensity, not {model!r}.")
+        integrals: Any = kernel_integrals(model.kernel_, model.support_, model.measure_)
+        if not isinstance(integrals, GaussianIntegrals | NodeIntegrals):
+            if integrals.points.shape[1] > MOST_FEATURES:
+                raise ValueError(
+                    f"A density of {model.kernel_!r} has no embedding in closed form under this measure, and "
+                    f"quadrature takes {MOST_FEATURES} features at most: embed a sample of it instead."
+                )
+            integrals = NodeIntegrals(integrals.kernel, integrals.points, integrals.measure)
+        factor = model.factor_ * np.exp(0.5 * integrals.log_scale)
+        kernel = integrals.kernel if isinstance(integrals, GaussianIntegrals) else model.kernel_
+        return cls._made(kernel, [integrals.mixture(factor @ factor.T)])
+
+    @classmethod
+    def _made(cls, kernel: Kernel, parts: Iterable[GaussianMixture]) -> MeanEmbedding:
+        made = object.__new__(cls)
+        made.kernel, made.parts = kernel, tuple(parts)
+        return made
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.parts[0].means.shape[1])
 
     def __call__(self, Y: Any) -> Array:
         """⟨w, k(y, ·)⟩ for every row y of Y: the mean of k(x, y) over the measure."""
         Y = as_points(Y, "Y").astype(get_config().dtype, copy=False)
-        return np.asarray(GramOperator(self.kernel, Y, self.points) @ self.weights, np.float64)
+        total = np.zeros(Y.shape[0])
+        for part in self.parts:
+            total += self._smoothed(part, Y, 0.0)
+        return total
+
+    def _smoothed(self, part: GaussianMixture, Y: Array, variance: float) -> Array:
+        """Σ aᵢ ∬ k dN(xᵢ, v) dN(y, variance) at every row of Y."""
+        kernel, factor = self._widened(part.variance + variance)
+        return factor * np.asarray(GramOperator(kernel, Y, part.means) @ part.weights, np.float64)
+
+    def _widened(self, variance: float) -> tuple[Kernel, float]:
+        """The kernel smoothed by a normal law: another Gaussian, and the factor before it."""
+        if variance == 0:
+            return self.kernel, 1.0
+        assert isinstance(self.kernel, Gaussian)
+        s = 1.0 + 2.0 * variance / float(self.kernel.sigma) ** 2
+        return Gaussian(sigma=float(np.sqrt(s) * self.kernel.sigma)), float(s ** (-0.5 * self.n_features))
 
     def __matmul__(self, other: Any) -> float:
         """The inner product ⟨w, v⟩."""
         other = self._compatible(other)
-        return self.norm_squared if other is self else float(self.weights @ other(self.points))
+        if other is self:
+            return self.norm_squared
+        return sum(self._product(one, two) for one in self.parts for two in other.parts)
+
+    def _product(self, one: GaussianMixture, other: GaussianMixture) -> float:
+        return float(one.weights @ self._smoothed(other, one.means, one.variance))
 
     @cached_property
     def norm_squared(self) -> float:
         """‖w‖²."""
-        return energy(self.kernel, self.points, self.weights)
+        total = 0.0
+        for i, part in enumerate(self.parts):
+            kernel, factor = self._widened(2 * part.variance)
+            total += factor * energy(kernel, part.means, part.weights)
+            total += 2 * sum(self._product(part, other) for other in self.parts[:i])
+        return max(total, 0.0)
 
     def norm(self) -> float:
         """‖w‖; of the difference of two embeddings it is their distance."""
@@ -102,8 +178,11 @@ class MeanEmbedding:
         return values / norm if norm > 0 else np.zeros_like(values)
 
     def __sub__(self, other: Any) -> MeanEmbedding:
-        other = self._compatible(other)
-        return self._like(*difference(self.points, self.weights, other.points, other.weights))
+        mine = {part.variance: part for part in self.parts}
+        for part in self._compatible(other).parts:
+            negative = GaussianMixture(-part.weights, part.means, part.variance)
+            mine[part.variance] = _without(mine[part.variance], part) if part.variance in mine else negative
+        return self._made(self.kernel, mine.values())
 
     def __add__(self, other: Any) -> MeanEmbedding:
         return self - (-self._compatible(other))
@@ -111,7 +190,8 @@ class MeanEmbedding:
     def __mul__(self, factor: Any) -> MeanEmbedding:
         if isinstance(factor, bool) or not isinstance(factor, Real):
             return NotImplemented
-        return self._like(self.points, float(factor) * self.weights)
+        scaled = (GaussianMixture(float(factor) * part.weights, part.means, part.variance) for part in self.parts)
+        return self._made(self.kernel, scaled)
 
     def __rmul__(self, factor: Any) -> MeanEmbedding:
         return self.__mul__(factor)
@@ -120,13 +200,10 @@ class MeanEmbedding:
         return -1.0 * self
 
     def __repr__(self) -> str:
-        n, d = self.points.shape
-        return f"<MeanEmbedding of {n} points with {d} features under {self.kernel!r}>"
-
-    def _like(self, points: Array, weights: Array) -> MeanEmbedding:
-        twin = object.__new__(MeanEmbedding)
-        twin.kernel, twin.points, twin.weights = self.kernel, points, weights
-        return twin
+        kinds = " and ".join(
+            f"{part.weights.size} {'points' if part.variance == 0 else 'normal laws'}" for part in self.parts
+        )
+        return f"<MeanEmbedding of {kinds} with {self.n_features} features under {self.kernel!r}>"
 
     def _compatible(self, other: Any) -> MeanEmbedding:
         if not isinstance(other, MeanEmbedding):
@@ -136,12 +213,17 @@ class MeanEmbedding:
                 f"The embeddings lie in different spaces, of {self.kernel!r} and {other.kernel!r}: make both with the "
                 "same kernel, its parameters fixed by kernel.resolve(X)."
             )
-        if self.points.shape[1] != other.points.shape[1]:
+        if self.n_features != other.n_features:
             raise ValueError(
-                f"The embeddings are of points with {self.points.shape[1]} and {other.points.shape[1]} features: they "
-                "must agree."
+                f"The embeddings are of points with {self.n_features} and {other.n_features} features: they must agree."
             )
         return other
+
+
+def _without(one: GaussianMixture, other: GaussianMixture) -> GaussianMixture:
+    """The difference of two parts of one variance."""
+    points, signed = difference(one.means, one.weights, other.means, other.weights)
+    return GaussianMixture(signed, points, one.variance)
 
 
 def _same(one: Kernel, other: Kernel) -> bool:

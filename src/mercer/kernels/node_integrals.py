@@ -11,6 +11,7 @@ from mercer.backends import products
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
+from mercer.kernels.pair_integrals import GaussianMixture
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,6 +90,10 @@ class NodeIntegrals(KernelIntegrals):
             return None
         masses = self._masses(B)
         return float(masses @ self._multiply(self._rule.nodes, None, masses))
+
+    def mixture(self, B: Array) -> GaussianMixture:
+        """The measure p_B dρ as masses at the nodes: normal laws without width."""
+        return GaussianMixture(self._masses(B), self._rule.nodes, 0.0)
 
     def _masses(self, B: Array) -> Array:
         """p_B(x_q) w_q."""
