@@ -42,7 +42,7 @@ SUPPORT = 50
 SEARCH = {"solver": "accelerated", "tol": 1e-3, "max_iter": 100}
 FINAL = {"solver": "accelerated", "tol": 1e-5, "max_iter": 1000}
 SIGMAS = (0.2, 0.4, 0.8, 1.6, 3.2)  # of the mean deviation of the columns
-LAMBDAS = (1e-2, 1e-3, 1e-4)  # of the volume (πσ²/2)^{d/2} of a squared kernel section
+LAMBDAS = (0.1, 1.0, 10.0)  # of the default, the volume (πσ²/2)^{d/2} of a squared kernel section over n
 BANDWIDTHS = np.geomspace(0.03, 1.5, 20)  # of the mean deviation
 COMPONENTS = range(1, 11)
 FRESH = 5000
@@ -132,9 +132,9 @@ def search(estimator: Any, grid: Any, X: Array, seed: int) -> dict[str, Any]:
 
 
 def squares(X: Array, seed: int) -> Any:
-    deviation, d = float(np.sqrt(X.var(axis=0).mean())), X.shape[1]
+    deviation, (n, d) = float(np.sqrt(X.var(axis=0).mean())), X.shape
     grid = [
-        {"kernel__sigma": [sigma], "regularization": [f * (np.pi * sigma**2 / 2) ** (d / 2) for f in LAMBDAS]}
+        {"kernel__sigma": [sigma], "regularization": [f * (np.pi * sigma**2 / 2) ** (d / 2) / n for f in LAMBDAS]}
         for sigma in deviation * np.array(SIGMAS)
     ]
     model = SumOfSquaresDensity(Gaussian(sigma=deviation), support=("kmeans", SUPPORT), random_state=seed)

@@ -72,14 +72,15 @@ class MoonsDensities(Experiment):
         return (_NOT_PRINTED if self.as_theirs else _NOT_PRINTED + _DRAWN_ANEW) + reason
 
     def _certified(self, value: float, name: str) -> Comparison:
-        certificate = self.models[value].certificate_
+        model = self.models[value]
+        certificate = model.certificate_
         return Comparison(
             f"objective, {name}",
             "none printed",
             f"{certificate.objective:.6e}",
             Verdict.AGREES,
-            f"certified: at most {certificate.upper - certificate.lower:.0e} above the least possible; "
-            f"rank {self.models[value].rank_}",
+            f"certified, at most {certificate.upper - certificate.lower:.0e} above the least possible; rank "
+            f"{model.rank_}; MMD to the sample {model.mmd_:.4f}, of which the fit sees {model.projected_mmd_:.4f}",
         )
 
 
@@ -141,7 +142,7 @@ class MoonsSupport(MoonsDensities):
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """The objectives: projected onto more points more is seen of the distance, so they need not fall with m."""
+        """The objectives, which need not fall with m: projected on more points more of the distance is seen."""
         return tuple(self._certified(value, f"m = {value:g}") for value in self.models)
 
 
