@@ -58,7 +58,7 @@ def certify_measure(
         level, multiplier = kappa, problem.multiplier(nodes, values, gradient)
     else:
         value += alpha * float(problem.penalty[nodes] @ values)
-        level, multiplier = _largest_total(problem, value, alpha), alpha
+        level, multiplier = _largest_total(problem, value, alpha, on_nodes=on_nodes), alpha
     slack = gradient + multiplier * problem.penalty
     allowed = nodes if on_nodes else np.arange(problem.size)
     least = _least_linear(problem, slack, allowed, level, exactly=kappa is not None)
@@ -90,15 +90,16 @@ def _least_linear(problem: Discrepancy, slope: Array, allowed: Array, level: flo
     return float(price[order] @ filled)
 
 
-def _largest_total(problem: Discrepancy, value: float, alpha: float) -> float:
+def _largest_total(problem: Discrepancy, value: float, alpha: float, *, on_nodes: bool) -> float:
     """A bound on dᵀu over all u that are no worse than the value at hand.
 
     ½ uᵀSu ≤ (√D(u) + √D(0))², and uᵀSu ≥ Σ Sᵢᵢuᵢ² since S has no negative entry; and α dᵀu is part of the objective.
+    An optimum has dᵀu ≤ dᵀω (QUAD Lemma 3.2) where ω itself may be compared with, so not on the nodes alone.
     """
     radius = np.sqrt(2.0) * (np.sqrt(value) + np.sqrt(problem.constant))
     bound = float(np.linalg.norm(problem.penalty / np.sqrt(problem.diagonal - problem.ridge))) * radius
     if alpha > 0:
         bound = min(bound, value / alpha)
-        if np.all(problem.ridge == 0) and np.all(problem.caps >= problem.weights):
+        if not on_nodes and np.all(problem.ridge == 0) and np.all(problem.caps >= problem.weights):
             bound = min(bound, problem.total)
     return bound
