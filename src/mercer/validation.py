@@ -116,7 +116,8 @@ def distinct_rows(X: Array) -> tuple[Array, Array]:
     Rows are told apart by a random combination of their entries, which is the same for equal rows, and checked entry by
     entry: N d + N log N operations, where sorting whole rows would take d times as long.
     """
-    keys = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # keys that overflow are no keys, which the check below finds
+        keys = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(X[first[place]], X):  # two rows met by chance
         _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
