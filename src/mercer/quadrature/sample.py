@@ -49,12 +49,22 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
     diagonal = np.asarray(kernel.diag(X), np.float64)
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
-    alive = np.flatnonzero((weights > 0) & (diagonal > 0))
-    if alive.size == 0:
-        raise ValueError(f"k(x, x) is zero at every point of positive weight under {kernel!r}: choose another kernel.")
+    alive = _alive(kernel, weights, diagonal, np.finfo(X.dtype))
     first, place = _places(X, kernel, d, alive)
+    weights = np.ldexp(weights, -int(np.frexp(np.max(weights))[1]))  # exactly, so that no sum overflows
     totals = np.bincount(place, weights=weights[alive])
     return Sample(alive[first], totals / float(np.sum(weights)), d[alive[first]])
+
+
+def _alive(kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:
+    """The rows of positive weight at which the square of k(x, x) is positive, with all its digits."""
+    if not np.any((weights > 0) & (diagonal > 0)):
+        raise ValueError(f"k(x, x) is zero at every point of positive weight under {kernel!r}: choose another kernel.")
+    least = float(np.sqrt(arithmetic.tiny / arithmetic.eps))
+    alive = np.flatnonzero((weights > 0) & (diagonal > least))
+    if alive.size == 0:
+        raise ValueError(f"The squares of {kernel!r} vanish in {arithmetic.dtype}: multiply the kernel by a constant.")
+    return alive
 
 
 def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Array]:
@@ -95,6 +105,8 @@ def _per_row(value: Any, name: str, n: int, *, zero: bool = False) -> Array:
     values = np.asarray(value, dtype=object)
     if values.ndim == 0:
         return np.full(n, positive_number(value, name, zero=zero))
+    if zero and not np.any(values):
+        return np.zeros(n)
     numbers = checked_weights(value, n, name)
     if not zero and not np.all(numbers > 0):
         raise ValueError(f"{name} is zero at index {int(np.argmin(numbers))}: it must be positive.")
