@@ -17,6 +17,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _FIRST_CAPACITY = 64
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class SingularUpdateError(ArithmeticError):
@@ -55,8 +56,8 @@ class UpdatedCholesky:
         n = self.size
         self._reserve(n + 1)
         pivot = _append(self._factor, self._sides, n, np.ascontiguousarray(column), float(diagonal), sides)
-        if not pivot > 8 * (n + 1) * np.finfo(float).eps * diagonal:
-            raise SingularUpdateError(f"a row depends on {n} others to within {pivot / diagonal:.1e}")
+        if not pivot > 8 * (n + 1) * _EPS * diagonal:
+            raise SingularUpdateError(f"a row depends on {n} others, its pivot is {pivot:.1e} of {diagonal:.1e}")
         self.size = n + 1
         return float(pivot)
 
@@ -88,8 +89,10 @@ class UpdatedCholesky:
         n = matrix.shape[0]
         try:
             fresh = cholesky(matrix, lower=True, check_finite=False)
-        except np.linalg.LinAlgError as error:
-            raise SingularUpdateError(f"the matrix of {n} rows is singular to working precision") from error
+        except np.linalg.LinAlgError:
+            fresh = np.zeros_like(matrix)
+        if not np.all(np.diagonal(fresh) ** 2 > n * _EPS * np.diagonal(matrix)):  # LAPACK takes rounding for a pivot
+            raise SingularUpdateError(f"the matrix of {n} rows is singular to working precision")
         self._reserve(n)
         self._factor[:n, :n] = fresh
         self._sides[:, :n] = solve_triangular(fresh, sides.T, lower=True, check_finite=False).T
