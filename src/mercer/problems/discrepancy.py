@@ -18,6 +18,7 @@ from mercer.operators import LinearMap
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _PANEL_BYTES = 64 * 2**20
+_NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 
 @final
@@ -84,14 +85,15 @@ class Discrepancy:
         """α₀ = max (Sω)ₖ/dₖ, from which on the solution is the empty measure (Lemma 3.2)."""
         return float(np.max(self.distortion / self.penalty))
 
-    def filled(self, gain: Array, kappa: float) -> tuple[Array, Array]:
-        """A feasible measure with dᵀv = ϰ: the points of largest gain, each filled up to its cap."""
-        room = self.caps * self.penalty
+    def filled(self, gain: Array, kappa: float, caps: Array | None = None) -> tuple[Array, Array]:
+        """A measure with dᵀv = ϰ: the points of largest gain, each filled up to its cap or to what is left of it."""
+        caps = self.caps if caps is None else caps
+        room = caps * self.penalty
         order = np.argsort(-gain, kind="stable") if np.any(room < kappa) else np.array([int(np.argmax(gain))])
         before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
         taken = np.clip(kappa - before, 0.0, room[order])
         nodes, taken = order[taken > 0], taken[taken > 0]
-        return nodes, np.minimum(taken / self.penalty[nodes], self.caps[nodes])
+        return nodes, np.minimum(taken / self.penalty[nodes], caps[nodes])
 
     def columns(self, nodes: Array) -> Array:
         """Columns of A, N × m."""
@@ -124,7 +126,13 @@ class Discrepancy:
         """
         gradient = self.gradient(nodes, values) if gradient is None else gradient
         on_nodes = gradient[nodes] + self.ridge[nodes] * self.weights[nodes]
-        return max(0.5 * float(values @ on_nodes - self.weights @ gradient), 0.0)
+        value = 0.5 * float(values @ on_nodes - self.weights @ gradient)
+        if value < -_NEGATIVE * self.constant:
+            raise ValueError(
+                f"The discrepancy of a measure is negative, {value:.1e} where that of the empty one is "
+                f"{self.constant:.1e}: the kernel must be positive semi-definite."
+            )
+        return max(value, 0.0)
 
     def multiplier(self, nodes: Array, values: Array, gradient: Array) -> float:
         """The α for which v solves the regularised programme if it solves the constrained one (QUAD Lemma 3.3).

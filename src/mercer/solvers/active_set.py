@@ -28,6 +28,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
+_MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
 _NO_GAP = 1e-12  # of the objective: nothing is left to gain
 
 
@@ -50,8 +51,8 @@ def solve_exactly(
     alpha, kappa : float
         One of the two.
     start : (nodes, values), optional
-        Where to begin, for instance what an exchange method left. For ϰ it must satisfy dᵀv = ϰ; if it is left out,
-        the points of least gradient are filled up.
+        Where to begin, for instance what an exchange method left. For ϰ it is scaled down, or filled up with the
+        points of largest (Sω)ₖ/dₖ, to dᵀv = ϰ.
     tol : float, default=1e-9
         No gradient may be below -tol α dᵢ: a fraction of the penalty.
     max_passes : int, default=200
@@ -72,7 +73,10 @@ def solve_exactly(
 
 
 def solve_on(problem: Discrepancy, nodes: Array, *, alpha: float | None = None, kappa: float | None = None) -> Array:
-    """The weights of the same programme when only these nodes may have any; some may be zero."""
+    """The weights of the same programme when only these nodes may have any; some may be zero.
+
+    Where the caps of the nodes do not allow dᵀv = ϰ, all are at their caps.
+    """
     start = np.zeros(nodes.size) if kappa is None else _spread(problem.caps[nodes], problem.penalty[nodes], kappa)
     with single_threaded_blas():
         pool = ActiveSetPool(problem, nodes, start, 0.0 if alpha is None else alpha, kappa, 1e-12)
@@ -82,12 +86,6 @@ def solve_on(problem: Discrepancy, nodes: Array, *, alpha: float | None = None, 
 
 def _spread(caps: Array, penalty: Array, kappa: float) -> Array:
     """Equal weights with dᵀv = ϰ, but for those that their caps keep lower."""
-    most = float(caps @ penalty)
-    if kappa > most * (1 + 1e-12):
-        raise ValueError(
-            f"The caps of these {caps.size} nodes allow dᵀv = {most:.6g} at most, where {kappa:.6g} is asked for: "
-            "allow more weight a node, or more nodes."
-        )
     order = np.argsort(caps)
     filled = np.concatenate([[0.0], np.cumsum((caps * penalty)[order])[:-1]])
     level = (kappa - filled) / np.cumsum(penalty[order][::-1])[::-1]  # where the caps before are reached, and no others
@@ -106,10 +104,10 @@ class _Passes:
         self._history: list[ExchangeStep] = []
 
     def solve(self, start: Any, max_passes: int, callback: Callable[[ExchangeStep], Any] | None) -> SparseMeasure:
-        if start is None and self._kappa is not None:
-            start = self._problem.filled(self._problem.distortion / self._problem.penalty, self._kappa)
         if start is not None:
             self._values[start[0]] = np.minimum(start[1], self._problem.caps[start[0]])
+        if self._kappa is not None:
+            self._meet(self._kappa)
         status = Status.MAX_ITER
         try:
             for number in range(max_passes):
@@ -125,6 +123,17 @@ class _Passes:
         nodes = np.flatnonzero(self._values)
         gradient = self._problem.gradient(nodes, self._values[nodes])
         return SparseMeasure(nodes, self._values[nodes], gradient, status, tuple(self._history))
+
+    def _meet(self, kappa: float) -> None:
+        """Scale a start down to dᵀv = ϰ, or fill the points of largest gain up to it."""
+        problem = self._problem
+        missing = kappa - float(problem.penalty @ self._values)
+        if missing < -_MET * kappa:
+            self._values *= kappa / (kappa - missing)
+        elif missing > _MET * kappa:
+            gain = problem.distortion / problem.penalty
+            nodes, values = problem.filled(gain, missing, problem.caps - self._values)
+            self._values[nodes] += values
 
     def _slack(self) -> Array:
         """The gradient with its penalty, A v - Sω + α d, signed so that it must not be negative off the free nodes."""

@@ -260,7 +260,7 @@ class ActiveSetPool:
 
     def _append_damped(self, place: int, column: Array) -> None:
         """Make a point free that depends on others: the term ½ ε (v - its present value)² tells them apart."""
-        damping = _DAMPING * float(self._diagonal[place])
+        damping = max(_DAMPING * float(self._diagonal[place]), float(np.finfo(float).tiny))
         while not self._append(place, column, damping):
             damping *= 10
 
