@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +33,8 @@ _REDUCTIONS = (None, "eliminate", "strong", "weak")
 _DEFAULT_NODES = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED)
+_UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
+_ROUNDING = 1e-13  # of D(0): an objective below that is zero
 
 
 class _Programme(NamedTuple):
@@ -51,11 +54,15 @@ class _Programme(NamedTuple):
         return cls(alpha, kappa if alpha is None else None, on_nodes)
 
 
-def _heaviest_first(weights: Array, points: Array) -> Array:
-    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows."""
+def _heaviest_first(weights: Array, points: Array | None) -> Array:
+    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows.
+
+    Points without coordinates stay in the order of the rows where their weights agree.
+    """
     digits = _DIGITS - 1 - np.floor(np.log10(weights)).astype(int)
     rounded = np.array([round(float(w), int(k)) for w, k in zip(weights, digits, strict=True)])
-    return np.asarray(np.lexsort((*points.T[::-1], -rounded)))
+    keys = () if points is None else points.T[::-1]
+    return np.asarray(np.lexsort((*keys, -rounded)))
 
 
 class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -214,6 +221,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
         choice = self._choice(problem)
         selection = select(problem, choice)
+        self._check_weight(problem, choice, selection)
         self._store(X, sample, problem, choice, selection)
         return self
 
@@ -233,7 +241,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         signed = -self._weights
         signed[np.searchsorted(self._rows, self.indices_)] += self.weights_
         if isinstance(self.kernel_, Precomputed):
-            return np.asarray(X[:, self._rows] ** 2 @ signed)
+            part = X[:, self._rows]
+            return np.asarray((part.multiply(part) if issparse(part) else part**2) @ signed)
         return np.asarray(GramOperator(self.kernel_**2, X, self._points) @ signed, np.float64)
 
     def eigenpairs(self, n: int, upsilon: bool = True, *, refine: bool = False) -> ApproximateEigenpairs:
@@ -297,8 +306,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         )
 
     def _whole_sample(self, problem: Discrepancy) -> Choice:
-        """As many nodes as points: the sample is its own best quadrature."""
-        return Choice(None, problem.total, None, "auto", None, None, False, float(self.tol), None, self.callback)
+        """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
+        free = np.all(problem.caps >= problem.weights) and not np.any(problem.ridge)
+        alpha, kappa = (None, problem.total) if free else (0.0, None)
+        tol = positive_number(self.tol, "tol")
+        return Choice(alpha, kappa, None, "auto", None, None, False, tol, None, self.callback)
 
     def _checked_fraction(self, problem: Discrepancy) -> float:
         value: Any = self.trace_fraction
@@ -321,11 +333,26 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             )
         return alpha
 
+    def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
+        """Refuse a measure without weight, or with less than was asked for."""
+        if selection.nodes.size == 0:
+            raise ValueError(
+                "No point has any weight in the measure that was found: choose an alpha that lies further below "
+                f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
+            )
+        kappa = float(problem.penalty[selection.nodes] @ selection.values)
+        if self.trace_fraction is not None and not choice.reweight and kappa < (choice.kappa or 0.0) * (1 - 1e-9):
+            raise ValueError(
+                f"max_weight allows {selection.nodes.size} nodes a trace fraction of {kappa / problem.total:.6g}, but "
+                f"trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, or lower trace_fraction."
+            )
+
     def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
-        order = _heaviest_first(selection.values, self._points[selection.nodes])
-        nodes, values = selection.nodes[order], selection.values[order]
+        nodes, values = selection.nodes, selection.values
+        order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
+        nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
         self.kappa_ = float(problem.penalty[nodes] @ values)
         self.trace_fraction_ = self.kappa_ / problem.total
@@ -336,6 +363,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.margin_ = float((gradient[nodes] - problem.ridge[nodes] * values) @ values)
         given = self._programme.alpha
         self.alpha_ = problem.multiplier(nodes, values, gradient) if given is None else given
+        self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
         self.reduction_ = None if selection.reduction is None else selection.reduction.in_rows(sample.rows)
@@ -349,9 +377,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self._warn(choice, problem)
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        if self.status_ not in _FINE:
+        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
+        if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             warnings.warn(f"{self.status_.message}", ConvergenceWarning, stacklevel=4)
         wanted = self.n_nodes
+        if wanted is not None and getattr(self.reduction_, "exhausted", False) and self.indices_.size > wanted:
+            sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {self.indices_.size}."
+            warnings.warn(sentence, UserWarning, stacklevel=4)
         if wanted is not None and choice.max_increase is None and self.indices_.size < min(wanted, problem.size):
             warnings.warn(
                 f"n_nodes={wanted} were asked for, but {self.indices_.size} do all that can be told apart in this "
