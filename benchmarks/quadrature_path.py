@@ -67,7 +67,7 @@ def main() -> None:
     lines = [
         "# A kink of the regularisation path",
         "",
-        "Median time of a kink, N = 2016 Halton points, float64, two cores: rows of the Cholesky factor updated, against",
+        "Median time of a kink, N = 2016 Halton points, float64, two cores: rows of the Cholesky factor updated, and",
         "a new factor at each kink with the same code for everything else (`benchmarks/quadrature_path.py`).",
         "",
         "| kernel | nodes | updated, ms | new factor, ms | ratio |",
