@@ -150,12 +150,14 @@ def test_a_spoilt_answer_is_found_out():
 
 
 def test_what_is_not_positive_is_cut_off():
-    """A certificate never counts a distribution that is none."""
-    _, game = small_game(8)
-    _, certificate = solved(game)
-    negative = np.diag(np.linspace(-1, 2, game.order))
-    found = certify_saddle_point(game, np.zeros(game.n_functions), np.zeros(game.goal.size), Adversary(negative, -1.0))
-    assert found.lower <= certificate.upper
+    """A certificate counts no distribution that is none: mass 6 where the loss is large, -5 where it is small."""
+    _, game = small_game(8, radius=1.4)
+    found, certificate = solved(game)
+    vectors = np.linalg.eigh(game.loss_matrix(found.beta))[1]
+    tilted = 6 * np.outer(vectors[:, -2], vectors[:, -2]) - 5 * np.outer(vectors[:, 0], vectors[:, 0])
+    assert game.best_response(Adversary(tilted, 0.0))[1] > certificate.upper
+    judged = certify_saddle_point(game, found.beta, found.prices, Adversary(tilted, -1.0))
+    assert judged.lower < 0.999 * certificate.upper
 
 
 def test_a_callback_stops_and_history_narrows():

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: with
 # these they keep about six digits. A function that is left out has a norm above 1e4 times its values on the support.
-# Where no such integrals are needed, the functions end at rounding.
+# Without a penalty of the fourth degree in f, at ε = 0, the functions end at rounding.
 _DENSITIES = 1e-6
 _FUNCTIONS = 1e-9
 _ALL_FUNCTIONS = 1e-13
@@ -70,7 +70,7 @@ class Pairs(NamedTuple):
 def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Array]:
     """U with orthonormal functions u = Uᵀk_x, spanning the kernel sections of the support, and u at the sample.
 
-    ``integrated`` says whether the integrals of the loss are needed in this basis.
+    ``integrated`` says whether integrals of f², or its norm, are needed in this basis.
     """
     kernel = Gaussian(sigma=pairs.sigma)
     m = pairs.support_inputs.shape[0]

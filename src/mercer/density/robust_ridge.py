@@ -159,7 +159,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         size = float(np.sqrt(weights @ y**2)) or 1.0
         pairs = self._pairs(X, y, weights, size)
         relaxed = radius == 0 or self.relaxation == "rkhs"
-        U, features = function_basis(pairs, integrated=not relaxed)
+        U, features = function_basis(pairs, integrated=radius > 0)
         if relaxed:
             beta = self._relax(pairs, U, features, radius, regularization, size)
         else:
