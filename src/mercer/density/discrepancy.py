@@ -16,7 +16,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROWS = 4096
 _PROBES = 1000
-_TRUNCATION = 1e-10
+_MIDPOINTS = 500
+_TRUNCATION = 1e-9
 
 
 class SquaredMMD(NamedTuple):
@@ -29,30 +30,55 @@ class SquaredMMD(NamedTuple):
 def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Array, weights: Array) -> SquaredMMD:
     """‖v - w_p‖² = ‖v‖² - 2⟨v, w_p⟩ + ‖w_p‖² for v = Σ a_i φ(x_i) and p(x) = ‖Fᵀk_x‖², F scaled as the integrals are.
 
-    ‖v‖² takes one product with the kernel matrix of the sample, ⟨v, w_p⟩ n m² operations. ‖w_p‖² is a sum over pairs of
-    pairs: exact up to 150 support points of the Gaussian kernel or 6 000 nodes of a quadrature; beyond, the norm of the
-    projection on the span of the support and of some points of the sample, a lower bound whose error is estimated by
-    leaving half of these points out.
+    ‖v‖² takes one product with the kernel matrix of the sample, ⟨v, w_p⟩ n m² operations, and ‖w_p‖² what
+    :meth:`KernelIntegrals.squared_norm` says. Where that has no answer, w_p is projected on the span of the support, of
+    midpoints between support points, and of up to 1 000 points of the sample: a lower bound, whose error is estimated
+    by leaving out half of these points.
     """
     B = factor @ factor.T
     sample = float(weights @ np.asarray(GramOperator(kernel, X) @ weights, np.float64))
-    cross = sum(
-        float(weights[lo : lo + _ROWS] @ integrals.embed(B, X[lo : lo + _ROWS])) for lo in range(0, X.shape[0], _ROWS)
-    )
-    norm, error = integrals.squared_norm(B), 0.0
-    if norm is None:
-        norm, error = _projected_norm(integrals, kernel, B, X)
-    return SquaredMMD(max(sample - 2.0 * cross + norm, 0.0), error)
+    blocks = [slice(lo, lo + _ROWS) for lo in range(0, X.shape[0], _ROWS)]
+    cross = sum(float(weights[rows] @ integrals.embed(B, X[rows])) for rows in blocks)
+    exact = integrals.squared_norm(B)
+    if exact is not None:
+        return SquaredMMD(max(sample - 2.0 * cross + exact, 0.0), 0.0)
+    probes = _probes(integrals, B, X)
+    whole, half = (_Span(integrals, kernel, probes[:count]) for count in (probes.shape[0], probes.shape[0] // 2))
+    seen = np.asarray(GramOperator(kernel, whole.points, X) @ weights, np.float64)
+    density = integrals.embed(B, whole.points)
+    outside = sample - whole.norm(seen) - 2.0 * (cross - whole.inner(seen, density))
+    if X.shape[0] <= _PROBES:
+        outside = 0.0  # the span holds the sample: what is left is rounding
+    error = abs(whole.norm(density) - half.norm(integrals.embed(B, half.points)))
+    return SquaredMMD(max(whole.norm(seen - density) + outside, 0.0), error)
 
 
-def _projected_norm(integrals: KernelIntegrals, kernel: Kernel, B: Array, X: Array) -> tuple[float, float]:
-    """‖P w_p‖² on the span of the support and of points spread over the sample, and what half of them leave out."""
-    count = min(X.shape[0], _PROBES)
-    probes = X[np.random.default_rng(0).choice(X.shape[0], count, replace=False)]
-    values = []
-    for part in (count // 2, count):
-        points = np.concatenate([integrals.points, probes[:part]])
-        points = np.ascontiguousarray(points[distinct_rows(points)[0]])
-        levels, V = positive_eigenpairs(np.asarray(kernel(points), np.float64), _TRUNCATION / points.shape[0])
-        values.append(float(np.sum((V.T @ integrals.embed(B, points)) ** 2 / levels)))
-    return values[1], abs(values[1] - values[0])
+class _Span:
+    """The span of φ(z) over the support and some probes, in orthonormal coordinates Λ^{-1/2}Vᵀ."""
+
+    def __init__(self, integrals: KernelIntegrals, kernel: Kernel, probes: Array) -> None:
+        points = np.concatenate([integrals.points, probes])
+        self.points = np.ascontiguousarray(points[distinct_rows(points)[0]])
+        gram = np.asarray(kernel(self.points), np.float64)
+        levels, V = positive_eigenpairs(gram, _TRUNCATION / self.points.shape[0])
+        self._whitening = V / np.sqrt(levels)
+
+    def inner(self, values: Array, others: Array) -> float:
+        """⟨P f, P g⟩ of functions with these values at the points."""
+        return float((self._whitening.T @ values) @ (self._whitening.T @ others))
+
+    def norm(self, values: Array) -> float:
+        """‖P f‖²."""
+        return self.inner(values, values)
+
+
+def _probes(integrals: KernelIntegrals, B: Array, X: Array) -> Array:
+    """Up to 1 000 points of the sample, and midpoints of pairs drawn by what they contribute to the density's mass."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(X.shape[0])[:_PROBES]
+    m = integrals.points.shape[0]
+    shares = np.abs(B * integrals.mass()).reshape(-1)
+    pairs = rng.choice(m * m, min(_MIDPOINTS, m * m), p=shares / shares.sum())
+    midpoints = (integrals.points[pairs // m] + integrals.points[pairs % m]) / 2
+    both = np.concatenate([X[rows], midpoints])
+    return both[rng.permutation(both.shape[0])]

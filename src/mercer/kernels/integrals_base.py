@@ -62,5 +62,5 @@ class KernelIntegrals(ABC):
         """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
 
     def squared_norm(self, B: Array) -> float | None:
-        """‖w_p‖² = ∬ p_B(x) p_B(y) k(x, y) dρ(x) dρ(y) in closed form, or None where that is not to be had cheaply."""
+        """‖w_p‖² = ∬ p_B(x) p_B(y) k(x, y) dρ(x) dρ(y), or None where it would cost too much or lose its digits."""
         return None

@@ -13,6 +13,8 @@ from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _PAIRWISE_UP_TO = 150
+_ROUNDING = 1e-7
+_GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 2.0 / 3.0
 
 
 class GaussianMixture(NamedTuple):
@@ -76,14 +78,45 @@ class GaussianIntegrals(KernelIntegrals):
         return GaussianMixture(weights, means, 0.5 / rate)
 
     def squared_norm(self, B: Array) -> float | None:
-        """ωᵀκω over the components ω of the mixture, κ(m, m') = ∬ k dN(m) dN(m'): m⁴/8 kernel evaluations."""
+        """‖w_p‖² on a grid in up to three dimensions, over pairs of components of the mixture for up to 150 points.
+
+        On the grid the masses p_B dρ are not negative and nothing cancels. Components do: an answer whose error,
+        ε (Σ|ω|)², is above 1e-7 of it is none.
+        """
+        grid = self._grid()
+        if grid is not None:
+            K = np.asarray(self.kernel(grid, self.points), np.float64)
+            logs = self.measure.log_density(grid) - self.log_scale
+            masses = np.einsum("qp,qp->q", K @ B, K) * np.exp(logs)
+            return self._double_sum(grid, masses, 0.0) * float(np.sum(B * self.mass()) / np.sum(masses)) ** 2
         if self.points.shape[0] > _PAIRWISE_UP_TO:
             return None
         weights, means, variance = self.mixture(B)
+        norm = self._double_sum(means, weights, variance)
+        rounding = float(np.finfo(np.float64).eps * np.sum(np.abs(weights)) ** 2)
+        return norm if rounding <= _ROUNDING * norm else None
+
+    def _double_sum(self, means: Array, weights: Array, variance: float) -> float:
+        """Σ ω_i ω_j ∬ k dN(m_i, variance) dN(m_j, variance)."""
         spread = 1.0 + 4.0 * self._a * variance
         evaluator = Gaussian(sigma=float(np.sqrt(spread / self._a))).evaluator(means)
         smoothed = products.multiply(evaluator, weights[:, None])[:, 0]
         return float(spread ** (-0.5 * means.shape[1]) * (weights @ smoothed))
+
+    def _grid(self) -> Array | None:
+        """Nodes over all bumps of a density, two thirds of their deviation apart; None where there are too many.
+
+        The trapezoidal rule is exact to rounding there: sums over the grid differ from integrals by exp(-2π²(3/2)²).
+        """
+        deviation = np.sqrt(0.5 / (2.0 * self._a + self._b))
+        corners = np.stack([self.points.min(axis=0), self.points.max(axis=0)])
+        corners = (2.0 * self._a * corners + self._b * self._centre) / (2.0 * self._a + self._b)
+        counts = np.ceil((corners[1] - corners[0] + 18.0 * deviation) / (deviation * _GRID_STEP)) + 1.0
+        if self.points.shape[1] > _GRID_FEATURES or np.prod(counts) > _GRID_NODES:
+            return None
+        starts = corners[0] - 9.0 * deviation
+        axes = [a + deviation * _GRID_STEP * np.arange(int(n)) for a, n in zip(starts, counts, strict=True)]
+        return np.ascontiguousarray(np.stack([x.reshape(-1) for x in np.meshgrid(*axes, indexing="ij")], axis=1))
 
     def _towards(self, Y: Array | None) -> tuple[Array, Array]:
         """G between Y and the support, and h of Y."""

@@ -29,14 +29,17 @@ from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, Spectrah
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
-_LARGEST_FACE = 36
+_LARGEST_FACE = 32
 _FIRST_FACE = 8
-_NEW_DIRECTIONS = 3
+_FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
 _RANK_LEVELS = (1e-4, 1e-6, 1e-8)
 _MOST_PRODUCTS = 100
 _FLOOR = 1e-3
-_PATIENCE = 6
+_ON_FACE = 1e-4  # of the gap asked for: eigenvalues that should vanish are then told from those that should not
+_PATIENCE = 6  # rounds that neither halve the gap nor lower the objective by a notable part of it
+_NOTABLE = 0.02
+_PROMISING = 0.1
 _INDEPENDENT = 1e-8
 
 
@@ -71,7 +74,7 @@ def low_rank_spectrahedron(
 
     Notes
     -----
-    A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
+    A round costs about k + r products of m × m matrices, k ≤ 32 the order of the face and r the rank, and one
     eigendecomposition of order s. Memory: (r + 5) m².
     """
     run = _Run(problem, tol, callback)
@@ -117,15 +120,16 @@ class _Run:
         self.history: list[SpectrahedronStep] = []
         self.best: _Point | None = None
         self._began = time.perf_counter()
-        self._progress = 0
+        self._progress, self._lowest = 0, np.inf
         self._stopped = False
 
     def visit(self, number: int, factor: Array) -> _Point:
         point = _Point(self.problem, factor)
         seconds = time.perf_counter() - self._began
         self.history.append(SpectrahedronStep(number, point.value, point.gap, factor.shape[1], seconds))
-        if self.best is None or point.gap < 0.5 * self.best.gap:
-            self._progress = number
+        gap = np.inf if self.best is None else self.best.gap
+        if point.gap < 0.5 * gap or point.value < self._lowest - _NOTABLE * gap:
+            self._progress, self._lowest = number, min(point.value, self._lowest)
         if self.best is None or point.gap < self.best.gap:
             self.best = point
         self._stopped = self.callback is not None and bool(self.callback(self.history[-1]))
@@ -169,7 +173,7 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
     """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
     entries = SymmetricEntries(face.shape[1])
     A = problem.embed_pairs(face) * entries.scale
-    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=1e-4 * tol)
+    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=_ON_FACE * tol)
     values, vectors = np.linalg.eigh(S)
     kept = values > _TINY * values[-1]
     return np.asarray(face @ (vectors[:, kept] * np.sqrt(values[kept])))
@@ -177,11 +181,13 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
 
 def _next_face(problem: SumOfSquares, point: _Point) -> Array:
     """The span of F, of the Newton direction, and of the oracle's eigenvectors."""
-    return _span([point.factor, _newton_direction(problem, point), point.vectors[:, :_NEW_DIRECTIONS]])
+    promising = int(np.sum(point.levels < point.level - _PROMISING * point.gap))
+    new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
+    return _span([point.factor, _newton_direction(problem, point), new])
 
 
 def _span(blocks: list[Array]) -> Array:
-    """An orthonormal basis of some blocks, the first first, of at most 36 columns."""
+    """An orthonormal basis of some blocks, the first first, of at most 32 columns."""
     basis = np.empty((blocks[0].shape[0], 0))
     for block in blocks:
         size = np.linalg.norm(block)

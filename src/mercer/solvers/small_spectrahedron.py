@@ -18,6 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_STEPS = 60
 _TO_BOUNDARY = 0.98
 _RIDGE = 1e-15
+_PROGRESS = 0.95
 
 
 class SymmetricEntries:
@@ -40,9 +41,10 @@ class SymmetricEntries:
 
     def congruence(self, P: Array) -> Array:
         """The matrix of S ↦ P S P, P symmetric, on these vectors."""
-        i, j = self.rows, self.cols
-        products = P[np.ix_(i, i)] * P[np.ix_(j, j)] + P[np.ix_(i, j)] * P[np.ix_(j, i)]
-        return np.asarray(0.5 * products * np.outer(self.scale, self.scale))
+        i, j, k = self.rows, self.cols, self.order
+        products = (P[i][:, :, None] * P[j][:, None, :]).reshape(i.size, k * k)
+        both = products[:, i * k + j] + products[:, j * k + i]
+        return np.asarray(both * (0.5 * self.scale) * self.scale[:, None])
 
 
 def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
@@ -78,9 +80,12 @@ def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
     levels = np.linalg.eigvalsh(slope)
     spread = max(float(levels[-1] - levels[0]), tol)
     Z = slope - (levels[0] - 0.1 * spread) * np.eye(k)
+    last = np.inf
     for _ in range(_MOST_STEPS):
-        if float(np.sum(S * Z)) <= tol:
+        gap = float(np.sum(S * Z))
+        if gap <= tol or gap > _PROGRESS * last:
             break
+        last = gap
         try:
             S, Z = _step(entries, H, S, Z)
         except np.linalg.LinAlgError:  # S or Z has reached the boundary to rounding
