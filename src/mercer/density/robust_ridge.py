@@ -43,7 +43,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     The MMD is that of the kernel exp(-‖x-x'‖²/σ² - (y-y')²/τ²) of pairs, between 0 and √2. The adversary keeps a share
     of the sample where it is and spreads the rest as a kernel sum of squares on the support; the learner's f lies in
     the span of the kernel sections of the support's inputs. The loss is in closed form, the game convex in f and linear
-    in μ: it is solved to a certified gap, see :mod:`mercer.problems.robust_regression` for the mathematics.
+    in μ: it is solved to a certified gap, see ``mercer.problems.robust_regression`` for the mathematics.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     sample_risk_ : float
         The mean squared error on the sample.
     certificate_ : Certificate
-        Bounds on the optimum; ``upper`` is robust_risk_ + λ‖f‖².
+        Bounds on the optimum; ``upper`` is ``robust_risk_`` + λ‖f‖².
     sample_share_ : float
         The share of the sample in the worst distribution.
     adversary_ : GaussianSquares or None

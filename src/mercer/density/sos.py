@@ -66,7 +66,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     ----------
     kernel : Kernel, default=None
         A positive semi-definite kernel; None means the Gaussian with a bandwidth for densities, chosen by likelihood
-        (:mod:`mercer.density.bandwidth`). ``Gaussian("median")`` is far too wide for a density.
+        (``mercer.density.bandwidth``). ``Gaussian("median")`` is far too wide for a density.
     support : int, str, tuple, array of shape (m, d) or estimator, default=None
         The points z: a number of rows drawn from X without repetition (all if there are fewer; None means 100),
         ``"kmeans"`` or ``("kmeans", number)`` for centres of k-means, the points themselves, or an estimator with
@@ -117,7 +117,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     mmd_ : float
         MMD between sample and density, of the kernel of the fit.
     mmd_error_ : float
-        An estimate of its error; 0 where it is exact (see :func:`mercer.density.discrepancy.squared_mmd`).
+        An estimate of its error; 0 where it is exact (see ``mercer.density.discrepancy``).
     projected_mmd_ : float
         ‖P_m(v - w_p)‖, what the fit made small; never above ``mmd_``.
     sample_norm_ : float
@@ -137,7 +137,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     regularization_ : float
         λ.
     integration_error_ : float
-        An estimate of |∫ p dρ - 1|: that of a quadrature where there is no closed form, and rounding.
+        An estimate of the error of ∫ p dρ = 1: that of a quadrature where there is no closed form, and rounding.
     log_scale_ : float
         The logarithm of the volume by which integrals are scaled, (πσ²/2)^{d/2} for the Gaussian on R^d.
     sample_weight_ : array of shape (n,) or None

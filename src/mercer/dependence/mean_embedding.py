@@ -43,7 +43,7 @@ class MeanEmbedding:
     Parameters
     ----------
     kernel : Kernel or None
-        k; None means ``Gaussian(sigma="median")``. What depends on the data is fixed from X, weighted by |a|: to
+        k; None means ``Gaussian(sigma="median")``. What depends on the data is fixed from X, weighted by ``abs(a)``: to
         compare two samples fix the kernel first, ``kernel.resolve(np.concatenate([X, Y]))``.
     X : array of shape (n, d)
         The points.
