@@ -29,6 +29,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
+_ZERO = 4 * float(np.finfo(float).eps)  # of D(0): no objective is negative, and less than this is rounding
 _NO_GAP = 1e-12  # of the objective: nothing is left to gain
 
 
@@ -163,7 +164,7 @@ class _Passes:
         free = (self._values > 0) & (self._values < self._problem.caps)
         allowed = max(self._tol * self._alpha, NOISE * self._problem.largest_alpha) * self._problem.penalty
         optimal = np.all(np.where(free, -np.abs(slack), slack) >= -allowed)
-        if optimal or step.gap <= _NO_GAP * step.value:
+        if optimal or min(step.gap, step.value - _ZERO * self._problem.constant) <= _NO_GAP * step.value:
             return Status.CONVERGED
         values = [step.value for step in self._history]
         return Status.STALLED if len(values) > 2 and not values[-1] < values[-3] else None
