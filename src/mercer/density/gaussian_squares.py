@@ -152,8 +152,8 @@ class GaussianSquares:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Independent draws, exact but for rounding, n × d.
 
-        Points are proposed from the mixture with weights |P| and accepted with probability k_xᵀBk_x / k_xᵀ|B|k_x: the
-        rate is 1/Σ|P|. Where cancellation makes that too small, coordinates are drawn one after the other by inverting
+        Points are proposed from the mixture with weights ``abs(P)`` and accepted with the probability by which p lies
+        below it: the rate is one over the sum of ``abs(P)``. Where cancellation makes that too small, coordinates are drawn one after the other by inverting
         their conditional distribution functions.
         """
         n = whole_number(n, "n", 1)
