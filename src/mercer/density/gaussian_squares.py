@@ -153,8 +153,8 @@ class GaussianSquares:
         """Independent draws, exact but for rounding, n × d.
 
         Points are proposed from the mixture with weights ``abs(P)`` and accepted with the probability by which p lies
-        below it: the rate is one over the sum of ``abs(P)``. Where cancellation makes that too small, coordinates are drawn one after the other by inverting
-        their conditional distribution functions.
+        below it: the rate is one over the sum of ``abs(P)``. Where cancellation makes that too small, coordinates are
+        drawn one after the other by inverting their conditional distribution functions.
         """
         n = whole_number(n, "n", 1)
         if self.acceptance_rate >= _LEAST_ACCEPTED:
