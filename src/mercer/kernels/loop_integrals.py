@@ -14,7 +14,7 @@ from mercer.kernels.measures import Box, Lebesgue
 from mercer.kernels.stationary import Gaussian, Laplacian
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_SLAB_ENTRIES = 2 * 10**6
+_SLAB_ENTRIES = 2**18
 
 
 class LoopIntegrals(KernelIntegrals):
