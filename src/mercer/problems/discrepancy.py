@@ -93,7 +93,7 @@ class Discrepancy:
         before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
         taken = np.clip(kappa - before, 0.0, room[order])
         nodes, taken = order[taken > 0], taken[taken > 0]
-        return nodes, np.minimum(taken / self.penalty[nodes], caps[nodes])
+        return nodes, np.where(taken < room[nodes], np.minimum(taken / self.penalty[nodes], caps[nodes]), caps[nodes])
 
     def columns(self, nodes: Array) -> Array:
         """Columns of A, N × m."""

@@ -45,7 +45,7 @@ class QuadraturePath:
     kappas : array of shape (p,)
         dᵀv at the kinks, rising from zero.
     discrepancies : array of shape (p,)
-        D(v) at the kinks.
+        D(v) at the kinks, with the ridge where there is one.
     n_nodes : array of shape (p,)
         Nodes just below each kink.
     end : PathEnd
