@@ -341,7 +341,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
             )
         kappa = float(problem.penalty[selection.nodes] @ selection.values)
-        if self.trace_fraction is not None and not choice.reweight and kappa < (choice.kappa or 0.0) * (1 - 1e-9):
+        reduced = selection.reduction is not None and not choice.reweight
+        if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
             raise ValueError(
                 f"max_weight allows {selection.nodes.size} nodes a trace fraction of {kappa / problem.total:.6g}, but "
                 f"trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, or lower trace_fraction."
