@@ -40,13 +40,13 @@ RESULTS = Path(__file__).parent / "results"
 FOLDS = 3
 SUPPORT = 50
 SEARCH = {"solver": "accelerated", "tol": 1e-3, "max_iter": 100}
-FINAL = {"solver": "accelerated", "tol": 1e-5, "max_iter": 1000}
+FINAL = {"solver": "auto", "tol": 1e-7, "max_iter": None}
 SIGMAS = (0.2, 0.4, 0.8, 1.6, 3.2)  # of the mean deviation of the columns
-LAMBDAS = (0.1, 1.0, 10.0)  # of the default, the volume (πσ²/2)^{d/2} of a squared kernel section over n
+LAMBDAS = (0.3, 3.0)  # of the default, the volume (πσ²/2)^{d/2} of a squared kernel section over n
 BANDWIDTHS = np.geomspace(0.03, 1.5, 20)  # of the mean deviation
 COMPONENTS = range(1, 11)
 FRESH = 5000
-GRID = {1: 4001, 2: 301}
+GRID = {1: 4001, 2: 201}
 
 
 # --- samples ----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def squares(X: Array, seed: int) -> Any:
 
 
 def squares_default(X: Array, seed: int) -> Any:
-    return SumOfSquaresDensity(support=("kmeans", SUPPORT), random_state=seed, **FINAL).fit(X)
+    return SumOfSquaresDensity(random_state=seed, tol=FINAL["tol"]).fit(X)
 
 
 def kernel_density(X: Array, seed: int) -> Any:
