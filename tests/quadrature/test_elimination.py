@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 
 from mercer import Gaussian, GramOperator, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
-from mercer.quadrature.elimination import eliminate
+from mercer.quadrature.elimination import _missed_least, eliminate
 
 NODES = np.array([25, 2, 17, 9, 4, 28, 13, 21, 0, 7, 11])
 
@@ -42,12 +42,15 @@ def test_every_step_takes_out_the_node_that_is_missed_least(seed, ridge):
         assert sequence.values[step] == pytest.approx(value, rel=1e-8, abs=1e-15)
         np.testing.assert_array_equal(sequence.left(step), left)
         without = [_least(problem, [n for n in left if n != node], signed=True)[0] for node in left]
-        if np.all(weights > 0):
-            assert sequence.removed[step] == left[int(np.argmin(without))]
-        else:  # a node that would have a negative weight goes first
-            assert weights[left.index(sequence.removed[step])] <= 0
+        assert np.all(weights > 0)
+        assert sequence.removed[step] == left[int(np.argmin(without))]
         left.remove(sequence.removed[step])
     assert sequence.values[-1] == pytest.approx(_least(problem, left, signed=False)[0], rel=1e-8)
+
+
+def test_a_node_that_would_have_a_negative_weight_goes_first():
+    place, increase = _missed_least(np.array([0.1, 2.0, -1.0]), np.array([1.0, 1.0, 4.0]))
+    assert (place, increase) == (2, 0.125)
 
 
 def test_values_rise_and_are_those_of_non_negative_weights_where_all_are_positive():
