@@ -1,0 +1,66 @@
+"""The bound of the spectrahedron's oracle: below the optimum from anywhere, close to it at a solution."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer.certificates.spectrahedron as module
+from mercer.certificates import certify_spectrahedron
+from mercer.solvers import low_rank_spectrahedron
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
+from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_bound_is_below_the_optimum_from_any_point(seed):
+    problem = our_programme(*random_programme(seed))
+    best = problem.value(low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor)
+    rng = np.random.default_rng(seed)
+    for rank in (1, problem.dimension):
+        certificate = certify_spectrahedron(problem, rng.standard_normal((problem.dimension, rank)))
+        assert 0 <= certificate.lower <= best * (1 + 1e-9) + 1e-12
+        assert best <= certificate.upper * (1 + 1e-9)
+        assert certificate.minimised
+        assert certificate.failure_probability == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_against_the_conic_solver(seed):
+    cvxpy = pytest.importorskip("cvxpy")
+    arguments = random_programme(seed + 100)
+    problem = our_programme(*arguments)
+    best = PlainProgramme(*arguments).by_conic_solver(cvxpy)
+    certificate = certify_spectrahedron(problem, low_rank_spectrahedron(problem, tol=1e-9 * problem.constant).factor)
+    assert certificate.lower <= best + 1e-8
+    assert certificate.complementarity < 1e-4
+
+
+def test_upper_is_the_papers_objective_and_the_scale_of_the_factor_is_free():
+    arguments = random_programme(5)
+    problem, plain = our_programme(*arguments), PlainProgramme(*arguments)
+    F = np.random.default_rng(0).standard_normal((problem.dimension, 2))
+    coefficients = problem.coefficients(F) * np.exp(-0.5 * problem.integrals.log_scale)
+    certificate = certify_spectrahedron(problem, F)
+    assert certificate.upper == pytest.approx(plain.value(coefficients @ coefficients.T), rel=1e-8)
+    assert certify_spectrahedron(problem, 7.0 * F).upper == pytest.approx(certificate.upper, rel=1e-12)
+
+
+def test_a_spoiled_solution_is_found_out():
+    problem = our_programme(*random_programme(3))
+    F = low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor
+    good = certify_spectrahedron(problem, F)
+    spoiled = certify_spectrahedron(problem, F + 0.05 * np.random.default_rng(0).standard_normal(F.shape))
+    assert good.upper - good.lower < 1e-9
+    assert spoiled.upper - spoiled.lower > 1e-5
+
+
+def test_no_solver_is_imported():
+    tree = ast.parse(Path(module.__file__).read_text())
+    names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not any("solvers" in name for name in names)
