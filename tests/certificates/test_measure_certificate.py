@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer import Gaussian, GramOperator
+from mercer import Gaussian, GramOperator, Linear, Polynomial
 from mercer.certificates import Certificate, certify_measure
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_exactly, solve_on
@@ -73,6 +73,39 @@ def test_on_the_same_nodes(seed):
     assert "same nodes" in proof.method
     loose = certify_measure(problem, nodes, 0.9 * values, alpha=0.0, on_nodes=True)
     assert loose.lower <= proof.upper <= loose.upper
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_the_same_nodes_an_optimum_may_weigh_more_than_the_sample(seed):
+    """Dear nodes stand for cheap points: dᵀu > dᵀω at the optimum on them, and the bound knows of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (30, 2))
+    penalty = np.r_[np.full(6, 50.0), np.ones(24)]
+    problem = Discrepancy(GramOperator(Gaussian(sigma=1.5) ** 2, X), np.full(30, 1 / 30), penalty)
+    nodes, alpha = np.arange(6), 1e-3 * problem.largest_alpha
+    best = solve_on(problem, nodes, alpha=alpha)
+    assert penalty[:6] @ best > 2 * problem.total
+    optimum = _value(problem, np.r_[best, np.zeros(24)], alpha)
+    for share in (0.05, 0.3, 0.9, 1.5):
+        values = share * np.maximum(best, 1e-3)
+        proof = certify_measure(problem, nodes, values, alpha=alpha, on_nodes=True)
+        assert proof.lower <= optimum * (1 + 1e-9) <= proof.upper * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2, gamma=1.0, coef0=1.0)], ids=repr)
+@pytest.mark.parametrize("programme", [{"alpha": 0.05}, {"kappa": 0.4}])
+def test_copies_and_singular_matrices(kernel, programme):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((12, 2)), 2, axis=0)
+    problem = Discrepancy(GramOperator(kernel**2, X), np.full(24, 1 / 24), rng.uniform(0.5, 2, 24))
+    best = solve_exactly(problem, **programme)
+    proof = certify_measure(problem, best.nodes, best.values, **programme)
+    assert proof.holds(1e-8)
+    for _ in range(5):
+        values = rng.uniform(0, 0.1, 24)
+        values *= programme.get("kappa", 1.0) / (problem.penalty @ values)
+        other = certify_measure(problem, np.arange(24), values, **programme)
+        assert other.lower <= proof.upper <= other.upper
 
 
 def test_a_minimised_certificate_reads_as_one():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mercer import Gaussian, Linear, Polynomial, Precomputed, QuadratureSparsifier, Sigmoid
+from mercer import Gaussian, Laplacian, Linear, Polynomial, Precomputed, QuadratureSparsifier, Sigmoid
 from mercer.datasets import load_real
 
 KERNEL = Gaussian(sigma=0.7)
@@ -64,6 +64,58 @@ def test_weights(X, weights, sentence):
 def test_parameters(X, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         QuadratureSparsifier(KERNEL, **options).fit(X)
+
+
+def test_caps_leave_too_few_nodes_too_little(X):
+    with pytest.raises(ValueError, match="max_weight allows 5 nodes a trace fraction of 0.25, but trace_fraction=0.5"):
+        QuadratureSparsifier(KERNEL, trace_fraction=0.5, n_nodes=5, max_weight=0.05).fit(X)
+    with pytest.warns(UserWarning, match="n_nodes=5 were asked for, but max_weight leaves no room to merge 12"):
+        QuadratureSparsifier(KERNEL, trace_fraction=0.5, n_nodes=5, max_weight=0.05, merge="weak").fit(X)
+
+
+def test_a_penalty_that_leaves_nothing(X):
+    top = QuadratureSparsifier(KERNEL, trace_fraction=0.1, solver="path").fit(X).path_.alphas[0]
+    with pytest.raises(ValueError, match="No point has any weight.*further below α₀ = 0.195059"):
+        QuadratureSparsifier(KERNEL, alpha=np.nextafter(top, 0)).fit(X)
+    with pytest.raises(ValueError, match="No point has any weight.*go on for longer"):
+        QuadratureSparsifier(KERNEL, trace_fraction=0.5, solver="path", max_iter=1).fit(X)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300, 1e308])
+def test_weights_of_any_size(X, scale):
+    counts = np.random.default_rng(0).integers(1, 9, 60)
+    plain = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X, sample_weight=counts)
+    if scale == 1e308:  # the sum would overflow
+        counts = counts / 8
+    scaled = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X, sample_weight=scale * counts)
+    np.testing.assert_array_equal(np.sort(scaled.indices_), np.sort(plain.indices_))
+    np.testing.assert_allclose(np.sort(scaled.weights_), np.sort(plain.weights_), rtol=5e-4 if scale < 1e-310 else 1e-9)
+
+
+def test_rows_of_huge_numbers(X):
+    huge = np.repeat(X * 1e300, 2, axis=0)
+    model = QuadratureSparsifier(Laplacian(sigma=1e300), n_nodes=5).fit(huge)
+    assert np.all(model.indices_ % 2 == 0)  # repeated rows are one node, their first row
+    plain = QuadratureSparsifier(Laplacian(sigma=1.0), n_nodes=5).fit(X)
+    np.testing.assert_array_equal(np.sort(model.indices_) // 2, np.sort(plain.indices_))
+
+
+def test_a_ridge_of_zeros_is_none(X):
+    plain = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
+    with_zeros = QuadratureSparsifier(KERNEL, trace_fraction=0.6, ridge=np.zeros(60)).fit(X)
+    np.testing.assert_array_equal(with_zeros.weights_, plain.weights_)
+
+
+@pytest.mark.parametrize("options", [{"ridge": 0.05}, {"max_weight": 0.015}])
+def test_all_points_with_a_ridge_or_caps_have_the_best_weights(X, options):
+    """As many nodes as points: the programme without penalty, which is not the sample itself."""
+    model = QuadratureSparsifier(KERNEL, n_nodes=60, **options).fit(X)
+    assert model.alpha_ == 0
+    assert model.certificate_.holds(1e-8)
+    fewer = QuadratureSparsifier(KERNEL, n_nodes=59, **options).fit(X)
+    assert model.certificate_.upper <= fewer.certificate_.upper * (1 + 1e-9)
+    with pytest.raises(ValueError, match="tol=-1"):
+        QuadratureSparsifier(KERNEL, n_nodes=60, tol=-1, **options).fit(X)
 
 
 def test_more_nodes_than_points_is_the_sample_itself(X):
@@ -128,6 +180,58 @@ def test_kernels_of_any_scale(X):
         assert scaled.discrepancy_ == pytest.approx(c**2 * plain.discrepancy_, rel=1e-6)
     with pytest.raises(ValueError, match="overflow"):
         QuadratureSparsifier(1e200 * KERNEL, trace_fraction=0.6).fit(X)
+    for c in (1e-160, 1e-200, 1e-300):
+        with pytest.raises(ValueError, match="vanish in float64: multiply the kernel by a constant"):
+            QuadratureSparsifier(c * KERNEL, trace_fraction=0.6).fit(X)
+
+
+@pytest.mark.parametrize("penalty", [None, np.ones(60), np.linspace(0.5, 2, 60)])
+@pytest.mark.parametrize("max_weight", [None, 0.05])
+@pytest.mark.parametrize("solver", ["active-set", "path", "exchange"])
+@pytest.mark.filterwarnings("ignore:.*Precision ended the path")
+def test_singular_programmes_are_solved(X, penalty, max_weight, solver):
+    """Kernels of low rank, penalties of their own, caps: dependent nodes must not end at a wrong measure."""
+    for kernel in (Linear(), Polynomial(degree=2, gamma=1.0, coef0=1.0)):
+        for fraction in (0.3, 0.9):
+            options = {"penalty": penalty, "max_weight": max_weight, "trace_fraction": fraction}
+            model = QuadratureSparsifier(kernel, solver=solver, **options).fit(X)
+            assert model.kappa_ == pytest.approx(fraction * model.kappa_ / model.trace_fraction_, rel=1e-9)
+            whole = QuadratureSparsifier(kernel, alpha=0.0).fit(X).certificate_
+            assert model.certificate_.holds(1e-7) or model.discrepancy_ <= 1e-12 * (1 + whole.upper)
+
+
+def test_copies_with_penalties_of_their_own(X):
+    """Of two copies the cheaper one carries the weight; where the trace is more than it needs, both do."""
+    twice, penalty = np.vstack([X, X]), np.r_[np.ones(60), np.full(60, 0.5)]
+    model = QuadratureSparsifier(KERNEL, alpha=1e-3, penalty=penalty).fit(twice)
+    assert np.all(model.indices_ >= 60)
+    assert model.certificate_.holds(1e-9)
+    for solver in ("active-set", "path", "exchange"):
+        rich = QuadratureSparsifier(KERNEL, trace_fraction=0.9, penalty=penalty, solver=solver).fit(twice)
+        assert rich.discrepancy_ <= 1e-13
+        assert rich.trace_fraction_ == pytest.approx(0.9, rel=1e-9)
+
+
+def test_an_indefinite_matrix_of_the_user_is_named():
+    rng = np.random.default_rng(0)
+    K = rng.uniform(-1, 1, (60, 60))
+    K = (K + K.T) / 2
+    np.fill_diagonal(K, 0.1)
+    for options in ({"trace_fraction": 0.5}, {"n_nodes": 10}):
+        with pytest.raises(ValueError, match="must be positive semi-definite"):
+            QuadratureSparsifier(Precomputed(), **options).fit(K)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix])
+def test_a_sparse_matrix_of_the_user(kind):
+    x = np.linspace(0, 10, 60)
+    K = np.maximum(1 - np.abs(x[:, None] - x), 0.0)  # positive definite, mostly zero
+    dense = QuadratureSparsifier(Precomputed(), trace_fraction=0.5).fit(K)
+    model = QuadratureSparsifier(Precomputed(), trace_fraction=0.5).fit(kind(K))
+    np.testing.assert_array_equal(model.indices_, dense.indices_)
+    np.testing.assert_allclose(model.weights_, dense.weights_, rtol=1e-12)
+    np.testing.assert_allclose(model.witness(kind(K)), dense.witness(K), atol=1e-14)
+    np.testing.assert_allclose(model.transform(kind(K)), dense.transform(K), atol=1e-12)
 
 
 def test_rank_deficient_kernels_need_few_nodes(X):
