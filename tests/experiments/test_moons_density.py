@@ -67,6 +67,14 @@ def test_the_support_grows():
     assert [ax.get_legend() is None for ax in figure.axes] == [False, True]
 
 
+def test_what_is_not_certified_does_not_agree():
+    """A tolerance of one half leaves a gap, and the comparison says so."""
+    result = moons_support((15,), tol=0.5)
+    (model,) = result.models.values()
+    assert model.certificate_.upper - model.certificate_.lower > 1e-8
+    assert result.comparisons[0].verdict is Verdict.DIFFERS
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", [moons_regularization, moons_bandwidth, moons_support])
 def test_every_panel_is_certified(experiment):
@@ -74,6 +82,7 @@ def test_every_panel_is_certified(experiment):
     assert len(result.figure().axes) == len(result.models) == 4
     for model in result.models.values():
         assert model.certificate_.upper - model.certificate_.lower < 1e-8
+    assert all(c.verdict is Verdict.AGREES for c in result.comparisons if c.paper == "the minimum")
 
 
 @pytest.mark.parametrize(

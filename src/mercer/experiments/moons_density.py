@@ -31,6 +31,7 @@ _THEIR_LOSS = 1.8028e-3  # where the authors' programme stops at σ² = 1, λ = 
 _THEIR_MASS = {5.0: 0.98, 10.0: 0.81}  # of the density it returns at these σ²
 _DRAWN_ANEW = "the same 100 points in another order, so that other points are the support; "
 _NOT_PRINTED = "the paper prints no number, this is of the authors' programme; "
+_NO_GAP = 1e-8
 _GRID = 400
 _AROUND = 1.2  # what the panels show around the points
 
@@ -59,7 +60,9 @@ class MoonsDensities(Experiment):
 
     def figure(self) -> Any:
         """Contours of every density, with the points, dots, and the support, stars."""
-        figure, axes = new_figure(len(self.models), rows=-(-len(self.models) // 2))
+        rows = -(-len(self.models) // 2)
+        figure, axes = new_figure(len(self.models), rows=rows)
+        figure.set_size_inches(8.4, 3.1 * rows)  # the moons are wider than high
         limits = np.stack([self.X.min(axis=0) - _AROUND, self.X.max(axis=0) + _AROUND], axis=1)
         for ax, (value, model) in zip(axes, self.models.items(), strict=True):
             plot_density(model, self.X, ax, title=self._title(value), limits=limits)
@@ -72,15 +75,16 @@ class MoonsDensities(Experiment):
         return (_NOT_PRINTED if self.as_theirs else _NOT_PRINTED + _DRAWN_ANEW) + reason
 
     def _certified(self, value: float, name: str) -> Comparison:
+        """No number is printed, but that the objective is minimised: so it is, to a gap that counts as none."""
         model = self.models[value]
-        certificate = model.certificate_
+        gap = model.certificate_.upper - model.certificate_.lower
         return Comparison(
             f"objective, {name}",
-            "none printed",
-            f"{certificate.objective:.6e}",
-            Verdict.AGREES,
-            f"certified, at most {certificate.upper - certificate.lower:.0e} above the least possible; rank "
-            f"{model.rank_}; MMD to the sample {model.mmd_:.4f}, of which the fit sees {model.projected_mmd_:.4f}",
+            "the minimum",
+            f"{model.certificate_.objective:.6e}",
+            Verdict.AGREES if gap <= _NO_GAP else Verdict.DIFFERS,
+            f"certified, at most {gap:.0e} above the least possible; rank {model.rank_}; MMD to the sample "
+            f"{model.mmd_:.4f}, of which the fit sees {model.projected_mmd_:.4f}",
         )
 
 
@@ -108,7 +112,8 @@ class MoonsRegularization(MoonsDensities):
             Verdict.AGREES if reached else Verdict.DIFFERS,
             self._because(f"theirs stops above the optimum; ours is certified, at most {gap:.0e} above it"),
         )
-        rank = compare(f"rank of B, λ = {LAMBDA:g}", 2, model.rank_, within=0, reason=self._because("the optimum's"))
+        because = "the paper prints none, two is the rank of the optimum by a solver of our own"
+        rank = compare(f"rank of B, λ = {LAMBDA:g}", 2, model.rank_, within=0, reason=because)
         return loss, rank
 
 
