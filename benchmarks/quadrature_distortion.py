@@ -34,7 +34,7 @@ def main() -> None:
     lines = [
         "# Sω on covtype",
         "",
-        f"54 standardised features, {kernel!r}, float64, two cores. The product is made from the upper triangle of S, a",
+        f"54 standardised features, {kernel!r}, float64, two cores. Made from the upper triangle of S, a",
         "tile at a time; nothing of size N × N or N × 54 is stored beside the data. For comparison: the authors report",
         "5 665.6 s for N = 500 000 points of 18 features (C, 8 threads, 2015).",
         "",
