@@ -85,3 +85,26 @@ def test_dependent_rows_are_refused_and_leave_the_factor_as_it_was():
     np.testing.assert_array_equal(factor.solve_sides(), before)
     with pytest.raises(SingularUpdateError, match="singular to working precision"):
         factor.refactor(np.ones((3, 3)), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-9, 1e-8])
+def test_rounding_is_no_pivot(distance):
+    """Two rows of a Gaussian matrix next to each other: LAPACK may find a factor, which would be rounding."""
+    x = np.array([0.0, 1.0, 1.0 + distance])
+    A = np.exp(-((x[:, None] - x) ** 2))
+    factor = UpdatedCholesky(n_sides=1)
+    with pytest.raises(SingularUpdateError, match="singular to working precision"):
+        factor.refactor(A, np.ones((1, 3)))
+    assert factor.size == 0
+    factor.refactor(A[:2, :2], np.ones((1, 2)))
+    with pytest.raises(SingularUpdateError, match="depends on 2 others"):
+        factor.append(A[2, :2], A[2, 2], np.ones(1))
+    np.testing.assert_allclose(factor.solve_sides()[0], np.linalg.solve(A[:2, :2], np.ones(2)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("diagonal", [0.0, np.nan])
+def test_a_row_of_nothing_is_refused(diagonal):
+    factor = UpdatedCholesky(n_sides=1)
+    with pytest.raises(SingularUpdateError, match="depends on 0 others"):
+        factor.append(np.empty(0), diagonal, np.ones(1))
+    assert factor.size == 0

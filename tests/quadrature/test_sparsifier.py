@@ -87,6 +87,20 @@ def test_the_witness_is_the_solution_of_a_one_class_machine(X, penalised):
         assert _machine(S, omega, other) >= best - 1e-12
 
 
+def test_the_margin_of_the_constrained_machine(X):
+    """Lemma 5.2: (g, γ) minimises ½‖g‖² + ⟨g, g_ω⟩ - γ over g ≥ γ d/ϰ on the sample, (5.3)."""
+    d = np.random.default_rng(1).uniform(0.5, 2, 80)
+    model = QuadratureSparsifier(KERNEL, trace_fraction=0.4, penalty=d).fit(X)
+    S, omega, v = KERNEL(X) ** 2, np.full(80, 1 / 80), _dense(model, 80)
+    best = _machine(S, omega, v - omega) - model.margin_
+    assert np.all(S @ (v - omega) >= model.margin_ * d / model.kappa_ - 1e-10)
+    rng = np.random.default_rng(2)
+    for size in np.repeat([1e-5, 1e-3, 0.1], 100):
+        beta = v - omega + size * rng.standard_normal(80)
+        margin = float(np.min(S @ beta / d)) * model.kappa_  # the largest that g allows
+        assert _machine(S, omega, beta) - margin >= best - 1e-12
+
+
 def _machine(S, omega, beta):
     return 0.5 * beta @ S @ beta + beta @ S @ omega
 
@@ -215,3 +229,77 @@ def test_nothing_of_the_user_is_touched(X):
     assert np.isfinite(twin.kernel_.sigma)
     again = pickle.loads(pickle.dumps(twin))
     np.testing.assert_array_equal(again.transform(X), twin.transform(X))
+
+
+@pytest.mark.parametrize("programme", [{"alpha": 0.004}, {"trace_fraction": 0.5}])
+def test_caps_and_ridge_for_each_row(X, programme):
+    """(5.5) and (5.7) with numbers of their own for each row: the conditions of Karush, Kuhn and Tucker."""
+    rng = np.random.default_rng(3)
+    caps, ridge = rng.uniform(0.005, 0.05, 80), rng.uniform(0, 0.05, 80)
+    model = QuadratureSparsifier(KERNEL, max_weight=caps, ridge=ridge, **programme).fit(X)
+    S, omega, v = KERNEL(X) ** 2, np.full(80, 1 / 80), _dense(model, 80)
+    assert np.all(v <= caps)
+    slack = S @ (v - omega) + ridge * v + model.alpha_
+    full, free = v == caps, (v > 0) & (v < caps)
+    assert full.any()
+    assert free.any()
+    np.testing.assert_allclose(slack[free], 0, atol=1e-10)
+    assert np.all(slack[full] <= 1e-10)
+    assert np.all(slack[v == 0] >= -1e-10)
+    assert model.margin_ == pytest.approx(v @ S @ (v - omega), rel=1e-9)
+    assert model.certificate_.holds(1e-9)
+    assert model.discrepancy_ == pytest.approx(0.5 * (omega - v) @ S @ (omega - v), rel=1e-9)
+
+
+@pytest.mark.parametrize("merge", ["strong", "weak"])
+def test_merging_keeps_the_trace_and_lowers_the_number(X, merge):
+    plain = QuadratureSparsifier(KERNEL, trace_fraction=0.8).fit(X)
+    model = QuadratureSparsifier(KERNEL, trace_fraction=0.8, merge=merge, n_nodes=10).fit(X)
+    assert model.indices_.size == 10
+    assert set(model.indices_) <= set(plain.indices_)
+    assert model.kappa_ == pytest.approx(0.8, rel=1e-10)
+    assert model.reduction_.values[0] == pytest.approx(plain.discrepancy_, rel=1e-8)
+    assert model.reduction_.values[-1] == pytest.approx(model.discrepancy_, rel=1e-8)
+    rows, values = model.reduction_.at()
+    np.testing.assert_allclose(_dense(model, 80)[rows], values, rtol=1e-12)
+    assert model.discrepancy_ > plain.discrepancy_
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_in_and_out(X, library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"first": X[:, 0], "second": X[:, 1]})
+    model = QuadratureSparsifier(KERNEL, n_nodes=3).set_output(transform=library)
+    out = model.fit_transform(frame)
+    assert isinstance(out, frames.DataFrame)
+    assert list(out.columns) == [f"quadraturesparsifier{k}" for k in range(3)]
+    assert list(model.feature_names_in_) == ["first", "second"]
+    np.testing.assert_array_equal(np.asarray(out), QuadratureSparsifier(KERNEL, n_nodes=3).fit(X).transform(X))
+
+
+def test_progress_is_logged(X, caplog):
+    with caplog.at_level("INFO", logger="mercer"):
+        QuadratureSparsifier(KERNEL, n_nodes=5, verbose=True).fit(X)
+    assert any("nodes where" in line for line in caplog.messages)
+    caplog.clear()
+    QuadratureSparsifier(KERNEL, n_nodes=5).fit(X)
+    assert not caplog.messages
+
+
+def test_an_interrupt_keeps_what_there_is(X):
+    def interrupt(line):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted: this is the best iterate so far"):
+        model = QuadratureSparsifier(KERNEL, trace_fraction=0.7, callback=interrupt).fit(X)
+    assert model.kappa_ == pytest.approx(0.7, rel=1e-10)
+    assert model.certificate_.relative_gap > 0.1
+    assert model.transform(X).shape == (80, model.indices_.size)
+
+
+def test_a_solver_that_stalls_far_from_the_optimum_is_told(X, monkeypatch):
+    """Were no point to enter the pool, the first measure would stay; the certificate says what it is worth."""
+    monkeypatch.setattr("mercer.solvers.active_set.ActiveSetPool.solve", lambda self: None)
+    with pytest.warns(UserWarning, match="no longer moves"):
+        model = QuadratureSparsifier(KERNEL, trace_fraction=0.7).fit(X)
+    assert not model.certificate_.holds(1e-3)
