@@ -41,7 +41,10 @@ def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:
     first, place = distinct_rows(X[present])
     points, masses = X[present[first]].astype(np.float64), np.bincount(place, weights=weights[present])
     if points.shape[0] < 2:
-        raise ValueError("All points are equal, so a bandwidth cannot be chosen from the data: pass a kernel.")
+        raise ValueError(
+            f"All points are equal (n_samples = {X.shape[0]}), so a bandwidth cannot be chosen from the data: pass a "
+            "kernel with a number."
+        )
     if points.shape[0] > _MOST_POINTS:
         chosen = np.random.default_rng(0).choice(points.shape[0], _MOST_POINTS, replace=False)
         points, masses = points[chosen], masses[chosen]

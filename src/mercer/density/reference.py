@@ -34,7 +34,10 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
         mean = weights @ X
         spread = float(np.sqrt(np.mean(weights @ (X - mean) ** 2)))
         if spread == 0:
-            raise ValueError("All points are equal, so reference='gaussian' has no width: give (mean, std).")
+            raise ValueError(
+                f"All points are equal (n_samples = {X.shape[0]}), so reference='gaussian' has no width: give a pair "
+                "(mean, std)."
+            )
         return GaussianMeasure(mean, spread)
     if isinstance(reference, tuple) and len(reference) == 2:
         return _checked_normal(*reference, X.shape[1])

@@ -19,7 +19,7 @@ from mercer.density.programme import make_programme
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels import Precomputed
+from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.validation import positive_number
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
@@ -33,7 +33,14 @@ from mercer.solvers import (
     conic_spectrahedron,
     low_rank_spectrahedron,
 )
-from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import (
+    checked_kernel,
+    checked_points,
+    checked_weights,
+    fraction,
+    resolved_kernel,
+    whole_number,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -208,8 +215,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         earlier = self._earlier()
         self.measure_ = choose_reference(self.reference, self.box, X, weights)
         self.support_ = choose_support(self.support, X, weights, as_generator(self.random_state))
-        kernel = density_kernel(X, weights, self.support_) if self.kernel is None else self.kernel
-        self.kernel_ = resolved_kernel(kernel, X, weights)
+        self.kernel_ = self._resolved_kernel(X, weights)
         problem = make_programme(
             self.kernel_,
             self.support_,
@@ -251,6 +257,13 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift
+
+    def _resolved_kernel(self, X: Array, weights: Array) -> Kernel:
+        if self.kernel is None:
+            return density_kernel(X, weights, self.support_)
+        if X.shape[0] == 1 and not checked_kernel(self.kernel).is_resolved:
+            raise ValueError(f"{self.kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
+        return resolved_kernel(self.kernel, X, weights)
 
     def _earlier(self) -> tuple[Array, Array] | None:
         """Support and factor of an earlier fit, if a warm start is asked for."""

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_STEPS = 60
 _TO_BOUNDARY = 0.98
 _RIDGE = 1e-15
-_PROGRESS = 0.95
+_PROGRESS, _STEPS_BACK = 0.9, 4  # a gap no smaller than some steps ago is as small as it gets
 
 
 class SymmetricEntries:
@@ -80,12 +80,11 @@ def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
     levels = np.linalg.eigvalsh(slope)
     spread = max(float(levels[-1] - levels[0]), tol)
     Z = slope - (levels[0] - 0.1 * spread) * np.eye(k)
-    last = np.inf
+    gaps: list[float] = []
     for _ in range(_MOST_STEPS):
-        gap = float(np.sum(S * Z))
-        if gap <= tol or gap > _PROGRESS * last:
+        gaps.append(float(np.sum(S * Z)))
+        if gaps[-1] <= tol or gaps[-1] > _PROGRESS * min(gaps[:-_STEPS_BACK], default=np.inf):
             break
-        last = gap
         try:
             S, Z = _step(entries, H, S, Z)
         except np.linalg.LinAlgError:  # S or Z has reached the boundary to rounding
