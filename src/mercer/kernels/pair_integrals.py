@@ -50,6 +50,7 @@ class GaussianIntegrals(KernelIntegrals):
         self._c3 = float(np.exp(log_c3 - log_c2))
         self._pairs = self._pair_factor(points, 3)
         self._lone = self._lone_factor(points, 3)
+        self._inner = self._c3 * self._pairs * (self._lone[:, None] * self._lone)
 
     def mass(self, Y: Array | None = None) -> Array:
         Y = self.points if Y is None else Y
@@ -58,13 +59,13 @@ class GaussianIntegrals(KernelIntegrals):
 
     def embed(self, B: Array, Y: Array | None = None) -> Array:
         G, h = self._towards(Y)
-        inner = B * self._pairs * (self._lone[:, None] * self._lone)
-        return np.asarray(self._c3 * h * np.einsum("ip,ip->i", G @ inner, G))
+        return np.asarray(h * np.einsum("ip,ip->i", G @ (B * self._inner), G))
 
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         G, h = self._towards(Y)
-        inner = (G.T * (self._c3 * h * c)) @ G
-        return np.asarray(inner * self._pairs * (self._lone[:, None] * self._lone))
+        total = (G.T * (h * c)) @ G
+        total *= self._inner
+        return np.asarray(total)
 
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as a signed mixture of m(m+1)/2 normal laws, one for each pair of support points.

@@ -33,6 +33,7 @@ _LARGEST_FACE = 32
 _FIRST_FACE = 8
 _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
+_MAIN = 1e-6
 _RANK_LEVELS = (1e-4, 1e-6, 1e-8)
 _MOST_PRODUCTS = 100
 _FLOOR = 1e-3
@@ -201,9 +202,16 @@ def _span(blocks: list[Array]) -> Array:
     return np.linalg.qr(basis[:, :_LARGEST_FACE])[0]
 
 
+def _main_columns(factor: Array) -> Array:
+    """The columns that carry the mass, the others being remembered as directions of the next face only."""
+    sizes = np.sum(factor**2, axis=0)
+    main = factor[:, sizes > _MAIN * np.max(sizes)]
+    return np.asarray(main / np.linalg.norm(main))
+
+
 def _newton_direction(problem: SumOfSquares, point: _Point) -> Array:
     """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
-    F, G = point.factor, point.gradient
+    F, G = _main_columns(point.factor), point.gradient
     tangent = problem.tangent(F)
     room = point.levels - point.level
     scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * max(float(room[-1]), np.finfo(np.float64).tiny)))
