@@ -29,7 +29,7 @@ from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, Spectrah
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
-_LARGEST_FACE = 32
+_LARGEST_FACE = 36
 _FIRST_FACE = 8
 _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
@@ -75,7 +75,7 @@ def low_rank_spectrahedron(
 
     Notes
     -----
-    A round costs about k + r products of m × m matrices, k ≤ 32 the order of the face and r the rank, and one
+    A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
     eigendecomposition of order s. Memory: (r + 5) m².
     """
     run = _Run(problem, tol, callback)
@@ -181,14 +181,19 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
 
 
 def _next_face(problem: SumOfSquares, point: _Point) -> Array:
-    """The span of F, of the Newton direction, and of the oracle's eigenvectors."""
+    """The span of the columns of F that carry mass, of the oracle's eigenvectors, of the Newton direction and the rest.
+
+    The others are remembered as long as there is room: they are what the next columns of F will be made of.
+    """
+    main = _carries_mass(point.factor)
+    F, rest = point.factor[:, main], point.factor[:, ~main]
     promising = int(np.sum(point.levels < point.level - _PROMISING * point.gap))
     new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
-    return _span([point.factor, _newton_direction(problem, point), new])
+    return _span([F, new, _newton_direction(problem, point, F / np.linalg.norm(F)), rest[:, ::-1]])
 
 
 def _span(blocks: list[Array]) -> Array:
-    """An orthonormal basis of some blocks, the first first, of at most 32 columns."""
+    """An orthonormal basis of some blocks, the first first, of at most 36 columns."""
     basis = np.empty((blocks[0].shape[0], 0))
     for block in blocks:
         size = np.linalg.norm(block)
@@ -202,16 +207,15 @@ def _span(blocks: list[Array]) -> Array:
     return np.linalg.qr(basis[:, :_LARGEST_FACE])[0]
 
 
-def _main_columns(factor: Array) -> Array:
-    """The columns that carry the mass, the others being remembered as directions of the next face only."""
+def _carries_mass(factor: Array) -> Array:
+    """Which columns do, as those of an interior point which should vanish do not quite."""
     sizes = np.sum(factor**2, axis=0)
-    main = factor[:, sizes > _MAIN * np.max(sizes)]
-    return np.asarray(main / np.linalg.norm(main))
+    return np.asarray(sizes > _MAIN * np.max(sizes))
 
 
-def _newton_direction(problem: SumOfSquares, point: _Point) -> Array:
+def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
     """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
-    F, G = _main_columns(point.factor), point.gradient
+    G = point.gradient
     tangent = problem.tangent(F)
     room = point.levels - point.level
     scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * max(float(room[-1]), np.finfo(np.float64).tiny)))
