@@ -93,7 +93,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
         ``"conic"``: the optional package cvxpy, for some 40 points at most.
     tol : float, default=1e-8
-        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density at all.
+        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
@@ -272,7 +272,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     def _solve(self, problem: SumOfSquares, earlier: tuple[Array, Array] | None) -> SpectrahedronResult:
         if self.solver not in _SOLVERS:
             raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        tol = positive_number(self.tol, "tol") * problem.constant
+        tol = positive_number(self.tol, "tol") * problem.scale
         if self.solver == "conic":
             return SpectrahedronResult(conic_spectrahedron(problem), Status.CONVERGED, ())
         method = "accelerated" if self.solver == "accelerated" else "low-rank"
@@ -312,7 +312,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
 
     def _warn(self, problem: SumOfSquares) -> None:
         gap = self.certificate_.upper - self.certificate_.lower
-        stalled = self.status_ is Status.STALLED and gap > _STALLED * problem.constant
+        stalled = self.status_ is Status.STALLED and gap > _STALLED * problem.scale
         if stalled or self.status_ not in (Status.CONVERGED, Status.STALLED):
             warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
         if self.integration_error_ > _INTEGRATION:

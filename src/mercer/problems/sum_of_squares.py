@@ -8,9 +8,11 @@ C = R B Rᵀ, W = RᵀR, the constraint is the spectrahedron {C ≽ 0, Tr C = 1}
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy.linalg import eigh
 
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
@@ -53,6 +55,8 @@ class SumOfSquares:
         m, and the order of C.
     constant : float
         ‖P_m v‖², the objective of no density at all.
+    scale : float
+        The size of the objective, for tolerances.
 
     Notes
     -----
@@ -85,6 +89,12 @@ class SumOfSquares:
     def constant(self) -> float:
         """‖P_m v‖²."""
         return float(self.goal @ self.goal)
+
+    @cached_property
+    def scale(self) -> float:
+        """‖P_m v‖² plus the least eigenvalue of R: the size of the objective, for tolerances."""
+        least = eigh(self.penalty, eigvals_only=True, subset_by_index=[0, 0])[0] if self.regularization > 0 else 0.0
+        return self.constant + max(float(least), 0.0)
 
     def embed(self, factor: Array, other: Array | None = None) -> Array:
         """A(C) for C = F Fᵀ, or for C = ½(F Gᵀ + G Fᵀ) where another factor is given; both of shape (s, r)."""

@@ -110,7 +110,7 @@ class _Point:
         self.gradient = problem.gradient(residual)
         self.levels, self.vectors = eigh(self.gradient)
         self.level = float(np.sum(self.factor * (self.gradient @ self.factor)))
-        self.gap = max(self.level - float(self.levels[0]), 0.0)
+        self.gap = min(max(self.level - float(self.levels[0]), 0.0), self.value)  # f is never negative
 
 
 class _Run:

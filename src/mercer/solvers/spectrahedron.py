@@ -79,10 +79,10 @@ def curvature_bound(problem: SumOfSquares) -> float:
     return 2.0 * _MARGIN * size
 
 
-def oracle_gap(G: Array, factor: Array) -> float:
-    """⟨∇f, C⟩ - λ_min(∇f): no C' is better than C by more (linear minimisation oracle)."""
+def oracle_gap(G: Array, factor: Array, value: float) -> float:
+    """⟨∇f, C⟩ - λ_min(∇f), or f(C) itself: no C' is better than C by more (linear minimisation oracle; f ≥ 0)."""
     least = float(eigh(G, eigvals_only=True, subset_by_index=[0, 0])[0])
-    return max(float(np.sum(factor * (G @ factor))) - least, 0.0)
+    return min(max(float(np.sum(factor * (G @ factor))) - least, 0.0), value)
 
 
 def accelerated_spectrahedron(
@@ -125,8 +125,8 @@ def accelerated_spectrahedron(
         dC, dG, momentum = np.zeros_like(C), np.zeros_like(G), 1.0
         for number in range(max_iter + 1):
             if number % _ASK_EVERY == 0 or number == max_iter:
-                gap = oracle_gap(G, factor)
                 value = problem.value(factor, residual)
+                gap = oracle_gap(G, factor, value)
                 seconds = time.perf_counter() - began
                 history.append(SpectrahedronStep(number, value, gap, factor.shape[1], seconds))
                 if callback is not None and callback(history[-1]):
