@@ -51,6 +51,21 @@ def test_upper_is_the_papers_objective_and_the_scale_of_the_factor_is_free():
     assert certify_spectrahedron(problem, 7.0 * F).upper == pytest.approx(certificate.upper, rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_is_the_least_of_the_tangent_over_the_spectrahedron(seed):
+    problem = our_programme(*random_programme(seed))
+    F = low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor
+    F = F + 1e-3 * np.random.default_rng(seed).standard_normal(F.shape)
+    F = F / np.linalg.norm(F)
+    certificate = certify_spectrahedron(problem, F)
+    G = problem.gradient(problem.residual(F))
+    values, vectors = np.linalg.eigh(G)
+    best = vectors[:, :1] @ vectors[:, :1].T  # where the tangent plane is lowest
+    tangent = problem.value(F) + np.sum(G * (best - F @ F.T))
+    assert certificate.lower == pytest.approx(max(tangent, 0.0), rel=1e-9, abs=1e-12)
+    assert certificate.least_eigenvalues[0] == pytest.approx(values[0] - np.sum(G * (F @ F.T)), rel=1e-8, abs=1e-12)
+
+
 def test_a_spoiled_solution_is_found_out():
     problem = our_programme(*random_programme(3))
     F = low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor
