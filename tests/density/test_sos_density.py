@@ -123,6 +123,19 @@ def test_mmd_beyond_the_sizes_of_exact_sums_is_close_to_them(monkeypatch):
     assert projected.mmd_ <= exact * (1 + 1e-9)
 
 
+def test_mmd_of_many_rows_takes_no_product_with_their_kernel_matrix(monkeypatch):
+    from mercer.density import discrepancy
+
+    points = np.random.default_rng(3).standard_normal((3000, 2))
+    fit = SumOfSquaresDensity(Gaussian(1.0), support=30, random_state=0, tol=1e-6).fit
+    exact = fit(points).mmd_
+    monkeypatch.setattr(discrepancy, "_MOST_ROWS", 2000)
+    monkeypatch.setattr(discrepancy, "_norm", None)
+    projected = fit(points)
+    assert projected.mmd_error_ > 0
+    assert projected.mmd_ == pytest.approx(exact, rel=0.1, abs=3 * projected.mmd_error_)
+
+
 # --- solvers ------------------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +293,17 @@ def test_the_fit_follows_the_units_of_the_data(X):
     scaled = SumOfSquaresDensity(random_state=0).fit(1000 * X)
     assert scaled.kernel_.sigma == pytest.approx(1000 * model.kernel_.sigma)
     assert np.allclose(scaled.density(1000 * X) * 1e6, model.density(X), rtol=1e-3, atol=1e-6)
+
+
+def test_single_precision_of_the_configuration_does_not_reach_the_fit(X):
+    from mercer import config_context
+
+    kernel, support = Gaussian(2.0), np.round(X[:40], 3)
+    double = SumOfSquaresDensity(kernel, support=support).fit(np.round(X, 3))
+    with config_context(dtype="float32"):
+        single = SumOfSquaresDensity(kernel, support=support).fit(np.round(X, 3))
+    assert single.certificate_.upper == pytest.approx(double.certificate_.upper, rel=1e-3)
+    assert single.density(X) == pytest.approx(double.density(X), rel=1e-2, abs=1e-4)
 
 
 # --- far away, and verification -------------------------------------------------------------------------------------------

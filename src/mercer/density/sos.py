@@ -208,7 +208,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
             make_visible()
         if isinstance(self.kernel, Precomputed):
             raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
-        X = checked_points(self, X, fitting=True, least=1)
+        X = checked_points(self, X, fitting=True, least=1).astype(np.float64, copy=False)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         self.sample_weight_, self._n_rows = weights, int(X.shape[0])
         weights = normalised(weights, X.shape[0])
@@ -253,7 +253,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
         check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
+        X = checked_points(self, X, fitting=False).astype(np.float64, copy=False)
         squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift

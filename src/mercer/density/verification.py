@@ -22,7 +22,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     to one is checked too: Tr(B W) from the model's own factor.
     """
     check_is_fitted(model)
-    X = checked_points(model, X, fitting=False)
+    X = checked_points(model, X, fitting=False).astype(np.float64, copy=False)
     if X.shape[0] != model._n_rows:
         raise ValueError(
             f"The model was fitted to {model._n_rows} points, X has {X.shape[0]}: pass the data of the fit."

@@ -34,6 +34,9 @@ _FIRST_FACE = 8
 _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
 _MAIN = 1e-6
+_REMEMBERED = 8
+_TANGENT_BYTES = 2**28  # for the matrices of a derivative, one a column: beyond, only the largest columns move
+_MOST_COLUMNS = 24  # of F on a face, which must have room for new ones
 _RANK_LEVELS = (1e-4, 1e-6, 1e-8)
 _MOST_PRODUCTS = 100
 _FLOOR = 1e-3
@@ -76,7 +79,7 @@ def low_rank_spectrahedron(
     Notes
     -----
     A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
-    eigendecomposition of order s. Memory: (r + 5) m².
+    eigendecomposition of order s. Memory: some m × m matrices, and one for each column that moves, up to 256 MB.
     """
     run = _Run(problem, tol, callback)
     status = Status.MAX_ITER
@@ -183,13 +186,15 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
 def _next_face(problem: SumOfSquares, point: _Point) -> Array:
     """The span of the columns of F that carry mass, of the oracle's eigenvectors, of the Newton direction and the rest.
 
-    The others are remembered as long as there is room: they are what the next columns of F will be made of.
+    The largest of the others are remembered, for they are what the next columns of F will be made of.
     """
     main = _carries_mass(point.factor)
-    F, rest = point.factor[:, main], point.factor[:, ~main]
+    F, rest = point.factor[:, main][:, -_MOST_COLUMNS:], point.factor[:, ~main]
     promising = int(np.sum(point.levels < point.level - _PROMISING * point.gap))
     new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
-    return _span([F, new, _newton_direction(problem, point, F / np.linalg.norm(F)), rest[:, ::-1]])
+    moving = F[:, -max(4, _TANGENT_BYTES // (8 * problem.size**2)) :]
+    direction = _newton_direction(problem, point, moving / np.linalg.norm(moving))
+    return _span([F, new, direction, rest[:, ::-1][:, :_REMEMBERED]])
 
 
 def _span(blocks: list[Array]) -> Array:

@@ -41,10 +41,12 @@ class SymmetricEntries:
 
     def congruence(self, P: Array) -> Array:
         """The matrix of S ↦ P S P, P symmetric, on these vectors."""
-        i, j, k = self.rows, self.cols, self.order
-        products = (P[i][:, :, None] * P[j][:, None, :]).reshape(i.size, k * k)
-        both = products[:, i * k + j] + products[:, j * k + i]
-        return np.asarray(both * (0.5 * self.scale) * self.scale[:, None])
+        one, other = P[self.rows], P[self.cols]
+        matrix = np.take(one, self.rows, 1) * np.take(other, self.cols, 1)
+        matrix += np.take(one, self.cols, 1) * np.take(other, self.rows, 1)
+        matrix *= 0.5 * self.scale
+        matrix *= self.scale[:, None]
+        return np.asarray(matrix)
 
 
 def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
@@ -105,7 +107,7 @@ def _step(entries: SymmetricEntries, H: Array, S: Array, Z: Array) -> tuple[Arra
     scaling = entries.congruence((P + P.T) / 2)
     matrix = H + scaling
     matrix[np.diag_indices_from(matrix)] *= 1.0 + _RIDGE
-    factor = cho_factor(matrix)
+    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
     centre = entries.pack(inverse.T @ inverse)
     ones = entries.pack(np.eye(k))
     unit = cho_solve(factor, ones)
