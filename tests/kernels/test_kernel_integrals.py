@@ -108,7 +108,7 @@ def everything():
     yield GaussianBoxIntegrals, Gaussian(0.7), Box(-one, one)
 
 
-@pytest.mark.parametrize(("make", "kernel", "measure"), list(everything()), ids=repr)
+@pytest.mark.parametrize(("make", "kernel", "measure"), list(everything()), ids=lambda value: getattr(value, "__name__", repr(value)))
 def test_the_two_maps_are_adjoint_and_the_tensor_symmetric(make, kernel, measure, rng):
     points, others = rng.uniform(-0.9, 0.9, (7, 2)), rng.uniform(-0.9, 0.9, (5, 2))
     integrals = make(kernel, points, measure)
