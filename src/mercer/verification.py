@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import Certificate
-from mercer.density import SumOfSquaresDensity
+from mercer.density import RobustKernelRidge, SumOfSquaresDensity
+from mercer.density.robust_verification import verify_robust_ridge
 from mercer.density.verification import verify_density
 from mercer.embedding import SDPEmbedding
 from mercer.embedding.verification import verify_embedding
@@ -16,6 +17,7 @@ from mercer.quadrature.verification import verify_quadrature
 def verify(
     model: Any,
     X: Any,
+    y: Any = None,
     *,
     extended: bool = False,
     failure_probability: float = 1e-9,
@@ -28,18 +30,20 @@ def verify(
 
     Parameters
     ----------
-    model : SDPEmbedding, QuadratureSparsifier or SumOfSquaresDensity
+    model : SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge
         A fitted model.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
         its landmarks is certified, as in ``fit``.
+    y : array of shape (n,), optional
+        The targets it was fitted to, of a regression; not used by the others.
     extended : bool, default=False
         Of an embedding, certify the *extension* instead: on any sample X, the directions that
         :meth:`SDPEmbedding.transform` gives its points, in all dimensions of the model, as a solution of the unweighted
         problem of X.
     failure_probability : float, default=1e-9
         With which the upper bound of an embedding may be wrong, at most; a proof without chance is made where that is
-        affordable. The bounds of quadratures and densities involve no chance.
+        affordable. The bounds of the other models involve no chance.
     random_state : None, int or generator, default=None
         Random numbers of the proof, independent of those of a fit with the same seed.
 
@@ -77,6 +81,11 @@ def verify(
         if extended:
             raise ValueError("extended=True certifies the extension of an embedding: a density has none.")
         return verify_density(model, X)
+    if isinstance(model, RobustKernelRidge):
+        if extended:
+            raise ValueError("extended=True certifies the extension of an embedding: a regression has none.")
+        return verify_robust_ridge(model, X, y)
     raise TypeError(
-        f"verify takes a fitted SDPEmbedding, QuadratureSparsifier or SumOfSquaresDensity, not {type(model).__name__}."
+        "verify takes a fitted SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not "
+        f"{type(model).__name__}."
     )

@@ -41,6 +41,8 @@ class Pairs(NamedTuple):
         The support.
     sigma, target_sigma : float
         The bandwidths σ and τ.
+    size : float
+        What y was divided by, the targets' and τ's too.
     """
 
     inputs: Array
@@ -50,6 +52,7 @@ class Pairs(NamedTuple):
     support_targets: Array
     sigma: float
     target_sigma: float
+    size: float = 1.0
 
     @property
     def stretch(self) -> float:
@@ -65,6 +68,18 @@ class Pairs(NamedTuple):
     def joint_support(self) -> Array:
         """The support likewise."""
         return np.column_stack([self.support_inputs, self.support_targets * self.stretch])
+
+
+def make_pairs(X: Array, y: Array, weights: Array, support: Array, sigma: float, target_sigma: float) -> Pairs:
+    """A sample and the pairs of its support, y last, in units of the root mean square of y."""
+    size = float(np.sqrt(weights @ y**2)) or 1.0
+    inputs = np.ascontiguousarray(support[:, :-1])
+    return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size)
+
+
+def coordinates(basis: Array, coefficients: Array) -> Array:
+    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
+    return np.asarray((basis.T @ coefficients) / np.sum(basis**2, axis=0).reshape(-1, *[1] * (coefficients.ndim - 1)))
 
 
 def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Array]:

@@ -15,7 +15,8 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.saddle_point import certify_saddle_point
 from mercer.certificates.strong_convexity import certify_strongly_convex
 from mercer.density.gaussian_squares import GaussianSquares
-from mercer.density.robust_game import Pairs, function_basis, make_ball, make_game, make_relaxed
+from mercer.density.robust_game import Pairs, function_basis, make_ball, make_game, make_pairs, make_relaxed
+from mercer.density.sos import normalised
 from mercer.density.support import choose_support
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
@@ -32,7 +33,7 @@ from mercer.validation import checked_weights, resolved_kernel, whole_number
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _RELAXATIONS = (None, "rkhs")
-_STRETCH_COLUMN = -1
+_TARGET = -1  # the column of a pair that holds y
 
 
 class RobustKernelRidge(RegressorMixin, BaseEstimator):
@@ -93,11 +94,19 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         The share of the sample in the worst distribution.
     adversary_ : GaussianSquares or None
         The density of the other part, of mass one, in the coordinates (x, y σ/τ); None where there is no such part.
+    adversary_coef_ : array of shape (m, m)
+        B of that part, k_zᵀBk_z up to the volume of a squared section: Σ B_pq exp(-‖ζ_p-ζ_q‖²/(2σ²)) is its mass,
+        1 - ``sample_share_``, in the same coordinates.
+    price_coef_ : array of shape (m,)
+        The proof of ``robust_risk_``: a function g = Σ price_coef_ₐ k(·, ζₐ) of pairs. What a distribution moves costs
+        it at most ε‖g‖, so its risk is at most max ((f - y)² - g, over the class) + mean of g over the sample + ε‖g‖.
     distance_, mmd_ : float
         How far the worst distribution is from the sample: projected on the span of the support, as the ball has it
         (SOS Lemma 3), and without projection, NaN for supports beyond exact sums.
     kernel_, target_sigma_ : Gaussian and float
         With their parameters fixed.
+    sample_weight_ : array of shape (n,) or None
+        The weights of the fit.
     history_, status_, n_iter_ : tuple, Status and int
         How the solver went.
 
@@ -151,21 +160,18 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, y_numeric=True)
         y = np.asarray(y, np.float64)
         radius, regularization = self._checked_numbers()
-        n = X.shape[0]
-        weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-        weights = weights / np.sum(weights)
+        n = self._n_rows = int(X.shape[0])
+        self.sample_weight_ = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
+        weights = normalised(self.sample_weight_, n)
         self.kernel_ = self._checked_kernel(resolved_kernel(self.kernel, X, weights))
         self.target_sigma_ = self._resolved_target_sigma(y, weights)
-        size = float(np.sqrt(weights @ y**2)) or 1.0
-        pairs = self._pairs(X, y, weights, size)
-        relaxed = radius == 0 or self.relaxation == "rkhs"
+        self.support_ = self._chosen_support(X, y, weights)
+        pairs = make_pairs(X, y, weights, self.support_, float(self.kernel_.sigma), self.target_sigma_)
         U, features = function_basis(pairs, integrated=radius > 0)
-        if relaxed:
-            beta = self._relax(pairs, U, features, radius, regularization, size)
-        else:
-            beta = self._play(pairs, U, features, radius, regularization, size)
-        self.dual_coef_ = size * (U @ beta)
-        self.sample_risk_ = size**2 * float(weights @ (features @ beta - pairs.targets) ** 2)
+        solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
+        beta = solve(pairs, U, features, radius, regularization)
+        self.dual_coef_ = pairs.size * (U @ beta)
+        self.sample_risk_ = pairs.size**2 * float(weights @ (features @ beta - pairs.targets) ** 2)
         self._warn()
         return self
 
@@ -193,7 +199,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     @property
     def _inputs(self) -> Array:
-        return np.ascontiguousarray(self.support_[:, :_STRETCH_COLUMN])
+        return np.ascontiguousarray(self.support_[:, :_TARGET])
 
     def _checked_numbers(self) -> tuple[float, float]:
         if self.relaxation not in _RELAXATIONS:
@@ -221,41 +227,35 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
             return 1.0
         return float(resolved_kernel(Gaussian(sigma=self.target_sigma), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
-    def _pairs(self, X: Array, y: Array, weights: Array, size: float) -> Pairs:
-        """The sample and its support, y divided by its size."""
+    def _chosen_support(self, X: Array, y: Array, weights: Array) -> Array:
+        """Pairs (ξ, η), chosen among (x, y σ/τ), where one distance fits all coordinates."""
         stretch = float(self.kernel_.sigma) / self.target_sigma_
         support = self.support
         if isinstance(support, np.ndarray | list) and np.ndim(support) == 2:
             support = np.array(support, np.float64)
-            support[:, _STRETCH_COLUMN] *= stretch
-        joint = np.column_stack([X, y * stretch])
-        chosen = choose_support(support, joint, weights, as_generator(self.random_state))
-        targets = chosen[:, _STRETCH_COLUMN] / stretch
-        self.support_ = np.column_stack([chosen[:, :_STRETCH_COLUMN], targets])
-        return Pairs(
-            X, y / size, weights, self._inputs, targets / size, float(self.kernel_.sigma), self.target_sigma_ / size
-        )
+            support[:, _TARGET] *= stretch
+        chosen = choose_support(support, np.column_stack([X, y * stretch]), weights, as_generator(self.random_state))
+        chosen[:, _TARGET] /= stretch
+        return chosen
 
-    def _relax(
-        self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float, size: float
-    ) -> Array:
+    def _relax(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
         """Penalised least squares; the adversary is no distribution, or the sample."""
         problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
         tol = positive_number(self.tol, "tol")
         found = minimise_by_newton(
             problem, problem.start(), tol=1e-3 * tol, max_iter=whole_number(self.max_iter, "max_iter", 1)
         )
-        self._keep(certify_strongly_convex(problem, found.x), found.status, found.history, found.n_iter, size)
+        self._keep(certify_strongly_convex(problem, found.x), found.status, found.history, found.n_iter, pairs.size)
         penalty = radius * problem.square_norm(found.x)
-        self.robust_risk_ = size**2 * (problem.sample_loss(found.x) + penalty)
+        self.robust_risk_ = pairs.size**2 * (problem.sample_loss(found.x) + penalty)
         self.sample_share_: float = 1.0
         self.adversary_: GaussianSquares | None = None
         self.distance_ = self.mmd_ = 0.0
+        m = self.support_.shape[0]
+        self.adversary_coef_, self.price_coef_ = np.zeros((m, m)), np.zeros(m)
         return found.x
 
-    def _play(
-        self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float, size: float
-    ) -> Array:
+    def _play(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
         """The saddle point."""
         ball = make_ball(pairs)
         game = make_game(
@@ -273,15 +273,15 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
             callback=self.callback,
         )
         certificate = certify(found.beta, found.prices, found.adversary)
-        self._keep(certificate, found.status, found.history, found.n_iter, size)
-        self.robust_risk_ = size**2 * game.worst_case(found.beta, found.prices)
+        self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
+        self.robust_risk_ = pairs.size**2 * game.worst_case(found.beta, found.prices)
+        self.price_coef_ = pairs.size**2 * (ball.whitening @ found.prices)
         self._describe(pairs, ball, game, found)
         return found.beta
 
     def _keep(self, certificate: Certificate, status: Status, history: Any, n_iter: int, size: float) -> None:
         """Store how the solver went, the bounds in the units of y²."""
-        scaled = {name: size**2 * getattr(certificate, name) for name in ("lower", "upper")}
-        self.certificate_ = replace(certificate, **scaled)
+        self.certificate_ = scaled(certificate, size**2)
         self.status_, self.history_, self.n_iter_ = status, history, n_iter
 
     def _describe(self, pairs: Pairs, ball: SumOfSquares, game: RobustRegression, found: SaddlePoint) -> None:
@@ -289,7 +289,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         adversary = game.admissible(found.adversary.matrix, found.adversary.share)
         self.sample_share_ = float(adversary.share)
         self.distance_ = float(np.linalg.norm(game.displacement(adversary)))
-        B = ball.basis @ adversary.matrix @ ball.basis.T
+        B = self.adversary_coef_ = ball.basis @ adversary.matrix @ ball.basis.T
         self.adversary_ = None
         if float(np.trace(adversary.matrix)) > 0:
             self.adversary_ = GaussianSquares(pairs.joint_support, B, pairs.sigma)
@@ -313,3 +313,8 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def scaled(certificate: Certificate, factor: float) -> Certificate:
+    """The same proof in other units."""
+    return replace(certificate, lower=factor * certificate.lower, upper=factor * certificate.upper)

@@ -135,7 +135,7 @@ class RobustRegression:
         return self._embedding @ packed(adversary.matrix) - (1.0 - adversary.share) * self.goal
 
     def admissible(self, matrix: Array, share: float) -> Adversary:
-        """A distribution of the ball near to this one, brought to mass one.
+        """A distribution of the ball near to this one, brought to mass one; the anchor where there is no mass.
 
         What lies outside is drawn towards the anchor. What lies inside, and keeps a share of the sample, moves as much
         of it as the radius allows, where that hurts the learner more.
@@ -143,6 +143,8 @@ class RobustRegression:
         if not self.keeps_sample:
             share = 0.0
         mass = float(np.trace(matrix)) + share
+        if mass <= 0:
+            return self.anchor
         found = Adversary(matrix / mass, share / mass)
         away, least = (float(np.linalg.norm(self.displacement(which))) for which in (found, self.anchor))
         if away > self.radius:
