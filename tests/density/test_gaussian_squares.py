@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import kstest, norm, truncnorm
 
 from mercer.density.gaussian_squares import GaussianSquares
+from mercer.density.truncated_normal import draw_between, mass_between, moments_between
 
 
 def _density(d, seed, *, m=6, rank=3, sigma=0.8):
@@ -74,16 +75,53 @@ def test_samples_follow_the_distribution(seed):
     assert kstest(drawn[:, 0], p.cdf).pvalue > 1e-3
 
 
-def test_both_samplers_agree_with_the_moments(monkeypatch):
-    p = _density(2, 1, m=4)
+@pytest.mark.parametrize("bounds", [(), (np.full(2, -0.5), np.array([np.inf, 0.8]))], ids=["plane", "half-open box"])
+def test_both_samplers_agree_with_the_moments(monkeypatch, bounds):
+    plain = _density(2, 1, m=4)
+    p = GaussianSquares(plain.points, plain.mixture, plain.sigma, *bounds)
     assert 0 < p.acceptance_rate <= 1
-    by_rejection = p.sample(20_000, np.random.default_rng(0))
+    n = 20_000
+    monkeypatch.setattr("mercer.density.gaussian_squares._LEAST_ACCEPTED", 0.0)
+    by_rejection = p.sample(n, np.random.default_rng(0))
     monkeypatch.setattr("mercer.density.gaussian_squares._LEAST_ACCEPTED", 2.0)
-    by_coordinates = p.sample(200, np.random.default_rng(0))
+    by_coordinates = p.sample(n, np.random.default_rng(0))
     for drawn in (by_rejection, by_coordinates):
-        error = np.sqrt(np.diag(p.covariance()) / len(drawn))
+        assert np.all((drawn >= p.lower) & (drawn <= p.upper))
+        error = np.sqrt(np.diag(p.covariance()) / n)
         assert np.all(np.abs(drawn.mean(axis=0) - p.mean()) < 4.5 * error)
-    np.testing.assert_allclose(np.cov(by_rejection.T), p.covariance(), atol=0.03)
+        np.testing.assert_allclose(np.cov(drawn.T), p.covariance(), atol=0.03)
+        for k in range(2):
+            assert kstest(drawn[:, k], p.marginal([k]).cdf).pvalue > 1e-3
+    assert kstest(by_rejection @ [1.0, -2.0], by_coordinates @ [1.0, -2.0]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("sigma", [0.05**0.5, 0.8, 10**0.5])
+def test_the_distribution_function_is_that_of_the_mixture(sigma):
+    """Σ Pᵢⱼ Φ(2(x - mᵢⱼ)/σ), also across a gap of a thousand bandwidths."""
+    plain = _density(1, 2, sigma=sigma)
+    points = plain.points + np.where(np.arange(6) < 3, 0.0, 1000 * sigma)[:, None]
+    p = GaussianSquares(points, plain.mixture, sigma)
+    x = np.concatenate([np.linspace(-2, 2, 41), 1000 * sigma + np.linspace(-2, 2, 41), [500 * sigma]])
+    middle = 0.5 * (points + points.T)
+    expected = np.einsum("ij,xij->x", p.mixture, norm.cdf(2 * (x[:, None, None] - middle) / sigma))
+    np.testing.assert_allclose(p.cdf(x), expected, atol=1e-12)
+    levels = np.linspace(0.001, 0.999, 57)
+    np.testing.assert_allclose(p.cdf(p.quantile(levels)), levels, atol=1e-12)
+
+
+def test_moments_of_cut_off_normal_laws_are_those_of_scipy():
+    means = np.array([-30.0, -2.0, 0.1, 0.9, 3.0])
+    for lower, upper in ((0.0, 1.0), (-np.inf, 0.5), (0.2, np.inf)):
+        low, high = (lower - means) / 0.7, (upper - means) / 0.7
+        mean, variance = moments_between(means, 0.7, lower, upper)
+        theirs = truncnorm(low, high, loc=means, scale=0.7)
+        seen = mass_between(means, 0.7, lower, upper) > 1e-200
+        np.testing.assert_allclose(mass_between(means, 0.7, lower, upper), norm.cdf(high) - norm.cdf(low), atol=1e-15)
+        np.testing.assert_allclose(mean[seen], theirs.mean()[seen], rtol=1e-9)
+        np.testing.assert_allclose(variance[seen], theirs.var()[seen], rtol=1e-6)
+        drawn = draw_between(np.broadcast_to(means, (2000, 5)), 0.7, lower, upper, np.random.default_rng(0))
+        for k in np.flatnonzero(seen):
+            assert kstest(drawn[:, k], truncnorm(low[k], high[k], loc=means[k], scale=0.7).cdf).pvalue > 1e-3
 
 
 def test_high_dimension_stays_in_range():

@@ -6,6 +6,16 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
+from scipy.interpolate import RegularGridInterpolator
+
+from mercer.density.arguments import (
+    NOTHING_LEFT,
+    checked_coordinates,
+    checked_levels,
+    checked_rows,
+    checked_values,
+    one_dimension,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -15,34 +25,57 @@ _PANEL = 65_536
 
 @final
 class TabulatedDensity:
-    """Masses of the cells of a regular grid on a box, uniform inside each cell.
+    """A density on a box with the masses of the cells of a regular grid; draws are uniform inside each cell.
 
     Parameters
     ----------
     density : callable
-        Takes points (n, d), returns the density at each.
+        Takes points (n, d), returns the density at each, up to a factor.
     lower, upper : arrays of shape (d,)
         The box, which must hold all of the mass.
+    points : array of shape (m, d)
+        The support points, for pictures.
 
     Attributes
     ----------
     mass : float
-        What the cells sum to before they are scaled to one: one, but for the error of the midpoint rule.
-    error : float
-        An estimate of the total-variation distance to the density: half the sum of the differences to a grid of half as
-        many cells a side, over two, since the error of a piecewise constant falls as the side of a cell.
+        What the cells sum to before they are scaled to one: for a density one, but for the error of the midpoint rule.
+    sampling_error : float
+        An estimate of the total-variation distance of the draws to the density: half the sum of the differences to a
+        grid of half as many cells a side, over two, since a piecewise constant's error falls as the side of a cell.
     """
 
-    def __init__(self, density: Callable[[Array], Array], lower: Array, upper: Array) -> None:
+    def __init__(self, density: Callable[[Array], Array], lower: Array, upper: Array, points: Array) -> None:
         d = lower.size
         if d not in _CELLS:
             raise ValueError(f"A density without closed form is tabulated in up to 3 dimensions, not {d}.")
-        self._lower, self._step = lower, (upper - lower) / _CELLS[d]
+        self.lower, self.upper, self.points = lower, upper, points
+        self._function, self._step = density, (upper - lower) / _CELLS[d]
         self._axes = [lower[k] + (np.arange(_CELLS[d]) + 0.5) * self._step[k] for k in range(d)]
         values = self._values(density)
         self.mass = float(values.sum() * np.prod(self._step))
+        if not self.mass > 0:
+            raise ValueError("The density has no mass in the box, or at the values given.")
         self._masses = values / values.sum()
-        self.error = self._distance_to_half()
+        self.sampling_error = self._distance_to_half()
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self._axes)
+
+    def density(self, X: Any) -> Array:
+        """The density at some points; zero outside the box."""
+        X = checked_rows(X, self.n_features)
+        inside = np.all((self.lower <= X) & (self.upper >= X), axis=1)
+        out = np.zeros(X.shape[0])
+        out[inside] = np.asarray(self._function(X[inside])) / self.mass
+        return out
+
+    def score_samples(self, X: Any) -> Array:
+        """Its logarithm; minus infinity outside the box."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.density(X))
 
     def _values(self, density: Callable[[Array], Array]) -> Array:
         """The density at the centres of all cells."""
@@ -79,19 +112,60 @@ class TabulatedDensity:
                 out[i, j] += joint @ centred[i] ** 2 if i == j else _bilinear(joint, centred, i, j)
         return np.asarray(out)
 
-    def cdf(self, x: Array) -> Array:
+    def marginal(self, coordinates: Any) -> TabulatedDensity:
+        """The density of some coordinates: sums over the cells of the others, interpolated between them."""
+        kept = checked_coordinates(coordinates, self.n_features)
+        others = tuple(np.setdiff1d(np.arange(self.n_features), kept))
+        heights = self._masses.sum(axis=others).transpose(np.argsort(np.argsort(kept)))
+        between = RegularGridInterpolator([self._axes[k] for k in kept], heights, bounds_error=False, fill_value=None)
+
+        def density(X: Array) -> Array:
+            return np.maximum(between(X), 0.0)
+
+        found = TabulatedDensity(density, self.lower[kept], self.upper[kept], self.points[:, kept])
+        found.sampling_error += self.sampling_error
+        return found
+
+    def conditional(self, coordinates: Any, values: Any) -> TabulatedDensity:
+        """The density of the other coordinates, given the values of these."""
+        given = checked_coordinates(coordinates, self.n_features)
+        at = checked_values(values, self.lower[given], self.upper[given])
+        others = np.setdiff1d(np.arange(self.n_features), given)
+        if others.size == 0:
+            raise ValueError(NOTHING_LEFT)
+
+        def density(X: Array) -> Array:
+            whole = np.empty((X.shape[0], self.n_features))
+            whole[:, given], whole[:, others] = at, X
+            return np.asarray(self._function(whole))
+
+        return TabulatedDensity(density, self.lower[others], self.upper[others], self.points[:, others])
+
+    def cdf(self, x: Any) -> Array:
         """P(X ≤ x) in one dimension."""
-        if len(self._axes) != 1:
-            raise ValueError(f"cdf is for one dimension, not {len(self._axes)}.")
-        edges = self._lower[0] + self._step[0] * np.arange(self._axes[0].size + 1)
-        return np.interp(x, edges, np.concatenate([[0.0], np.cumsum(self._masses)]), left=0.0, right=1.0)
+        levels, edges = self._distribution("cdf")
+        return np.interp(np.asarray(x, np.float64).reshape(-1), edges, levels, left=0.0, right=1.0)
+
+    def quantile(self, levels: Any) -> Array:
+        """The inverse of the distribution function in one dimension."""
+        levels = checked_levels(levels)
+        reached, edges = self._distribution("quantile")
+        rising = np.concatenate([[True], np.diff(reached) > 0])
+        return np.interp(levels, reached[rising], edges[rising])
+
+    def _distribution(self, what: str) -> tuple[Array, Array]:
+        """The distribution function at the edges of the cells."""
+        if self.n_features != 1:
+            raise ValueError(one_dimension(what, self.n_features))
+        edges = self.lower[0] + self._step[0] * np.arange(self._axes[0].size + 1)
+        return np.concatenate([[0.0], np.cumsum(self._masses)]), edges
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draws whose law is within ``error`` of the density in total variation."""
+        """Draws whose law is within ``sampling_error`` of the density in total variation."""
         chances = np.cumsum(self._masses.reshape(-1))
         cells = np.searchsorted(chances, rng.uniform(0, chances[-1], n), side="right")
         places = np.unravel_index(np.minimum(cells, chances.size - 1), self._masses.shape)
-        return np.asarray(self._lower + self._step * (np.column_stack(places) + rng.uniform(0, 1, (n, len(places)))))
+        return np.asarray(self.lower + self._step * (np.column_stack(places) + rng.uniform(0, 1, (n, len(places)))))
 
 
 def _bilinear(joint: Array, centred: list[Array], i: int, j: int) -> float:
