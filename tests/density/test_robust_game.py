@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from robust_oracle import SIGMA, TAU, conic_value, small_game, small_pairs
+from robust_oracle import SIGMA, TAU, conic_value, precise_game, small_game, small_pairs
 
 from mercer.certificates.saddle_point import certify_saddle_point
 from mercer.density.robust_game import function_basis, make_relaxed
@@ -170,6 +170,34 @@ def test_a_callback_stops_and_history_narrows():
     widths = [line.objective - line.lower for line in found.history]
     assert np.all(np.diff(widths) <= 0)
     assert solved(game, max_iter=5)[0].status is Status.MAX_ITER
+
+
+# --- extended precision -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_bounds_in_extended_precision_are_the_same(d):
+    """On a support that is far apart, where double precision is enough."""
+    game, precise = precise_game(10, m=5, d=d)
+    rng = np.random.default_rng(d)
+    beta, prices, adversary = rng.normal(size=game.n_functions), rng.normal(size=game.goal.size), np.eye(game.order)
+    np.testing.assert_allclose(precise.loss_matrix(beta), game.loss_matrix(beta), rtol=1e-6, atol=1e-8)
+    assert precise.worst_case(beta, prices) == pytest.approx(game.worst_case(beta, prices), rel=1e-8)
+    fair = game.admissible(adversary, 1.0)
+    mine, theirs = precise.best_response(fair), game.best_response(fair)
+    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-6)
+    assert mine[1] == pytest.approx(theirs[1], rel=1e-8)
+
+
+def test_a_corrected_game_is_right_where_it_was_corrected():
+    _, game = small_game(11)
+    rng = np.random.default_rng(11)
+    beta, other = rng.normal(size=(2, game.n_functions))
+    wrong = game.corrected(beta, game.loss_matrix(beta) + 0.1 * np.eye(game.order))
+    np.testing.assert_allclose(wrong.loss_matrix(beta) - game.loss_matrix(beta), 0.1 * np.eye(game.order), atol=1e-12)
+    np.testing.assert_allclose(wrong.loss_matrix(other) - game.loss_matrix(other), 0.1 * np.eye(game.order), atol=1e-12)
+    right = wrong.corrected(beta, game.loss_matrix(beta))
+    assert right.worst_case(other, game.goal) == pytest.approx(game.worst_case(other, game.goal), rel=1e-12)
 
 
 # --- the relaxation -----------------------------------------------------------------------------------------------

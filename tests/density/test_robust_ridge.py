@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from robust_oracle import upper_bound_on_a_grid
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -146,6 +147,17 @@ def test_the_worst_distribution_is_one_and_lies_in_the_ball(fitted, sample, grid
     assert distance == pytest.approx(fitted.mmd_, rel=1e-5)
     assert fitted.distance_ == pytest.approx(0.05, rel=1e-5)
     assert fitted.distance_ <= fitted.mmd_
+
+
+@pytest.mark.parametrize(("offset", "radius", "support"), [(0.0, 0.01, 20), (10.0, 0.01, 20), (10.0, 0.1, 30)])
+def test_rounding_does_not_spoil_the_proof(offset, radius, support):
+    """Targets far from zero: the closed forms in the bases of the solver are wrong by 1e-4 there, the proof is not."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(100, 1))
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=100) + offset
+    model = RobustKernelRidge(radius=radius, support=support, random_state=0).fit(X, y)
+    assert model.certificate_.holds(1e-6)
+    assert model.certificate_.upper == pytest.approx(upper_bound_on_a_grid(model, X, y), rel=3e-7)
 
 
 def test_it_is_safer_than_kernel_ridge_and_the_relaxation_in_its_ball(fitted, sample, grid_masses):

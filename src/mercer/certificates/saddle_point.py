@@ -6,23 +6,42 @@ eigenvalue, and the adversary's distribution, which bounds it from below by a ri
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.problems.robust_regression import Adversary, RobustRegression
+from mercer.problems.robust_regression import Adversary
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def certify_saddle_point(problem: RobustRegression, beta: Array, prices: Array, adversary: Adversary) -> Certificate:
+class SaddleBounds(Protocol):
+    """What a proof asks of a game: :class:`RobustRegression`, or the same in extended precision."""
+
+    order: int
+    regularization: float
+
+    def admissible(self, matrix: Array, share: float, /) -> Adversary:
+        """A distribution of the ball near to this one."""
+
+    def best_response(self, adversary: Adversary, /) -> tuple[Array, float]:
+        """The learner's best function against a distribution, and its objective."""
+
+    def worst_case(self, beta: Array, y: Array, /) -> float:
+        """What a function risks at most."""
+
+    def squared_norm(self, beta: Array, /) -> float:
+        """‖f‖²."""
+
+
+def certify_saddle_point(problem: SaddleBounds, beta: Array, prices: Array, adversary: Adversary) -> Certificate:
     """Bound min max of the robust regression from both sides.
 
     Parameters
     ----------
-    problem : RobustRegression
-        The game.
+    problem : SaddleBounds
+        The game: for a proof that rounding cannot spoil, :class:`mercer.problems.precise_regression.PreciseRegression`.
     beta : array of shape (l,)
         The learner's function.
     prices : array of shape (q,)
@@ -37,14 +56,14 @@ def certify_saddle_point(problem: RobustRegression, beta: Array, prices: Array, 
 
     Notes
     -----
-    Cost: two eigendecompositions of order s, one linear system of order l, l² s² operations for the integrals.
+    Cost: two eigendecompositions of order s, one linear system of order l, and the integrals.
     """
     values, vectors = np.linalg.eigh(0.5 * (adversary.matrix + adversary.matrix.T))
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     fair = problem.admissible(positive, max(adversary.share, 0.0))
     _, lower = problem.best_response(fair)
     risk = problem.worst_case(beta, prices)
-    upper = risk + problem.regularization * float(beta @ beta)
+    upper = risk + problem.regularization * problem.squared_norm(beta)
     rounding = problem.order * float(np.finfo(np.float64).eps) * abs(upper)
     return Certificate(
         lower=min(lower - rounding, upper),

@@ -9,11 +9,12 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.density.programme import make_programme
 from mercer.kernels import Gaussian
-from mercer.kernels.loss_integrals import SquaredLossIntegrals
+from mercer.kernels.loss_integrals import SectionIntegrals, SquaredLossIntegrals
 from mercer.kernels.measures import Lebesgue
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
+from mercer.problems.precise_regression import PreciseRegression
 from mercer.problems.relaxed_regression import RelaxedRegression
 from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.solvers import low_rank_spectrahedron
@@ -132,6 +133,12 @@ def make_game(
         regularization=regularization,
         anchor=None if sample else nearest_density(ball, radius),
     )
+
+
+def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares, game: RobustRegression) -> PreciseRegression:
+    """The bounds of the game in extended precision."""
+    sections = SectionIntegrals(pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma)
+    return PreciseRegression(game, sections, ball.basis, U, ball.whitening)
 
 
 def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:

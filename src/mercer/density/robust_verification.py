@@ -17,6 +17,7 @@ from mercer.density.robust_game import (
     make_ball,
     make_game,
     make_pairs,
+    make_precise,
     make_relaxed,
 )
 from mercer.density.robust_ridge import RobustKernelRidge, scaled
@@ -89,4 +90,5 @@ def _certified_game(
     prices = coordinates(ball.whitening, _read(model, "price_coef_")) / pairs.size**2
     half = coordinates(ball.basis, _read(model, "adversary_coef_", 2))
     C = coordinates(ball.basis, half.T)
-    return certify_saddle_point(game, beta, prices, Adversary(C, float(model.sample_share_)))
+    precise = make_precise(pairs, U, ball, game)
+    return certify_saddle_point(precise, beta, prices, Adversary(C, float(model.sample_share_)))

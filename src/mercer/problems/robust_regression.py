@@ -24,6 +24,7 @@ regression on μ, a linear system.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -83,7 +84,7 @@ class RobustRegression:
         self.radius, self.regularization = radius, regularization
         self.keeps_sample = anchor is None
         self.goal = ball.goal
-        self._losses = losses
+        self._losses, self._constant = losses, losses.constant
         self.order, self.n_functions = ball.dimension, features.shape[1]
         self.anchor = Adversary(np.zeros((self.order, self.order)), 1.0) if anchor is None else anchor
         self._embedding = np.array(
@@ -102,6 +103,16 @@ class RobustRegression:
     def embeddings(self) -> Array:
         """A* of the unit vectors: q matrices of order s."""
         return unpacked(self._embedding)
+
+    def corrected(self, beta: Array, losses: Array) -> RobustRegression:
+        """The game with a constant added to the loss, so that N(β) is what it should be at one β."""
+        other = copy(self)
+        other._constant = self._constant + packed(losses - self.loss_matrix(beta))
+        return other
+
+    def squared_norm(self, beta: Array) -> float:
+        """‖f‖²."""
+        return float(beta @ beta)
 
     def sample_loss(self, beta: Array) -> float:
         """R̂(β), the mean loss on the sample."""
@@ -124,7 +135,7 @@ class RobustRegression:
         return np.tensordot(beta, self._losses.quadratic, 1)
 
     def _polynomial(self, beta: Array, products: Array) -> Array:
-        return np.asarray(beta @ (products - 2 * self._losses.linear) + self._losses.constant)
+        return np.asarray(beta @ (products - 2 * self._losses.linear) + self._constant)
 
     def priced(self, y: Array) -> Array:
         """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
@@ -166,11 +177,14 @@ class RobustRegression:
         H[np.diag_indices_from(H)] += self.regularization
         r = self._losses.linear @ flat + a * self.sample_slope
         beta = np.linalg.solve(H, r)
-        return beta, float(self._losses.constant @ flat + a * self.sample_constant - r @ beta)
+        return beta, float(self._constant @ flat + a * self.sample_constant - r @ beta)
 
     def worst_case(self, beta: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
-        slack = self.loss_matrix(beta) - self.priced(y)
+        return self.risk_bound(self.loss_matrix(beta) - self.priced(y), beta, y)
+
+    def risk_bound(self, slack: Array, beta: Array, y: Array) -> float:
+        """The bound of :meth:`worst_case`, N(β) - A*y given."""
         s = self.order
         top = float(eigh(slack, eigvals_only=True, subset_by_index=[s - 1, s - 1])[0])
         if self.keeps_sample:
