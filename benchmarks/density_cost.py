@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_page import exponent, write_table
 from scipy.linalg import eigh
 
 from mercer import Gaussian
@@ -170,13 +171,6 @@ def measured(case: str, method: str, m: int, limit: float) -> dict[str, Any]:
     return dict(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
 
 
-def exponent(sizes: list[int], values: list[float]) -> str:
-    """The slope of log value over log m through the last three sizes."""
-    if len(sizes) < 3 or min(values[-3:]) <= 0:
-        return "–"
-    return f"{np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0]:.1f}"
-
-
 HEAD = ("method", "m", "s", "steps", "objective", "gap", "one gradient, ms", "MB", "")
 
 
@@ -200,16 +194,6 @@ def table(case: str, sizes: list[int], limit: float) -> list[str]:
     return lines
 
 
-def write(name: str, lines: list[str]) -> None:
-    """Put a table between its marks; what is written around them stays."""
-    begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-    text = RESULT.read_text() if RESULT.exists() else "# The cost of a certified density\n"
-    if begin not in text:
-        text += f"\n{begin}\n{end}\n"
-    head, _, rest = text.partition(begin)
-    RESULT.write_text(f"{head}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{rest.partition(end)[2]}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="m = 50, 100, 200 only, ten seconds for the plain method")
@@ -222,7 +206,7 @@ def main() -> None:
         return
     sizes, limit = (list(SIZES[:3]), 10.0) if options.quick else (list(SIZES), 300.0)
     for case in (options.only,) if options.only else CASES:
-        write(case, table(case, sizes, limit))
+        write_table(RESULT, case, table(case, sizes, limit))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_page import write_table
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -166,9 +167,7 @@ def main() -> None:
         lines.append("| " + " | ".join(measure(row)) + " |")
         print(lines[-1], flush=True)
     if not arguments.quick and not arguments.only:
-        before, _, after = RESULT.read_text().partition("<!-- table -->") if RESULT.exists() else ("", "", "")
-        tail = after.partition("<!-- end -->")[2]
-        RESULT.write_text(f"{before}<!-- table -->\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{tail}")
+        write_table(RESULT, "table", lines)
 
 
 if __name__ == "__main__":

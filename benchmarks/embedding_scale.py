@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_page import write_table
 
 RESULT = Path(__file__).parent / "results" / "embedding_scale.md"
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -165,20 +166,10 @@ def main() -> None:
     sections = {"htru2": pulsars, "1": lambda: growth("1", arguments.most), "4": lambda: growth("4", arguments.most)}
     for name, section in sections.items():
         if arguments.only in (None, name):
-            table = "\n".join(section())
-            print(table, flush=True)
+            lines = section()
+            print("\n".join(lines), flush=True)
             if arguments.most == SIZES[-1]:
-                write(name, table)
-
-
-def write(name: str, table: str) -> None:
-    """Put a table between its marks; what is written around them stays."""
-    begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-    text = RESULT.read_text() if RESULT.exists() else ""
-    if begin not in text:
-        text += f"\n{begin}\n{end}\n"
-    head, _, rest = text.partition(begin)
-    RESULT.write_text(f"{head}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}")
+                write_table(RESULT, name, lines)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from gram_products import PeakMemory
+from result_page import write_table
 from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator
@@ -134,16 +135,6 @@ def warm_up() -> None:
             exchange(problem, 0.7, rule=rule, max_iter=5)
 
 
-def write(name: str, lines: list[str]) -> None:
-    """Put a table between its marks; what is written around them stays."""
-    begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-    text = RESULT.read_text() if RESULT.exists() else "# Vertex exchange: three rules side by side\n"
-    if begin not in text:
-        text += f"\n{begin}\n{end}\n"
-    head, _, rest = text.partition(begin)
-    RESULT.write_text(f"{head}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{rest.partition(end)[2]}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=[name for name in CASES if name != "large"])
@@ -151,7 +142,7 @@ def main() -> None:
     options = parser.parse_args()
     warm_up()
     for name in ("large",) if options.large else (options.only,) if options.only else ("halton", "htru2", "covtype"):
-        write(name, table(CASES[name]()))
+        write_table(RESULT, name, table(CASES[name]()))
 
 
 if __name__ == "__main__":
