@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.config import get_config
+from mercer.backends.evaluator import Evaluator
 from mercer.backends.threads import run_chunks
-from mercer.backends.tiles import Evaluator
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,19 +17,18 @@ the length goes into the distance. So a difference keeps its digits whatever off
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mercer.backends import forms
+from mercer.backends.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
+from mercer.backends.evaluator import Evaluator, Side, Which
 from mercer.backends.profiles import Exponential, Identity, Profile, RootExponential, log_in_place
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Side = Literal["rows", "cols"]
-Which = slice | Array
 
 _DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accurate for any points
 _EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
@@ -39,69 +38,6 @@ _PREPARE_ROWS = 4096
 _UNPACKED = 10**6
 _LOWEST_STRIP = 64
 _WHOLE = 2**30
-
-
-class Evaluator(ABC):
-    """One form on given points, filled tile by tile."""
-
-    def __init__(self, rows: Any, cols: Any | None) -> None:
-        self._points = {"rows": rows, "cols": rows if cols is None else cols}
-        self.symmetric = cols is None
-        self.shape = (rows.shape[0], self._points["cols"].shape[0])
-        self.dtype = np.result_type(rows.dtype, self._points["cols"].dtype)
-        self.n_features = int(rows.shape[1])
-
-    @abstractmethod
-    def panel(self, side: Side, which: Which) -> Any:
-        """Prepare some points of one side."""
-
-    @abstractmethod
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        """Write k (or log k) of two panels into the contiguous array out."""
-
-    @abstractmethod
-    def diagonal(self, side: Side = "rows") -> Array:
-        """k(x, x) of every point of one side."""
-
-    @property
-    @abstractmethod
-    def nonnegative(self) -> bool:
-        """Whether k ≥ 0 is known, so that logarithms tell all of it and may be combined."""
-
-    @property
-    @abstractmethod
-    def cost(self) -> float:
-        """What an entry costs to evaluate, in units of one coordinate of an inner product."""
-
-    def fill(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
-        """Write k (or log k) of some rows and columns into out, with the diagonal as :meth:`diagonal` has it."""
-        self.tile(self.panel("rows", rows), self.panel("cols", cols), out, log=log)
-        self.set_diagonal(rows, cols, out, log=log)
-
-    def set_diagonal(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
-        """Write the exact diagonal where a tile of a symmetric matrix crosses it."""
-        if not self.symmetric:
-            return
-        if isinstance(rows, slice) and isinstance(cols, slice):
-            i = np.arange(max(rows.start, cols.start), min(rows.stop, cols.stop))
-            at: tuple[Array, ...] = (i - rows.start, i - cols.start)
-            values = self._diagonal[i]
-        elif isinstance(rows, slice) and not isinstance(cols, slice):
-            hit = np.flatnonzero((cols >= rows.start) & (cols < rows.stop))
-            at = (cols[hit] - rows.start, hit)
-            values = self._diagonal[cols[hit]]
-        else:
-            columns = np.r_[cols] if isinstance(cols, slice) else cols
-            at = np.nonzero(np.r_[rows][:, None] == columns)
-            values = self._diagonal[columns[at[1]]]
-        if log:  # where k(x, x) underflows, the tile knows its logarithm
-            seen = values > 0
-            at, values = (at[0][seen], at[1][seen]), np.log(values[seen])
-        out[at] = values
-
-    @cached_property
-    def _diagonal(self) -> Array:
-        return self.diagonal("rows")
 
 
 class _DistanceEvaluator(Evaluator):
@@ -299,127 +235,6 @@ class StoredEvaluator(Evaluator):
         return np.full(self.shape[0], value, self.dtype)
 
 
-class _PairEvaluator(Evaluator):
-    """Sum or product of two evaluators on the same points."""
-
-    def __init__(self, left: Evaluator, right: Evaluator, product: bool, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
-        self.shape = left.shape
-        self._left, self._right, self._product = left, right, product
-
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._left.panel(side, which), self._right.panel(side, which)
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        if log and not self.nonnegative:
-            self.tile(rows, cols, out)
-            return log_in_place(out)
-        other = np.empty_like(out)
-        self._left.tile(rows[0], cols[0], out, log=log)
-        self._right.tile(rows[1], cols[1], other, log=log)
-        self._combine(out, other, out, log)
-
-    def _combine(self, a: Array, b: Array, out: Array, log: bool) -> None:
-        operation = (np.add if self._product else np.logaddexp) if log else (np.multiply if self._product else np.add)
-        operation(a, b, out=out)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._left.nonnegative and self._right.nonnegative
-
-    @property
-    def cost(self) -> float:
-        return self._left.cost + self._right.cost
-
-    def diagonal(self, side: Side = "rows") -> Array:
-        out = self._left.diagonal(side)
-        self._combine(out, self._right.diagonal(side), out, log=False)
-        return out
-
-
-class _ScalarEvaluator(Evaluator):
-    """A multiple or a power of one evaluator."""
-
-    def __init__(self, inner: Evaluator, value: float, power: bool, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
-        self.shape = inner.shape
-        self._inner, self._value, self._power = inner, value, power
-
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._inner.panel(side, which)
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        if log and self._power and not self._inner.nonnegative:
-            self.tile(rows, cols, out)
-            return log_in_place(out)
-        self._inner.tile(rows, cols, out, log=log)
-        if log:
-            out *= self._value if self._power else 1.0
-            out += 0.0 if self._power else np.log(self._value)
-        else:
-            self._change(out)
-
-    def _change(self, out: Array) -> None:
-        value = out.dtype.type(self._value)
-        if self._power:
-            np.power(out, value, out=out)
-        else:
-            out *= value
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._inner.nonnegative or (self._power and self._value % 2 == 0)
-
-    @property
-    def cost(self) -> float:
-        return self._inner.cost
-
-    def diagonal(self, side: Side = "rows") -> Array:
-        out = self._inner.diagonal(side)
-        self._change(out)
-        return out
-
-
-class _NormalizedEvaluator(Evaluator):
-    """k(x, y) / sqrt(k(x, x) k(y, y))."""
-
-    def __init__(self, inner: Evaluator, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
-        self.shape = inner.shape
-        self._inner = inner
-        self._scales = {side: self._inverse_roots(inner, side) for side in ("rows", "cols")}
-
-    @staticmethod
-    def _inverse_roots(inner: Evaluator, side: Side) -> Array:
-        diagonal = inner.diagonal(side)
-        if np.any(diagonal < 0):
-            raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
-        with np.errstate(divide="ignore"):
-            return np.where(diagonal > 0, 1 / np.sqrt(diagonal), 0).astype(diagonal.dtype)
-
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._inner.panel(side, which), self._scales[side][which]
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        self._inner.tile(rows[0], cols[0], out, log=log)
-        if log:
-            with np.errstate(divide="ignore"):
-                out += np.log(rows[1])[:, None] + np.log(cols[1])
-        else:
-            out *= rows[1][:, None] * cols[1]  # the outer product first: it keeps the matrix symmetric to the last bit
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._inner.nonnegative
-
-    @property
-    def cost(self) -> float:
-        return self._inner.cost
-
-    def diagonal(self, side: Side = "rows") -> Array:
-        return (self._scales[side] > 0).astype(self.dtype)
-
-
 def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evaluator:
     """Make the evaluator of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
     if isinstance(form, forms.Pairing):
@@ -429,13 +244,13 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evalua
         return StoredEvaluator(form, rows, cols)
     if isinstance(form, (forms.SumOf, forms.ProductOf)):
         left, right = compile_form(form.left, rows, cols), compile_form(form.right, rows, cols)
-        return _PairEvaluator(left, right, isinstance(form, forms.ProductOf), rows, cols)
+        return PairEvaluator(left, right, isinstance(form, forms.ProductOf), rows, cols)
     if isinstance(form, forms.MultipleOf):
-        return _ScalarEvaluator(compile_form(form.inner, rows, cols), form.factor, False, rows, cols)
+        return ScalarEvaluator(compile_form(form.inner, rows, cols), form.factor, False, rows, cols)
     if isinstance(form, forms.PowerOf):
-        return _ScalarEvaluator(compile_form(form.inner, rows, cols), form.exponent, True, rows, cols)
+        return ScalarEvaluator(compile_form(form.inner, rows, cols), form.exponent, True, rows, cols)
     if isinstance(form, forms.NormalizedOf):
-        return _NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
+        return NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import products, tiles
+from mercer.backends.evaluator import Evaluator
 from mercer.backends.forms import Form
 from mercer.kernels.properties import Properties
 from mercer.kernels.validation import as_points
@@ -60,7 +61,7 @@ class Kernel(ABC):
             )
         return self._form(n_features)
 
-    def evaluator(self, X: Any, Y: Any = None) -> tiles.Evaluator:
+    def evaluator(self, X: Any, Y: Any = None) -> Evaluator:
         """Compile this kernel for points X (and Y) on the CPU."""
         return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y))
 
