@@ -27,7 +27,7 @@ def precise_game(seed, *, radius=0.2, regularization=1e-2, **sizes):
     U, features = function_basis(pairs)
     ball = make_ball(pairs)
     game = make_game(pairs, U, features, ball, radius=radius, regularization=regularization, sample=True)
-    return game, make_precise(pairs, U, ball, game)
+    return U, game, make_precise(pairs, U, ball, game)
 
 
 def conic_value(game):

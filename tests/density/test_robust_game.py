@@ -178,11 +178,13 @@ def test_a_callback_stops_and_history_narrows():
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_bounds_in_extended_precision_are_the_same(d):
     """On a support that is far apart, where double precision is enough."""
-    game, precise = precise_game(10, m=5, d=d)
+    U, game, precise = precise_game(10, m=5, d=d)
     rng = np.random.default_rng(d)
     beta, prices, adversary = rng.normal(size=game.n_functions), rng.normal(size=game.goal.size), np.eye(game.order)
-    np.testing.assert_allclose(precise.loss_matrix(beta), game.loss_matrix(beta), rtol=1e-6, atol=1e-8)
-    assert precise.worst_case(beta, prices) == pytest.approx(game.worst_case(beta, prices), rel=1e-8)
+    alpha = U @ beta
+    np.testing.assert_allclose(precise.loss_matrix(alpha), game.loss_matrix(beta), rtol=1e-6, atol=1e-8)
+    assert precise.squared_norm(alpha) == pytest.approx(beta @ beta, rel=1e-9)
+    assert precise.worst_case(alpha, prices) == pytest.approx(game.worst_case(beta, prices), rel=1e-8)
     fair = game.admissible(adversary, 1.0)
     mine, theirs = precise.best_response(fair), game.best_response(fair)
     np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-6)

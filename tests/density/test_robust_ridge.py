@@ -160,6 +160,31 @@ def test_rounding_does_not_spoil_the_proof(offset, radius, support):
     assert model.certificate_.upper == pytest.approx(upper_bound_on_a_grid(model, X, y), rel=3e-7)
 
 
+def test_the_relaxation_is_proved_whatever_the_regularisation():
+    """The penalty is of the fourth degree in coefficients that are large: a sum over them in extended precision."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=80)
+    for regularization in (1e-5, 1e-3):
+        model = robust(0.1, relaxation="rkhs", regularization=regularization, random_state=0).fit(X, y)
+        assert model.certificate_.holds(1e-6)
+        alpha, points = (np.asarray(v, np.longdouble) for v in (model.dual_coef_, model.support_[:, :-1]))
+        squares = np.sum((points[:, None] - points) ** 2, axis=2)
+        middle = np.exp(-squares / 2) @ (alpha[:, None] * np.exp(-squares / 2))
+        penalty = 0.1 * np.sqrt(alpha @ middle**2 @ alpha) + regularization * alpha @ np.exp(-squares) @ alpha
+        assert model.certificate_.upper == pytest.approx(model.sample_risk_ + float(penalty), rel=1e-8)
+
+
+def test_a_worst_distribution_that_is_the_sample():
+    """No density on the support is worse than a sample that no function on it can fit."""
+    X, y = np.array([[10.0], [11.0]]), np.array([5.0, 5.0])
+    model = robust(0.1, support=np.array([[0.0, 0.0], [0.5, 0.0]])).fit(X, y)
+    assert model.certificate_.holds(1e-6)
+    assert model.sample_share_ == 1.0
+    assert model.mmd_ == model.distance_ == 0.0
+    assert model.adversary_ is None
+
+
 def test_it_is_safer_than_kernel_ridge_and_the_relaxation_in_its_ball(fitted, sample, grid_masses):
     """Against the worst distribution found, the two others lose more than the robust one can lose at all."""
     X, y = sample

@@ -1,6 +1,6 @@
 """How far a robust regression can be from the best one: two bounds on the value of the game, recomputed.
 
-Nothing is believed of the solver but the learner's β with the prices y, which bound the value from above by one extreme
+Nothing is believed of the solver but the learner's f with the prices y, which bound the value from above by one extreme
 eigenvalue, and the adversary's distribution, which bounds it from below by a ridge regression.
 """
 
@@ -28,22 +28,22 @@ class SaddleBounds(Protocol):
     def best_response(self, adversary: Adversary, /) -> tuple[Array, float]:
         """The learner's best function against a distribution, and its objective."""
 
-    def worst_case(self, beta: Array, y: Array, /) -> float:
+    def worst_case(self, learner: Array, y: Array, /) -> float:
         """What a function risks at most."""
 
-    def squared_norm(self, beta: Array, /) -> float:
+    def squared_norm(self, learner: Array, /) -> float:
         """‖f‖²."""
 
 
-def certify_saddle_point(problem: SaddleBounds, beta: Array, prices: Array, adversary: Adversary) -> Certificate:
+def certify_saddle_point(problem: SaddleBounds, learner: Array, prices: Array, adversary: Adversary) -> Certificate:
     """Bound min max of the robust regression from both sides.
 
     Parameters
     ----------
     problem : SaddleBounds
         The game: for a proof that rounding cannot spoil, :class:`mercer.problems.precise_regression.PreciseRegression`.
-    beta : array of shape (l,)
-        The learner's function.
+    learner : array of shape (l,)
+        The learner's function, by the coordinates that the game takes.
     prices : array of shape (q,)
         y, the dual vector of the ball.
     adversary : Adversary
@@ -52,7 +52,8 @@ def certify_saddle_point(problem: SaddleBounds, beta: Array, prices: Array, adve
     Returns
     -------
     Certificate
-        ``upper`` is what β risks at most, plus λ‖β‖²; ``lower`` what no learner can go below.
+        ``upper`` is what f risks at most, plus λ‖f‖²; ``lower`` what no learner can go below. Where rounding has
+        brought them past each other, both are moved apart by as much.
 
     Notes
     -----
@@ -62,11 +63,11 @@ def certify_saddle_point(problem: SaddleBounds, beta: Array, prices: Array, adve
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     fair = problem.admissible(positive, max(adversary.share, 0.0))
     _, lower = problem.best_response(fair)
-    risk = problem.worst_case(beta, prices)
-    upper = risk + problem.regularization * problem.squared_norm(beta)
-    rounding = problem.order * float(np.finfo(np.float64).eps) * abs(upper)
+    risk = problem.worst_case(learner, prices)
+    upper = risk + problem.regularization * problem.squared_norm(learner)
+    rounding = problem.order * float(np.finfo(np.float64).eps) * abs(upper) + max(lower - upper, 0.0)
     return Certificate(
-        lower=min(lower - rounding, upper),
+        lower=min(lower, upper) - rounding,
         upper=upper + rounding,
         failure_probability=0.0,
         method="ridge regression on the adversary, extreme eigenvalue for the learner",

@@ -72,15 +72,14 @@ class Pairs(NamedTuple):
 
 
 def make_pairs(X: Array, y: Array, weights: Array, support: Array, sigma: float, target_sigma: float) -> Pairs:
-    """A sample and the pairs of its support, y last, in units of the root mean square of y."""
-    size = float(np.sqrt(weights @ y**2)) or 1.0
+    """A sample and the pairs of its support, y last, in units of the root mean square of y.
+
+    The unit is a power of two, so that no digit of y or of f is lost to it.
+    """
+    mean_square = float(weights @ y**2)
+    size = 2.0 ** round(0.5 * np.log2(mean_square)) if mean_square > 0 else 1.0
     inputs = np.ascontiguousarray(support[:, :-1])
     return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size)
-
-
-def coordinates(basis: Array, coefficients: Array) -> Array:
-    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
-    return np.asarray((basis.T @ coefficients) / np.sum(basis**2, axis=0).reshape(-1, *[1] * (coefficients.ndim - 1)))
 
 
 def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Array]:

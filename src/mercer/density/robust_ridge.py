@@ -44,6 +44,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _RELAXATIONS = (None, "rkhs")
 _CORRECTIONS = 2  # of the game's integrals, where a proof in extended precision finds them wrong
+_ROUNDING = 1e-14
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _TARGET = -1  # the column of a pair that holds y
 
@@ -254,12 +255,13 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     def _relax(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
         """Penalised least squares; the adversary is no distribution, or the sample."""
         problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
-        tol = positive_number(self.tol, "tol")
-        found = minimise_by_newton(
-            problem, problem.start(), tol=1e-3 * tol, max_iter=whole_number(self.max_iter, "max_iter", 1)
-        )
-        self._keep(certify_strongly_convex(problem, found.x), found.status, found.history, found.n_iter, pairs.size)
-        penalty = radius * problem.square_norm(found.x)
+        # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
+        tol = max(positive_number(self.tol, "tol") * min(1e-3, regularization), _ROUNDING)
+        max_iter = whole_number(self.max_iter, "max_iter", 1)
+        found = minimise_by_newton(problem, problem.start(), tol=tol, max_iter=max_iter)
+        certificate = certify_strongly_convex(problem.precise(), found.x)
+        self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
+        penalty = radius * problem.precise().square_norm(found.x)
         self.robust_risk_ = pairs.size**2 * (problem.sample_loss(found.x) + penalty)
         self.sample_share_: float = 1.0
         self.adversary_: GaussianSquares | None = None
@@ -276,25 +278,26 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         )
 
         precise = make_precise(pairs, U, ball, game)
-        found, certificate = self._solved(game, precise)
+        found, certificate = self._solved(game, precise, U)
         self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
-        self.robust_risk_ = pairs.size**2 * precise.worst_case(found.beta, found.prices)
+        self.robust_risk_ = pairs.size**2 * precise.worst_case(U @ found.beta, found.prices)
         self.price_coef_ = pairs.size**2 * (ball.whitening @ found.prices)
         self._describe(pairs, ball, game, found)
         return found.beta
 
-    def _solved(self, game: RobustRegression, precise: PreciseRegression) -> tuple[SaddlePoint, Certificate]:
+    def _solved(self, game: RobustRegression, precise: PreciseRegression, U: Array) -> tuple[SaddlePoint, Certificate]:
         """The saddle point and its proof; where rounding spoils it, that of the game corrected at what was found."""
         tol, max_iter = positive_number(self.tol, "tol"), whole_number(self.max_iter, "max_iter", 1)
         proved: list[tuple[SaddlePoint, Certificate]] = []
         for _ in range(1 + _CORRECTIONS):
             certify = partial(certify_saddle_point, game)
             found = solve_saddle_point(game, certify, tol=_MARGIN * tol, max_iter=max_iter, callback=self.callback)
-            certificate = certify_saddle_point(precise, found.beta, found.prices, found.adversary)
+            alpha = U @ found.beta
+            certificate = certify_saddle_point(precise, alpha, found.prices, found.adversary)
             proved.append((found, certificate))
             if certificate.holds(tol) or found.status is not Status.CONVERGED:
                 break
-            game = game.corrected(found.beta, precise.loss_matrix(found.beta))
+            game = game.corrected(found.beta, precise.loss_matrix(alpha))
         found, certificate = min(proved, key=lambda one: one[1].relative_gap)
         missed = found.status is Status.CONVERGED and not certificate.holds(tol)
         return replace(found, status=Status.STALLED) if missed else found, certificate
@@ -310,10 +313,10 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         self.sample_share_ = float(adversary.share)
         self.distance_ = float(np.linalg.norm(game.displacement(adversary)))
         B = self.adversary_coef_ = ball.basis @ adversary.matrix @ ball.basis.T
-        self.adversary_ = None
+        self.adversary_, self.mmd_ = None, 0.0
         if float(np.trace(adversary.matrix)) > 0:
             self.adversary_ = GaussianSquares(pairs.joint_support, B, pairs.sigma)
-        self.mmd_ = self._exact_distance(pairs, ball, B, 1.0 - self.sample_share_)
+            self.mmd_ = self._exact_distance(pairs, ball, B, 1.0 - self.sample_share_)
 
     def _exact_distance(self, pairs: Pairs, ball: SumOfSquares, B: Array, moved: float) -> float:
         """‖w_p - moved·w‖ without projection, w the embedding of the sample and w_p that of the density part."""

@@ -12,7 +12,6 @@ from mercer.certificates.saddle_point import certify_saddle_point
 from mercer.certificates.strong_convexity import certify_strongly_convex
 from mercer.density.robust_game import (
     Pairs,
-    coordinates,
     function_basis,
     make_ball,
     make_game,
@@ -22,6 +21,7 @@ from mercer.density.robust_game import (
 )
 from mercer.density.robust_ridge import RobustKernelRidge, scaled
 from mercer.density.sos import normalised
+from mercer.problems.precise_regression import coordinates
 from mercer.problems.robust_regression import Adversary
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,12 +50,13 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
     sigma = float(model.kernel_.sigma)
     pairs = make_pairs(X, np.asarray(y, np.float64), weights, model.support_, sigma, model.target_sigma_)
     U, features = function_basis(pairs, integrated=radius > 0)
-    beta = _learner(_read(model, "dual_coef_"), U) / pairs.size
+    alpha = _learner(_read(model, "dual_coef_"), U) / pairs.size
     numbers = {"radius": radius, "regularization": regularization}
     if radius == 0 or model.relaxation == "rkhs":
-        certificate = certify_strongly_convex(make_relaxed(pairs, U, features, **numbers), beta)
+        problem = make_relaxed(pairs, U, features, **numbers)
+        certificate = certify_strongly_convex(problem.precise(), coordinates(U, alpha))
     else:
-        certificate = _certified_game(model, pairs, U, features, beta, numbers)
+        certificate = _certified_game(model, pairs, U, features, alpha, numbers)
     return scaled(certificate, pairs.size**2)
 
 
@@ -72,18 +73,17 @@ def _read(model: RobustKernelRidge, name: str, n_axes: int = 1) -> Array:
 
 
 def _learner(values: Array, U: Array) -> Array:
-    """β of the function with these coefficients."""
-    beta = coordinates(U, values)
-    outside = float(np.linalg.norm(values - U @ beta))
+    """Coefficients of a function of the learner's space."""
+    outside = float(np.linalg.norm(values - U @ coordinates(U, values)))
     if outside > _OUTSIDE * float(np.linalg.norm(values)):
         raise ValueError(
             f"The model's dual_coef_ lies {outside:.1e} outside the span of the learner's functions: it is damaged."
         )
-    return beta
+    return values
 
 
 def _certified_game(
-    model: RobustKernelRidge, pairs: Pairs, U: Array, features: Array, beta: Array, numbers: dict[str, float]
+    model: RobustKernelRidge, pairs: Pairs, U: Array, features: Array, alpha: Array, numbers: dict[str, float]
 ) -> Certificate:
     ball = make_ball(pairs)
     game = make_game(pairs, U, features, ball, sample=bool(model.keep_sample), **numbers)
@@ -91,4 +91,4 @@ def _certified_game(
     half = coordinates(ball.basis, _read(model, "adversary_coef_", 2))
     C = coordinates(ball.basis, half.T)
     precise = make_precise(pairs, U, ball, game)
-    return certify_saddle_point(precise, beta, prices, Adversary(C, float(model.sample_share_)))
+    return certify_saddle_point(precise, alpha, prices, Adversary(C, float(model.sample_share_)))

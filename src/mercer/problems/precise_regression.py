@@ -23,6 +23,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class PreciseRegression:
     """The worst case of a function and the best response to a distribution, as the game has them but for rounding.
 
+    A function is given by its coefficients α, f = Σ α_a k(·, ξ_a), not by β: at the size they can have, α = Uβ rounded
+    to double precision is another function.
+
     Parameters
     ----------
     game : RobustRegression
@@ -56,19 +59,19 @@ class PreciseRegression:
         """As :meth:`RobustRegression.admissible`."""
         return self.game.admissible(matrix, share)
 
-    def squared_norm(self, beta: Array) -> float:
+    def squared_norm(self, alpha: Array) -> float:
         """‖f‖²."""
-        return float(beta @ self._gram @ beta)
+        return float(alpha @ self._sections.gram @ alpha)
 
-    def loss_matrix(self, beta: Array) -> Array:
-        """N(β)."""
-        return self._in_densities(self._sections.loss_matrix(self._U @ beta))
+    def loss_matrix(self, alpha: Array) -> Array:
+        """N, with ∫ (f - y)² p_C = ⟨N, C⟩."""
+        return self._in_densities(self._sections.loss_matrix(alpha))
 
-    def worst_case(self, beta: Array, y: Array) -> float:
+    def worst_case(self, alpha: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty."""
-        losses = self._sections.loss_matrix(self._U @ beta)
-        prices = self._sections.weighted_mass(self._whitening @ y)
-        return self.game.risk_bound(self._in_densities(losses - prices), beta, y)
+        slack = self._sections.loss_matrix(alpha) - self._sections.weighted_mass(self._whitening @ y)
+        sample_loss = self.game.sample_loss(_rounded(coordinates(self._U, alpha)))
+        return self.game.risk_bound(self._in_densities(slack), sample_loss, y)
 
     def best_response(self, adversary: Adversary) -> tuple[Array, float]:
         """Ridge regression on a distribution: β, and what the objective is there."""
@@ -83,6 +86,11 @@ class PreciseRegression:
     def _in_densities(self, M: Array) -> Array:
         inner = _rounded(self._T.T @ M @ self._T)
         return (inner + inner.T) / 2
+
+
+def coordinates(basis: Array, coefficients: Array) -> Array:
+    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
+    return np.asarray((basis.T @ coefficients) / np.sum(basis**2, axis=0).reshape(-1, *[1] * (coefficients.ndim - 1)))
 
 
 def _rounded(values: Array) -> Array:

@@ -13,6 +13,7 @@ of f, hence convex, and F is strongly convex: F(β) - min F ≤ ‖∇F(β)‖²
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, final
 
 import numpy as np
@@ -59,11 +60,21 @@ class RelaxedRegression:
         regularization: float,
     ) -> None:
         self.radius, self.regularization = radius, regularization
+        self._inputs, self._sigma = inputs, sigma
         self._root = np.asarray(Gaussian(sigma=float(np.sqrt(2) * sigma))(inputs), np.float64)  # E
         self._basis = function_basis
         self._curvature = features.T @ (weights[:, None] * features)
         self._slope = features.T @ (weights * targets)
         self._features, self._targets, self._weights = features, targets, weights
+
+    def precise(self) -> RelaxedRegression:
+        """The same with the penalty in ``numpy.longdouble``, for proofs: it is of the fourth degree in large α."""
+        other = copy(self)
+        points = np.asarray(self._inputs, np.longdouble)
+        squares = np.sum((points[:, None] - points) ** 2, axis=2)
+        other._root = np.exp(-squares / (2 * np.longdouble(self._sigma) ** 2))
+        other._basis = self._basis.astype(np.longdouble)
+        return other
 
     def start(self) -> Array:
         """Ridge regression without the penalty."""
@@ -90,7 +101,8 @@ class RelaxedRegression:
         slope = 2 * (self._curvature @ beta - self._slope + self.regularization * beta)
         norm = self.square_norm(beta)
         if norm > 0:
-            slope += self.radius * 2 / norm * (self._basis.T @ (self._middle_values(alpha) ** 2 @ alpha))
+            pull = self._basis.T @ (self._middle_values(alpha) ** 2 @ alpha)
+            slope += self.radius * 2 / norm * np.asarray(pull, np.float64)
         return np.asarray(slope)
 
     def hessian(self, beta: Array) -> Array:

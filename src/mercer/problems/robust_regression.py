@@ -181,12 +181,12 @@ class RobustRegression:
 
     def worst_case(self, beta: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
-        return self.risk_bound(self.loss_matrix(beta) - self.priced(y), beta, y)
+        return self.risk_bound(self.loss_matrix(beta) - self.priced(y), self.sample_loss(beta), y)
 
-    def risk_bound(self, slack: Array, beta: Array, y: Array) -> float:
-        """The bound of :meth:`worst_case`, N(β) - A*y given."""
+    def risk_bound(self, slack: Array, sample_loss: float, y: Array) -> float:
+        """The bound of :meth:`worst_case`, N(β) - A*y and R̂(β) given."""
         s = self.order
         top = float(eigh(slack, eigvals_only=True, subset_by_index=[s - 1, s - 1])[0])
         if self.keeps_sample:
-            top = max(top, self.sample_loss(beta) - float(self.goal @ y))
+            top = max(top, sample_loss - float(self.goal @ y))
         return top + float(self.goal @ y) + self.radius * float(np.linalg.norm(y))
