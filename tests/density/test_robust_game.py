@@ -6,7 +6,7 @@ from robust_oracle import SIGMA, TAU, conic_value, precise_game, small_game, sma
 
 from mercer.certificates.saddle_point import certify_saddle_point
 from mercer.density.robust_game import function_basis, make_relaxed
-from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
+from mercer.kernels.loss_integrals import SectionIntegrals, SquaredLossIntegrals, packed, unpacked
 from mercer.problems.robust_regression import Adversary
 from mercer.solvers.newton import minimise_by_newton
 from mercer.solvers.result import Status
@@ -189,6 +189,32 @@ def test_the_bounds_in_extended_precision_are_the_same(d):
     mine, theirs = precise.best_response(fair), game.best_response(fair)
     np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-6)
     assert mine[1] == pytest.approx(theirs[1], rel=1e-8)
+
+
+def test_slopes_are_those_of_differences_and_a_shaken_copy_is_near():
+    pairs = small_pairs(12)
+    sections = SectionIntegrals(pairs.support_inputs, pairs.support_targets, SIGMA, TAU)
+    rng = np.random.default_rng(12)
+    alpha, directions = rng.normal(size=6), rng.normal(size=(6, 2))
+    expected = [(sections.loss_matrix(alpha + u) - sections.loss_matrix(alpha - u)) / 2 for u in directions.T]
+    np.testing.assert_allclose(
+        sections.loss_slopes(alpha, directions).astype(float), np.array(expected, float), rtol=1e-9
+    )
+    change = sections.shaken(rng).loss_matrix(alpha) - sections.loss_matrix(alpha)
+    assert 0 < np.abs(change).max() < 1e-12
+
+
+def test_a_game_whose_slopes_are_corrected_too():
+    """A game with a wrong loss becomes the right one near the point of correction, to the second order."""
+    _, game = small_game(13)
+    rng = np.random.default_rng(13)
+    beta, step = rng.normal(size=(2, game.n_functions))
+    spoilt = game.corrected(beta + 1, 0 * game.loss_matrix(beta), 0 * game.loss_derivatives(beta)[1])
+    mended = spoilt.corrected(beta, *game.loss_derivatives(beta))
+    np.testing.assert_allclose(mended.loss_matrix(beta + step), game.loss_matrix(beta + step), atol=1e-9)
+    np.testing.assert_allclose(
+        mended.loss_derivatives(beta + step)[1], game.loss_derivatives(beta + step)[1], atol=1e-9
+    )
 
 
 def test_a_corrected_game_is_right_where_it_was_corrected():

@@ -292,12 +292,11 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         for _ in range(1 + _CORRECTIONS):
             certify = partial(certify_saddle_point, game)
             found = solve_saddle_point(game, certify, tol=_MARGIN * tol, max_iter=max_iter, callback=self.callback)
-            alpha = U @ found.beta
-            certificate = certify_saddle_point(precise, alpha, found.prices, found.adversary)
+            certificate = certify_saddle_point(precise, U @ found.beta, found.prices, found.adversary)
             proved.append((found, certificate))
-            if certificate.holds(tol) or found.status is not Status.CONVERGED:
+            if certificate.holds(tol) or found.status not in (Status.CONVERGED, Status.STALLED):
                 break
-            game = game.corrected(found.beta, precise.loss_matrix(alpha))
+            game = precise.corrected(game, found.beta)
         found, certificate = min(proved, key=lambda one: one[1].relative_gap)
         missed = found.status is Status.CONVERGED and not certificate.holds(tol)
         return replace(found, status=Status.STALLED) if missed else found, certificate

@@ -12,6 +12,7 @@ Lemma 4 for n = 2 and 3. In y, κ_p κ_q is a Gaussian of variance τ²/4 around
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, final
 
 import numpy as np
@@ -103,6 +104,14 @@ class SectionIntegrals:
         self._middle, self._variance = 0.5 * (eta[:, None] + eta), tau**2 / 4
         self.gram = np.exp(-self._distances)
 
+    def shaken(self, rng: np.random.Generator) -> SectionIntegrals:
+        """The same with every factor disturbed in its last digit: what that changes, rounding may have changed."""
+        other = copy(self)
+        noise = rng.uniform(-1, 1, self._distances.shape) * np.finfo(np.longdouble).eps
+        other._distances = self._distances + noise + noise.T
+        other.gram = np.exp(-other._distances)
+        return other
+
     def loss_matrix(self, alpha: Array) -> Array:
         """M, with ∫ (f - y)² p_B = Tr(B M)."""
         pairs, triples, fours = (np.exp(-self._distances / n) for n in (2, 3, 4))
@@ -110,6 +119,16 @@ class SectionIntegrals:
         linear = _volume(3, self._d) * triples * ((triples * alpha) @ triples)
         constant = pairs * (self._middle**2 + self._variance)
         return np.asarray(np.exp(-self._target_distances / 2) * (quadratic - 2 * linear * self._middle + constant))
+
+    def loss_slopes(self, alpha: Array, directions: Array) -> Array:
+        """The derivatives of M at α in some directions, the columns of a matrix: as many matrices of order m."""
+        triples, fours = (np.exp(-self._distances / n) for n in (3, 4))
+        slopes = []
+        for u in directions.T:
+            quadratic = _volume(4, self._d) * _fourfold_form(fours, np.outer(alpha, u) + np.outer(u, alpha))
+            linear = _volume(3, self._d) * triples * ((triples * u) @ triples)
+            slopes.append(np.exp(-self._target_distances / 2) * (quadratic - 2 * linear * self._middle))
+        return np.array(slopes)
 
     def loss_form(self, B: Array) -> tuple[Array, Array, float]:
         """H, r and c, with ∫ (f - y)² p_B = αᵀHα - 2 rᵀα + c."""

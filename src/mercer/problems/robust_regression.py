@@ -84,7 +84,7 @@ class RobustRegression:
         self.radius, self.regularization = radius, regularization
         self.keeps_sample = anchor is None
         self.goal = ball.goal
-        self._losses, self._constant = losses, losses.constant
+        self._quadratic, self._linear, self._constant = losses.quadratic, losses.linear, losses.constant
         self.order, self.n_functions = ball.dimension, features.shape[1]
         self.anchor = Adversary(np.zeros((self.order, self.order)), 1.0) if anchor is None else anchor
         self._embedding = np.array(
@@ -104,10 +104,15 @@ class RobustRegression:
         """A* of the unit vectors: q matrices of order s."""
         return unpacked(self._embedding)
 
-    def corrected(self, beta: Array, losses: Array) -> RobustRegression:
-        """The game with a constant added to the loss, so that N(β) is what it should be at one β."""
+    def corrected(self, beta: Array, losses: Array, slopes: Array | None = None) -> RobustRegression:
+        """The game with N changed by an affine function, so that it is ``losses`` at one β, and ∂N/∂β_j ``slopes``."""
         other = copy(self)
-        other._constant = self._constant + packed(losses - self.loss_matrix(beta))
+        here, changes = self.loss_derivatives(beta)
+        other._constant = self._constant + packed(losses - here)
+        if slopes is not None:
+            tilt = packed(slopes - changes)
+            other._linear = self._linear - tilt / 2
+            other._constant = other._constant - beta @ tilt
         return other
 
     def squared_norm(self, beta: Array) -> float:
@@ -125,17 +130,17 @@ class RobustRegression:
     def loss_derivatives(self, beta: Array) -> tuple[Array, Array]:
         """N(β), and ∂N/∂β_j, l matrices of order s."""
         products = self._bilinear(beta)
-        return unpacked(self._polynomial(beta, products)), unpacked(2 * (products - self._losses.linear))
+        return unpacked(self._polynomial(beta, products)), unpacked(2 * (products - self._linear))
 
     def loss_curvature(self, C: Array) -> Array:
         """∫ u uᵀ p_C, of order l: half the Hessian of the loss of p_C in β."""
-        return np.asarray(self._losses.quadratic @ packed(C))
+        return np.asarray(self._quadratic @ packed(C))
 
     def _bilinear(self, beta: Array) -> Array:
-        return np.tensordot(beta, self._losses.quadratic, 1)
+        return np.tensordot(beta, self._quadratic, 1)
 
     def _polynomial(self, beta: Array, products: Array) -> Array:
-        return np.asarray(beta @ (products - 2 * self._losses.linear) + self._constant)
+        return np.asarray(beta @ (products - 2 * self._linear) + self._constant)
 
     def priced(self, y: Array) -> Array:
         """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
@@ -173,9 +178,9 @@ class RobustRegression:
         """Ridge regression on a distribution: β, and what the objective is there, the least the learner can have."""
         C, a = adversary
         flat = packed(C)
-        H = self._losses.quadratic @ flat + a * self.sample_curvature
+        H = self._quadratic @ flat + a * self.sample_curvature
         H[np.diag_indices_from(H)] += self.regularization
-        r = self._losses.linear @ flat + a * self.sample_slope
+        r = self._linear @ flat + a * self.sample_slope
         beta = np.linalg.solve(H, r)
         return beta, float(self._constant @ flat + a * self.sample_constant - r @ beta)
 
