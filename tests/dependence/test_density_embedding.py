@@ -79,6 +79,20 @@ def test_other_kernels_by_nodes(kernel):
     assert w.distance(grid) < 3e-3  # of 1 500 atoms against 8 000 under a kernel with a kink
 
 
+@pytest.mark.parametrize("options", [{"box": (-4.0, 4.0)}, {}], ids=str)
+def test_a_kernel_with_kinks_in_the_plane_says_how_rough_it_is(options):
+    """The fit is in closed form there, the embedding is not: its mass is one, its values are as near as it says."""
+    model = fitted(PLANE, Laplacian(1.0), **options)
+    with pytest.warns(
+        UserWarning, match=r"^The embedding of this density of Laplacian\(sigma=1.0\) is a quadrature acc"
+    ):
+        w = MeanEmbedding.of_density(model)
+    assert w.parts[0].weights.sum() == pytest.approx(1, abs=1e-12)
+    integrals = kernel_integrals(model.kernel_, model.support_, model.measure_)
+    exact = integrals.embed(np.exp(integrals.log_scale) * model.coefficients_, PLANE)
+    np.testing.assert_allclose(w(PLANE), exact, atol=2e-2)
+
+
 def test_bad_input_is_refused_in_one_sentence():
     with pytest.raises(TypeError, match=r"^of_density takes a fitted SumOfSquaresDensity, not 3\.$"):
         MeanEmbedding.of_density(3)

@@ -70,6 +70,7 @@ def test_embeddings_are_vectors():
     np.testing.assert_allclose((2 * w - v * 0.5)(Z), 2 * w(Z) - 0.5 * v(Z), rtol=1e-10)
     np.testing.assert_allclose((w + v)(Z), w(Z) + v(Z), rtol=1e-10)
     np.testing.assert_allclose((-w)(Z), -w(Z), rtol=1e-14)
+    np.testing.assert_allclose((w / 4)(Z), w(Z) / 4, rtol=1e-14)
     assert (w - w).norm() == 0.0
     assert np.all((w - w)(Z) == 0.0)
     assert (w - w) @ v == 0.0
@@ -165,6 +166,9 @@ def test_it_says_what_it_is():
             r"^The embeddings are of points with 2 and 1 features",
         ),
         (lambda: MeanEmbedding(Gaussian(1.0), X)(X[:, :1]), ValueError, r"features"),
+        (lambda: MeanEmbedding(Gaussian(1.0), X) * np.nan, ValueError, r"^A mean embedding times nan is no vector"),
+        (lambda: MeanEmbedding(Gaussian(1.0), X) / 0, ZeroDivisionError, r"^A mean embedding is divided by zero\.$"),
+        (lambda: MeanEmbedding(Gaussian(1.0), X) / X, TypeError, r"unsupported operand|not support"),
         (lambda: MeanEmbedding(Gaussian(1.0), X) * X, TypeError, r"unsupported operand|not support"),
         (lambda: X * MeanEmbedding(Gaussian(1.0), X), TypeError, r"unsupported operand|not support"),
     ],
