@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.integrate import fixed_quad, trapezoid
 from scipy.stats import multivariate_normal, norm
+from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KernelDensity
 
@@ -76,6 +79,25 @@ def test_mass_is_one_on_the_line_by_quadrature(variance, regularization):
     total = sum(fixed_quad(lambda x: model.density(x[:, None]), lo, hi, n=24)[0] for lo, hi in pairwise(breaks))
     assert total == pytest.approx(1.0, abs=1e-8)
     assert model.integration_error_ < 1e-8
+
+
+@pytest.mark.parametrize("regularization", [0.0, 1e-6])
+@pytest.mark.parametrize("variance", [0.05, 0.1, 0.5, 10.0])
+@pytest.mark.parametrize("support", ["clusters", "strewn"])
+def test_an_ill_conditioned_mass_matrix_costs_no_mass(support, variance, regularization):
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((70, 1))
+    given = rng.standard_normal((4, 1)).repeat(8, axis=0) + 0.02 * rng.standard_normal((32, 1))
+    given = given if support == "clusters" else rng.uniform(-3, 3, (32, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # without a penalty rounding is seen
+        model = SumOfSquaresDensity(Gaussian(variance**0.5), support=given, regularization=regularization).fit(points)
+    ends = given.min() - 5 * variance**0.5, given.max() + 5 * variance**0.5
+    total = sum(
+        fixed_quad(lambda x: model.density(x[:, None]), lo, hi, n=12)[0] for lo, hi in pairwise(np.linspace(*ends, 200))
+    )
+    assert total == pytest.approx(1.0, abs=1e-9)
+    assert abs(total - 1.0) <= model.integration_error_ + 1e-12
 
 
 # --- what is stored ---------------------------------------------------------------------------------------------------
@@ -186,6 +208,45 @@ def test_verbose_logs(X, caplog):
     assert any("gap" in record.message for record in caplog.records)
 
 
+def test_a_fit_that_fails_leaves_the_earlier_one(X):
+    model = SumOfSquaresDensity(Gaussian(1.0), support=15, random_state=0).fit(X)
+    before = model.score_samples(X)
+    for wrong in ({"regularization": -1.0}, {"solver": "newton"}, {"tol": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            clone(model).set_params(support=20, **wrong).fit(X)
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            model.set_params(support=20, **wrong).fit(X)
+        assert np.array_equal(model.score_samples(X), before)
+        model.set_params(regularization=None, solver="auto", tol=1e-8)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-8])
+@pytest.mark.parametrize("seed", range(4))
+def test_converged_means_that_the_certificate_keeps_the_tolerance(seed, tol):
+    rng = np.random.default_rng(seed)
+    points, support = rng.standard_normal((60, 2)), 0.3 * rng.standard_normal((15, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the support is narrow
+        model = SumOfSquaresDensity(Gaussian(0.3), support=support, regularization=0.0, tol=tol).fit(points)
+    certificate, size = model.certificate_, model.sample_norm_**2
+    if model.status_ is Status.CONVERGED:
+        assert certificate.upper - certificate.lower <= tol * max(certificate.lower, size) * (1 + 1e-6)
+    else:
+        assert model.status_ is Status.STALLED
+        assert tol == 1e-8
+
+
+@pytest.mark.parametrize("solver", ["auto", "accelerated"])
+@pytest.mark.parametrize("away", [5.0, 1e3])
+def test_a_support_that_sees_nothing_of_the_sample_is_said_to_explain_nothing(X, away, solver):
+    model = SumOfSquaresDensity(Gaussian(1.0), support=X[:8] + away, regularization=0.0, solver=solver, tol=1e-6)
+    with pytest.warns(UserWarning, match="accounts for nothing of the sample's mean embedding") as caught:
+        model.fit(X)
+    assert len(caught) == 1
+    assert model.status_ is Status.CONVERGED
+    assert model.certificate_.relative_gap <= 1e-6
+
+
 # --- supports -------------------------------------------------------------------------------------------------------------
 
 
@@ -286,6 +347,33 @@ def test_the_defaults_resolve_two_moons_where_silvermans_rule_does_not():
     silverman = KernelDensity(bandwidth=spread * 300 ** (-1 / 6)).fit(train).score(test) / len(test)
     model = SumOfSquaresDensity(random_state=0).fit(train)
     assert model.score(test) > silverman + 0.5
+
+
+def ring(n, rng):
+    angles = rng.uniform(0, 2 * np.pi, n)
+    return np.column_stack([np.cos(angles), np.sin(angles)]) + 0.1 * rng.standard_normal((n, 2))
+
+
+def test_the_default_bandwidth_suits_centres_of_k_means_which_are_means_of_what_they_predict():
+    rng = np.random.default_rng(0)
+    train, test = ring(200, rng), ring(2000, rng)
+    centres = SumOfSquaresDensity(support=("kmeans", 50), random_state=0, tol=1e-5).fit(train)
+    wider, narrower = (
+        SumOfSquaresDensity(Gaussian(factor * centres.kernel_.sigma), support=centres.support_, tol=1e-5).fit(train)
+        for factor in (1.5, 0.6)
+    )
+    sampled = SumOfSquaresDensity(support=50, random_state=0, tol=1e-5).fit(train)
+    assert centres.score(test) > max(wider.score(test), narrower.score(test), sampled.score(test))
+
+
+@pytest.mark.parametrize("support", ["centres", "grid"])
+def test_the_default_bandwidth_suits_points_that_are_no_rows(support):
+    rng = np.random.default_rng(0)
+    train, test = rng.standard_normal((200, 1)), rng.standard_normal((2000, 1))
+    centres = KMeans(50, n_init=1, random_state=0).fit(train).cluster_centers_
+    points = centres if support == "centres" else np.linspace(train.min(), train.max(), 60)[:, None]
+    model = SumOfSquaresDensity(support=points, tol=1e-5).fit(train)
+    assert model.score(test) > norm.logpdf(test).mean() - 0.08
 
 
 def test_the_fit_follows_the_units_of_the_data(X):

@@ -32,13 +32,14 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     Returns
     -------
     Certificate
-        ``upper`` is f(C), ``lower`` the bound, with the rounding error s·ε·‖∇f‖ of a dense eigenvalue taken off;
+        ``upper`` is f(C), ``lower`` the bound, with the rounding error s·ε·‖∇f‖ of a dense eigenvalue taken off, and an
+        estimate of that of f(C) itself (:meth:`SumOfSquares.rounding`), which counts where W is ill-conditioned;
         ``least_eigenvalues`` those of ∇f(C) - ⟨∇f(C), C⟩ I, which vanish on the range of an optimal C, and
         ``complementarity`` is ‖(∇f(C) - λ_min I) C‖ relative to ‖∇f(C)‖.
 
     Notes
     -----
-    Cost: one residual, one gradient and the eigenvalues of a symmetric matrix of order s.
+    Cost: two residuals, one gradient and the eigenvalues of a symmetric matrix of order s.
     """
     factor = factor / np.linalg.norm(factor)
     residual = problem.residual(factor)
@@ -49,7 +50,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     count = min(_EIGENVALUES, G.shape[0])
     least = eigh(G, eigvals_only=True, subset_by_index=[0, count - 1])
     size = float(np.linalg.norm(G))
-    rounding = G.shape[0] * float(np.finfo(np.float64).eps) * size
+    rounding = G.shape[0] * float(np.finfo(np.float64).eps) * size + problem.rounding(factor, residual)
     lower = value - (level - float(least[0])) - rounding
     slack = (along - float(least[0]) * factor) @ factor.T
     return Certificate(
@@ -57,7 +58,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
         upper=value,
         failure_probability=0.0,
         method="linear oracle of the spectrahedron",
-        n_products=2,
+        n_products=3,
         least_eigenvalues=least - level,
         complementarity=float(np.linalg.norm(slack)) / size if size > 0 else 0.0,
         minimised=True,

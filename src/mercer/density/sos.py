@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.certificates import certify_spectrahedron
+from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
 from mercer.density.evaluation import log_squares
@@ -33,6 +33,7 @@ from mercer.solvers import (
     conic_spectrahedron,
     low_rank_spectrahedron,
 )
+from mercer.solvers.spectrahedron import small_enough
 from mercer.validation import (
     checked_kernel,
     checked_points,
@@ -47,6 +48,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
 _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
+_MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _STALLED = 1e-6
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
@@ -93,7 +95,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
         ``"conic"``: the optional package cvxpy, for some 40 points at most.
     tol : float, default=1e-8
-        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any.
+        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any, or
+        to the optimum itself where that is larger.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
@@ -210,25 +213,26 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
             raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
         X = checked_points(self, X, fitting=True, least=1).astype(np.float64, copy=False)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
-        self.sample_weight_, self._n_rows = weights, int(X.shape[0])
-        weights = normalised(weights, X.shape[0])
-        earlier = self._earlier()
-        self.measure_ = choose_reference(self.reference, self.box, X, weights)
-        self.support_ = choose_support(self.support, X, weights, as_generator(self.random_state))
-        self.kernel_ = self._resolved_kernel(X, weights)
+        shares = normalised(weights, X.shape[0])
+        measure = choose_reference(self.reference, self.box, X, shares)
+        support = choose_support(self.support, X, shares, as_generator(self.random_state))
+        kernel = self._resolved_kernel(X, shares, support)
         problem = make_programme(
-            self.kernel_,
-            self.support_,
-            self.measure_,
+            kernel,
+            support,
+            measure,
             X,
-            weights,
+            shares,
             regularization=None
             if self.regularization is None
             else positive_number(self.regularization, "regularization", zero=True),
             truncation=fraction(self.truncation, "truncation"),
         )
-        self._store(problem, self._solve(problem, earlier))
-        self._measure(problem, X, weights)
+        result = self._solve(problem)  # before anything is stored: a fit that fails leaves an earlier one as it was
+        self.kernel_, self.support_, self.measure_ = kernel, support, measure
+        self.sample_weight_, self._n_rows = weights, int(X.shape[0])
+        self._store(problem, result)
+        self._measure(problem, X, shares)
         self._warn(problem)
         return self
 
@@ -258,50 +262,76 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift
 
-    def _resolved_kernel(self, X: Array, weights: Array) -> Kernel:
+    def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
         if self.kernel is None:
-            return density_kernel(X, weights, self.support_)
+            return density_kernel(X, weights, support)
         if X.shape[0] == 1 and not checked_kernel(self.kernel).is_resolved:
             raise ValueError(f"{self.kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
         return resolved_kernel(self.kernel, X, weights)
 
-    def _earlier(self) -> tuple[Array, Array] | None:
-        """Support and factor of an earlier fit, if a warm start is asked for."""
-        return (self.support_, self.factor_) if self.warm_start and hasattr(self, "factor_") else None
+    def _earlier(self, problem: SumOfSquares) -> Array | None:
+        """The factor of an earlier fit with the same support, if a warm start is asked for."""
+        if not self.warm_start or not hasattr(self, "factor_"):
+            return None
+        if not np.array_equal(self.support_, problem.integrals.points):
+            return None
+        return problem.coordinates(self.factor_ * np.exp(0.5 * problem.integrals.log_scale))
 
-    def _solve(self, problem: SumOfSquares, earlier: tuple[Array, Array] | None) -> SpectrahedronResult:
+    def _solve(self, problem: SumOfSquares) -> SpectrahedronResult:
         if self.solver not in _SOLVERS:
             raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        tol = positive_number(self.tol, "tol") * problem.scale
+        tol = positive_number(self.tol, "tol")
         if self.solver == "conic":
             return SpectrahedronResult(conic_spectrahedron(problem), Status.CONVERGED, ())
         method = "accelerated" if self.solver == "accelerated" else "low-rank"
         steps = _MOST_STEPS[method] if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1)
-        start = None
-        if earlier is not None and np.array_equal(earlier[0], self.support_):
-            start = problem.coordinates(earlier[1] * np.exp(0.5 * problem.integrals.log_scale))
         solve = accelerated_spectrahedron if method == "accelerated" else low_rank_spectrahedron
-        return solve(problem, tol=tol, max_iter=steps, start=start, callback=self._callback())
+        return solve(
+            problem,
+            tol=_MARGIN * tol * problem.scale,
+            relative=_MARGIN * tol,
+            max_iter=steps,
+            start=self._earlier(problem),
+            callback=self._callback(),
+        )
+
+    def _is_enough(self, problem: SumOfSquares, certificate: Certificate) -> bool:
+        """Whether the certified gap is what tol asks for."""
+        gap = certificate.upper - certificate.lower
+        return small_enough(gap, certificate.upper, self.tol * problem.scale, self.tol)
+
+    def _trimmed(self, problem: SumOfSquares, factor: Array) -> tuple[Array, Certificate]:
+        """Orthogonal squares without those that are rounding, where the certificate bears that, and the certificate."""
+        vectors, sizes, _ = np.linalg.svd(factor, full_matrices=False)
+        kept = sizes**2 > _RANK * sizes[0] ** 2
+        fewer = vectors[:, kept] * sizes[kept]
+        certificate = certify_spectrahedron(problem, fewer)
+        if kept.all() or self._is_enough(problem, certificate):
+            return fewer, certificate
+        whole = certify_spectrahedron(problem, factor)
+        if whole.upper - whole.lower < certificate.upper - certificate.lower:
+            return vectors * sizes, whole
+        return fewer, certificate
 
     def _store(self, problem: SumOfSquares, result: SpectrahedronResult) -> None:
-        vectors, sizes, _ = np.linalg.svd(result.factor, full_matrices=False)
-        kept = sizes**2 > _RANK * sizes[0] ** 2
-        factor = vectors[:, kept] * sizes[kept]
-        self.certificate_ = certify_spectrahedron(problem, factor)
-        self.status_, self.history_, self.n_iter_ = result.status, result.history, result.n_iter
+        factor, self.certificate_ = self._trimmed(problem, result.factor)
+        proved = self._is_enough(problem, self.certificate_)
+        self.status_ = Status.STALLED if result.status is Status.CONVERGED and not proved else result.status
+        self.history_, self.n_iter_ = result.history, result.n_iter
         self.regularization_ = problem.regularization
-        self.eigenvalues_ = sizes[kept] ** 2 / np.sum(sizes[kept] ** 2)
         self.log_scale_ = problem.integrals.log_scale
         scaled = problem.coefficients(factor)
+        masses, rounding = problem.integrals.square_masses(scaled)
+        order = np.argsort(-masses, kind="stable")
+        scaled = scaled[:, order] / np.sqrt(np.sum(masses))
         self._factor = scaled * deterministic_signs(scaled)
+        self.eigenvalues_ = masses[order] / np.sum(masses)
+        self.integration_error_ = problem.integrals.error + rounding
         self.factor_ = self._factor * np.exp(-0.5 * self.log_scale_)
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
 
     def _measure(self, problem: SumOfSquares, X: Array, weights: Array) -> None:
-        B = self._factor @ self._factor.T
-        rounding = float(np.finfo(np.float64).eps * np.sum(np.abs(B) * np.abs(problem.integrals.mass())))
-        self.integration_error_ = problem.integrals.error + rounding
         residual = problem.residual(problem.coordinates(self._factor))
         self.projected_mmd_ = float(np.linalg.norm(residual))
         self.sample_norm_ = float(np.sqrt(problem.constant))
@@ -311,9 +341,15 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         self.mmd_error_ = float(np.sqrt(squared + error) - np.sqrt(squared))
 
     def _warn(self, problem: SumOfSquares) -> None:
-        gap = self.certificate_.upper - self.certificate_.lower
-        stalled = self.status_ is Status.STALLED and gap > _STALLED * problem.scale
-        if stalled or self.status_ not in (Status.CONVERGED, Status.STALLED):
+        part = (self.certificate_.upper - self.certificate_.lower) / max(problem.scale, self.certificate_.upper)
+        if self.status_ is Status.STALLED and part > _STALLED:
+            warnings.warn(
+                f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
+                f"to tol={self.tol:g}. Raise regularization or truncation, or loosen tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if self.status_ not in (Status.CONVERGED, Status.STALLED):
             warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
         if self.integration_error_ > _INTEGRATION:
             warnings.warn(
@@ -322,15 +358,20 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        unexplained = (self.projected_mmd_ / self.sample_norm_) ** 2
-        if unexplained > _UNEXPLAINED:
+        if self.projected_mmd_**2 > _UNEXPLAINED * self.sample_norm_**2:
             warnings.warn(
-                f"The density accounts for {1 - unexplained:.0%} of the sample's mean embedding under "
-                f"{self.kernel_!r}: the points are too far apart for it in {self.support_.shape[1]} dimensions. Widen "
-                "the kernel, add support points, or reduce the dimension.",
+                f"The density accounts for {self._explained()} of the sample's mean embedding under {self.kernel_!r}: "
+                f"the points are too far apart for it in {self.support_.shape[1]} dimensions. Widen the kernel, add "
+                "support points, or reduce the dimension.",
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _explained(self) -> str:
+        """1 - ‖P_m(v - w_p)‖²/‖P_m v‖² in words; a density that is no better than none explains nothing."""
+        if self.projected_mmd_ >= self.sample_norm_:
+            return "nothing"
+        return f"{1 - (self.projected_mmd_ / self.sample_norm_) ** 2:.0%}"
 
     def _callback(self) -> Any:
         """The user's callback, after a line in the log where that is wanted."""

@@ -19,7 +19,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """Certify a fitted density again, believing nothing that its solver left behind.
 
     See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew. That the density integrates
-    to one is checked too: Tr(B W) from the model's own factor.
+    to one is checked too, by the integrals of the squares of the model's own factor.
     """
     check_is_fitted(model)
     X = checked_points(model, X, fitting=False).astype(np.float64, copy=False)
@@ -39,8 +39,9 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     factor = np.asarray(model.factor_, np.float64)
     if factor.ndim != 2 or factor.shape[0] != problem.size or not np.all(np.isfinite(factor)):
         raise ValueError(f"The model has a factor of shape {factor.shape} for {problem.size} points: it is damaged.")
-    coordinates = problem.coordinates(factor * np.exp(0.5 * problem.integrals.log_scale))
-    mass = float(np.sum(coordinates**2))
-    if abs(mass - 1.0) > _MASS:
+    factor = factor * np.exp(0.5 * problem.integrals.log_scale)
+    masses, rounding = problem.integrals.square_masses(factor)
+    mass = float(np.sum(masses))
+    if not abs(mass - 1.0) <= _MASS + rounding:
         raise ValueError(f"The model's density integrates to {mass:.9g} and not to one: it is damaged.")
-    return certify_spectrahedron(problem, coordinates)
+    return certify_spectrahedron(problem, problem.coordinates(factor))

@@ -12,7 +12,7 @@ The tensor u_pqr of order three that U and its adjoint share is never formed: me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,16 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.measures import Measure
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_EPS = float(np.finfo(np.float64).eps)
+_SLIP = 16.0 * _EPS  # of a square: twice that of its root, which has the rounding of an exponent of some ten
+
+
+class SquareMasses(NamedTuple):
+    """The integrals of some squares, of shape (r,), and a bound of the rounding error of their sum."""
+
+    masses: Array
+    rounding: float
 
 
 class KernelIntegrals(ABC):
@@ -61,6 +71,23 @@ class KernelIntegrals(ABC):
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
 
+    def square_masses(self, F: Array) -> SquareMasses:
+        """∫ (Fᵀk_x)_c² dρ for every column c of F: the diagonal of FᵀWF.
+
+        Where W is ill-conditioned and F large the terms of FᵀWF cancel, and digits are lost that the squares have:
+        subclasses with nodes x_q sum w_q (Fᵀk_x)² instead, whose terms are not negative.
+        """
+        W = self.mass()
+        rounding = _EPS * float(np.sum(np.abs(F) * (np.abs(W) @ np.abs(F))))
+        return SquareMasses(np.sum(F * (W @ F), axis=0), rounding)
+
     def squared_norm(self, B: Array) -> float | None:
         """‖w_p‖² = ∬ p_B(x) p_B(y) k(x, y) dρ(x) dρ(y), or None where it would cost too much or lose its digits."""
         return None
+
+
+def summed_squares(K: Array, weights: Array, F: Array) -> SquareMasses:
+    """Σ_q w_q (K F)_qc², and what rounding of K and of the product may change in it."""
+    values = K @ F
+    slips = np.abs(values) * (np.abs(K) @ np.abs(F))
+    return SquareMasses(weights @ values**2, _SLIP * float(np.sum(weights @ slips)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends import products
 from mercer.kernels.base import Kernel
-from mercer.kernels.integrals_base import KernelIntegrals
+from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.pair_integrals import GaussianMixture
 from mercer.kernels.stationary import Gaussian
@@ -84,6 +84,9 @@ class NodeIntegrals(KernelIntegrals):
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return np.asarray((self._K.T * (self._weights * function)) @ self._K)
+
+    def square_masses(self, F: Array) -> SquareMasses:
+        return summed_squares(self._K, self._weights, F)
 
     def squared_norm(self, B: Array) -> float | None:
         if self.n_nodes > _PAIRWISE_UP_TO:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends import products
-from mercer.kernels.integrals_base import KernelIntegrals
+from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.stationary import Gaussian
 
@@ -15,6 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _PAIRWISE_UP_TO = 150
 _ROUNDING = 1e-7
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 2.0 / 3.0
+_GRID_ROWS = 2048
 
 
 class GaussianMixture(NamedTuple):
@@ -78,6 +79,18 @@ class GaussianIntegrals(KernelIntegrals):
         means = (self._a * (self.points[i] + self.points[j]) + self._b * self._centre) / rate
         return GaussianMixture(weights, means, 0.5 / rate)
 
+    def square_masses(self, F: Array) -> SquareMasses:
+        """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""
+        grid = self._grid()
+        if grid is None:
+            return super().square_masses(F)
+        parts = []
+        for lo in range(0, grid.shape[0], _GRID_ROWS):
+            nodes = grid[lo : lo + _GRID_ROWS]
+            weights = self._cell() * np.exp(self.measure.log_density(nodes) - self.log_scale)
+            parts.append(summed_squares(np.asarray(self.kernel(nodes, self.points), np.float64), weights, F))
+        return SquareMasses(np.sum([p.masses for p in parts], axis=0), float(sum(p.rounding for p in parts)))
+
     def squared_norm(self, B: Array) -> float | None:
         """‖w_p‖² on a grid in up to three dimensions, over pairs of components of the mixture for up to 150 points.
 
@@ -109,7 +122,7 @@ class GaussianIntegrals(KernelIntegrals):
 
         The trapezoidal rule is exact to rounding there: sums over the grid differ from integrals by exp(-2π²(3/2)²).
         """
-        deviation = np.sqrt(0.5 / (2.0 * self._a + self._b))
+        deviation = self._deviation()
         corners = np.stack([self.points.min(axis=0), self.points.max(axis=0)])
         corners = (2.0 * self._a * corners + self._b * self._centre) / (2.0 * self._a + self._b)
         counts = np.ceil((corners[1] - corners[0] + 18.0 * deviation) / (deviation * _GRID_STEP)) + 1.0
@@ -118,6 +131,14 @@ class GaussianIntegrals(KernelIntegrals):
         starts = corners[0] - 9.0 * deviation
         axes = [a + deviation * _GRID_STEP * np.arange(int(n)) for a, n in zip(starts, counts, strict=True)]
         return np.ascontiguousarray(np.stack([x.reshape(-1) for x in np.meshgrid(*axes, indexing="ij")], axis=1))
+
+    def _deviation(self) -> float:
+        """The standard deviation of k(x, z)² dρ."""
+        return float(np.sqrt(0.5 / (2.0 * self._a + self._b)))
+
+    def _cell(self) -> float:
+        """The volume around a node of the grid."""
+        return float((self._deviation() * _GRID_STEP) ** self.points.shape[1])
 
     def _towards(self, Y: Array | None) -> tuple[Array, Array]:
         """G between Y and the support, and h of Y."""

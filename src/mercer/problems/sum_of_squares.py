@@ -19,6 +19,7 @@ from mercer.linalg.eigen import positive_eigenpairs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _TRUNCATION = 1e-10
+_SLIPS = 16.0 * float(np.finfo(np.float64).eps)
 
 
 @final
@@ -122,6 +123,17 @@ class SumOfSquares:
         """f(C) of C = F Fᵀ."""
         residual = self.residual(factor) if residual is None else residual
         return float(residual @ residual) + float(np.sum(factor * (self.penalty @ factor)))
+
+    def rounding(self, factor: Array, residual: Array) -> float:
+        """An estimate of the rounding error of f(C), C = F Fᵀ.
+
+        Where W is ill-conditioned the entries of B are large and cancel in U(B). They are changed here by some 16 m ε
+        at random; in extended precision the objective was seen to differ by no more than that makes it.
+        """
+        left = self.basis @ factor
+        noise = np.random.default_rng(0).standard_normal((self.size, self.size))
+        change = self._embed(_SLIPS * self.size * (left @ left.T) * (noise + noise.T))
+        return float(2.0 * np.linalg.norm(residual) * np.linalg.norm(change) + change @ change)
 
     def gradient(self, residual: Array) -> Array:
         """∇f(C) = 2 A*(A(C) - b) + R, symmetric of order s."""

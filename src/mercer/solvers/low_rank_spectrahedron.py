@@ -24,7 +24,7 @@ from scipy.linalg import eigh
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.result import Status
 from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
-from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep
+from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep, small_enough
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,11 +51,12 @@ def low_rank_spectrahedron(
     problem: SumOfSquares,
     *,
     tol: float,
+    relative: float = 0.0,
     max_iter: int = 200,
     start: Array | None = None,
     callback: Callback | None = None,
 ) -> SpectrahedronResult:
-    """Minimise f over the spectrahedron until the oracle's gap is at most tol.
+    """Minimise f over the spectrahedron until the oracle's gap is small enough.
 
     Parameters
     ----------
@@ -63,6 +64,8 @@ def low_rank_spectrahedron(
         What to minimise.
     tol : float
         The absolute gap to reach.
+    relative : float, default=0.0
+        A gap that is at most this part of the proved lower bound will do as well.
     max_iter : int
         Rounds at most.
     start : array of shape (s, r), optional
@@ -81,7 +84,7 @@ def low_rank_spectrahedron(
     A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
     eigendecomposition of order s. Memory: some m × m matrices, and one for each column that moves, up to 256 MB.
     """
-    run = _Run(problem, tol, callback)
+    run = _Run(problem, tol, relative, callback)
     status = Status.MAX_ITER
     try:
         face = _first_face(problem, start)
@@ -119,8 +122,8 @@ class _Point:
 class _Run:
     """History, stopping and the best point so far."""
 
-    def __init__(self, problem: SumOfSquares, tol: float, callback: Callback | None) -> None:
-        self.problem, self.tol, self.callback = problem, tol, callback
+    def __init__(self, problem: SumOfSquares, tol: float, relative: float, callback: Callback | None) -> None:
+        self.problem, self.tol, self.relative, self.callback = problem, tol, relative, callback
         self.history: list[SpectrahedronStep] = []
         self.best: _Point | None = None
         self._began = time.perf_counter()
@@ -144,10 +147,13 @@ class _Run:
         assert self.best is not None
         if self._stopped:
             return Status.STOPPED
-        if self.best.gap <= self.tol:
+        if self._is_enough(self.best):
             return Status.CONVERGED
         stuck = self.history[-1].number - self._progress > _PATIENCE
         return Status.STALLED if stuck else None
+
+    def _is_enough(self, point: _Point) -> bool:
+        return small_enough(point.gap, point.value, self.tol, self.relative)
 
     def lower_the_rank(self) -> None:
         """Leave out directions of little weight where the best C on the face of the others is still within tol."""
@@ -159,7 +165,7 @@ class _Run:
             if kept.all():
                 return
             point = _Point(self.problem, _best_on_face(self.problem, vectors[:, kept], self.tol))
-            if point.gap <= self.tol:
+            if self._is_enough(point):
                 self.best = point
                 return
 

@@ -70,7 +70,7 @@ def factor_on_spectrahedron(M: Array) -> Array:
 
 def curvature_bound(problem: SumOfSquares) -> float:
     """The largest eigenvalue of C ↦ 2 A*A(C), the Lipschitz constant of the gradient, by a power iteration on A A*."""
-    y = problem.goal + np.random.default_rng(0).standard_normal(problem.goal.size) * np.linalg.norm(problem.goal)
+    y = np.random.default_rng(0).standard_normal(problem.goal.size)
     size = 0.0
     for _ in range(_POWER_STEPS):
         y = y / np.linalg.norm(y)
@@ -85,15 +85,21 @@ def oracle_gap(G: Array, factor: Array, value: float) -> float:
     return min(max(float(np.sum(factor * (G @ factor))) - least, 0.0), value)
 
 
+def small_enough(gap: float, value: float, tol: float, relative: float) -> bool:
+    """Whether a gap is at most tol, or at most a part of the optimum, which is proved to be value - gap at least."""
+    return gap <= max(tol, relative * (value - gap))
+
+
 def accelerated_spectrahedron(
     problem: SumOfSquares,
     *,
     tol: float,
+    relative: float = 0.0,
     max_iter: int = 10_000,
     start: Array | None = None,
     callback: Callback | None = None,
 ) -> SpectrahedronResult:
-    """Minimise f over the spectrahedron by FISTA with restart, until the oracle's gap is at most tol.
+    """Minimise f over the spectrahedron by FISTA with restart, until the oracle's gap is small enough.
 
     Parameters
     ----------
@@ -101,6 +107,8 @@ def accelerated_spectrahedron(
         What to minimise.
     tol : float
         The absolute gap to reach.
+    relative : float, default=0.0
+        A gap that is at most this part of the proved lower bound will do as well.
     max_iter : int
         Steps at most; each takes a residual, a gradient and an eigendecomposition of order s.
     start : array of shape (s, r), optional
@@ -132,7 +140,7 @@ def accelerated_spectrahedron(
                 if callback is not None and callback(history[-1]):
                     status = Status.STOPPED
                     break
-                if gap <= tol:
+                if small_enough(gap, value, tol, relative):
                     status = Status.CONVERGED
                     break
             following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
