@@ -191,41 +191,31 @@ def test_the_bounds_in_extended_precision_are_the_same(d):
     assert mine[1] == pytest.approx(theirs[1], rel=1e-8)
 
 
-def test_slopes_are_those_of_differences_and_a_shaken_copy_is_near():
+def test_a_shaken_copy_is_near():
     pairs = small_pairs(12)
     sections = SectionIntegrals(pairs.support_inputs, pairs.support_targets, SIGMA, TAU)
     rng = np.random.default_rng(12)
-    alpha, directions = rng.normal(size=6), rng.normal(size=(6, 2))
-    expected = [(sections.loss_matrix(alpha + u) - sections.loss_matrix(alpha - u)) / 2 for u in directions.T]
-    np.testing.assert_allclose(
-        sections.loss_slopes(alpha, directions).astype(float), np.array(expected, float), rtol=1e-9
-    )
+    alpha = rng.normal(size=6)
     change = sections.shaken(rng).loss_matrix(alpha) - sections.loss_matrix(alpha)
     assert 0 < np.abs(change).max() < 1e-12
 
 
-def test_a_game_whose_slopes_are_corrected_too():
-    """A game with a wrong loss becomes the right one near the point of correction, to the second order."""
-    _, game = small_game(13)
+def test_integrals_in_extended_precision_are_the_same():
+    pairs = small_pairs(13)
     rng = np.random.default_rng(13)
-    beta, step = rng.normal(size=(2, game.n_functions))
-    spoilt = game.corrected(beta + 1, 0 * game.loss_matrix(beta), 0 * game.loss_derivatives(beta)[1])
-    mended = spoilt.corrected(beta, *game.loss_derivatives(beta))
-    np.testing.assert_allclose(mended.loss_matrix(beta + step), game.loss_matrix(beta + step), atol=1e-9)
-    np.testing.assert_allclose(
-        mended.loss_derivatives(beta + step)[1], game.loss_derivatives(beta + step)[1], atol=1e-9
+    arguments = (
+        pairs.support_inputs,
+        pairs.support_targets,
+        SIGMA,
+        TAU,
+        rng.normal(size=(6, 4)),
+        rng.normal(size=(6, 5)),
     )
-
-
-def test_a_corrected_game_is_right_where_it_was_corrected():
-    _, game = small_game(11)
-    rng = np.random.default_rng(11)
-    beta, other = rng.normal(size=(2, game.n_functions))
-    wrong = game.corrected(beta, game.loss_matrix(beta) + 0.1 * np.eye(game.order))
-    np.testing.assert_allclose(wrong.loss_matrix(beta) - game.loss_matrix(beta), 0.1 * np.eye(game.order), atol=1e-12)
-    np.testing.assert_allclose(wrong.loss_matrix(other) - game.loss_matrix(other), 0.1 * np.eye(game.order), atol=1e-12)
-    right = wrong.corrected(beta, game.loss_matrix(beta))
-    assert right.worst_case(other, game.goal) == pytest.approx(game.worst_case(other, game.goal), rel=1e-12)
+    one, other = (SquaredLossIntegrals(*arguments, dtype) for dtype in (np.float64, np.longdouble))
+    for name in ("constant", "linear", "quadratic"):
+        values = getattr(other, name)
+        assert values.dtype == np.float64
+        np.testing.assert_allclose(values, getattr(one, name), rtol=1e-12, atol=1e-13)
 
 
 # --- the relaxation -----------------------------------------------------------------------------------------------

@@ -109,9 +109,20 @@ def make_ball(pairs: Pairs) -> SumOfSquares:
 
 
 def make_game(
-    pairs: Pairs, U: Array, features: Array, ball: SumOfSquares, *, radius: float, regularization: float, sample: bool
+    pairs: Pairs,
+    U: Array,
+    features: Array,
+    ball: SumOfSquares,
+    *,
+    radius: float,
+    regularization: float,
+    sample: bool,
+    dtype: Any = np.float64,
 ) -> RobustRegression:
-    """The saddle-point problem; ``sample`` says whether the adversary may keep a share of the sample."""
+    """The saddle-point problem; ``sample`` says whether the adversary may keep a share of the sample.
+
+    The integrals of the loss are formed in ``dtype``.
+    """
     l, s = U.shape[1], ball.dimension
     needed, limit = 4 * l**2 * s**2, get_config().memory_bytes
     if needed > limit:
@@ -120,7 +131,7 @@ def make_game(
             f"limit of {limit / 1e9:.1f} GB: take a smaller support."
         )
     losses = SquaredLossIntegrals(
-        pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U
+        pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U, dtype
     )
     return RobustRegression(
         ball,

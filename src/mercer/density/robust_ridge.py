@@ -43,7 +43,7 @@ from mercer.validation import checked_weights, resolved_kernel, whole_number
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _RELAXATIONS = (None, "rkhs")
-_CORRECTIONS = 2  # of the game's integrals, where a proof in extended precision finds them wrong
+_MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
 _ROUNDING = 1e-14
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _TARGET = -1  # the column of a pair that holds y
@@ -85,7 +85,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         The certified relative gap to reach.
     max_iter : int, default=300
         Newton steps at most; 30 to 60 are usual. Where rounding spoils the proof, as with targets far from zero, the
-        game is corrected and solved again, twice at most, with as many steps each.
+        integrals are formed anew in extended precision, and the game is solved again with as many steps.
     random_state : int, Generator or None, default=None
         Draws the support.
     callback : callable, default=None
@@ -273,33 +273,41 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     def _play(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
         """The saddle point."""
         ball = make_ball(pairs)
-        game = make_game(
-            pairs, U, features, ball, radius=radius, regularization=regularization, sample=bool(self.keep_sample)
+        make = partial(
+            make_game,
+            *(pairs, U, features, ball),
+            radius=radius,
+            regularization=regularization,
+            sample=bool(self.keep_sample),
         )
-
+        game = make()
         precise = make_precise(pairs, U, ball, game)
-        found, certificate = self._solved(game, precise, U)
+        found, certificate = self._proved(game, precise, U)
+        if self._spoilt(found, certificate) and U.shape[1] * U.shape[0] ** 4 <= _MOST_OPERATIONS:
+            again = self._proved(make(dtype=np.longdouble), precise, U)
+            found, certificate = min((found, certificate), again, key=lambda one: one[1].relative_gap)
+        if self._spoilt(found, certificate):
+            found = replace(found, status=Status.STALLED)
         self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
         self.robust_risk_ = pairs.size**2 * precise.worst_case(U @ found.beta, found.prices)
         self.price_coef_ = pairs.size**2 * (ball.whitening @ found.prices)
         self._describe(pairs, ball, game, found)
         return found.beta
 
-    def _solved(self, game: RobustRegression, precise: PreciseRegression, U: Array) -> tuple[SaddlePoint, Certificate]:
-        """The saddle point and its proof; where rounding spoils it, that of the game corrected at what was found."""
-        tol, max_iter = positive_number(self.tol, "tol"), whole_number(self.max_iter, "max_iter", 1)
-        proved: list[tuple[SaddlePoint, Certificate]] = []
-        for _ in range(1 + _CORRECTIONS):
-            certify = partial(certify_saddle_point, game)
-            found = solve_saddle_point(game, certify, tol=_MARGIN * tol, max_iter=max_iter, callback=self.callback)
-            certificate = certify_saddle_point(precise, U @ found.beta, found.prices, found.adversary)
-            proved.append((found, certificate))
-            if certificate.holds(tol) or found.status not in (Status.CONVERGED, Status.STALLED):
-                break
-            game = precise.corrected(game, found.beta)
-        found, certificate = min(proved, key=lambda one: one[1].relative_gap)
-        missed = found.status is Status.CONVERGED and not certificate.holds(tol)
-        return replace(found, status=Status.STALLED) if missed else found, certificate
+    def _proved(self, game: RobustRegression, precise: PreciseRegression, U: Array) -> tuple[SaddlePoint, Certificate]:
+        """The saddle point, and its proof in extended precision."""
+        found = solve_saddle_point(
+            game,
+            partial(certify_saddle_point, game),
+            tol=_MARGIN * positive_number(self.tol, "tol"),
+            max_iter=whole_number(self.max_iter, "max_iter", 1),
+            callback=self.callback,
+        )
+        return found, certify_saddle_point(precise, U @ found.beta, found.prices, found.adversary)
+
+    def _spoilt(self, found: SaddlePoint, certificate: Certificate) -> bool:
+        """Whether rounding, and nothing else, keeps the proof from the tolerance."""
+        return found.status in (Status.CONVERGED, Status.STALLED) and not certificate.holds(self.tol)
 
     def _keep(self, certificate: Certificate, status: Status, history: Any, n_iter: int, size: float) -> None:
         """Store how the solver went, the bounds in the units of y²."""

@@ -20,7 +20,6 @@ from mercer.problems.robust_regression import Adversary, RobustRegression
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _SAFETY = 4.0  # times the change that a disturbance in the last digit makes
-_MOST_OPERATIONS = 5e8  # in extended precision, some seconds
 
 
 @final
@@ -41,7 +40,7 @@ class PreciseRegression:
 
     Notes
     -----
-    Cost: m⁴ operations a bound without help from BLAS, a second at m = 100. Memory: O(m²), l s² for a correction.
+    Cost: m⁴ operations a bound without help from BLAS, a second at m = 100. Memory: O(m²).
     """
 
     def __init__(
@@ -70,15 +69,6 @@ class PreciseRegression:
     def loss_matrix(self, alpha: Array) -> Array:
         """N, with ∫ (f - y)² p_C = ⟨N, C⟩."""
         return self._in_densities(self._sections.loss_matrix(alpha))
-
-    def corrected(self, game: RobustRegression, beta: Array) -> RobustRegression:
-        """The game with N, and where that is affordable its derivatives, as they should be at β."""
-        alpha = _rounded(self._U @ beta)
-        m, l = self._U.shape
-        slopes = None
-        if l * m**4 <= _MOST_OPERATIONS:
-            slopes = np.array([self._in_densities(M) for M in self._sections.loss_slopes(alpha, self._U)])
-        return game.corrected(beta, self.loss_matrix(alpha), slopes)
 
     def worst_case(self, alpha: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty."""

@@ -24,7 +24,6 @@ regression on μ, a linear system.
 
 from __future__ import annotations
 
-from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -103,17 +102,6 @@ class RobustRegression:
     def embeddings(self) -> Array:
         """A* of the unit vectors: q matrices of order s."""
         return unpacked(self._embedding)
-
-    def corrected(self, beta: Array, losses: Array, slopes: Array | None = None) -> RobustRegression:
-        """The game with N changed by an affine function, so that it is ``losses`` at one β, and ∂N/∂β_j ``slopes``."""
-        other = copy(self)
-        here, changes = self.loss_derivatives(beta)
-        other._constant = self._constant + packed(losses - here)
-        if slopes is not None:
-            tilt = packed(slopes - changes)
-            other._linear = self._linear - tilt / 2
-            other._constant = other._constant - beta @ tilt
-        return other
 
     def squared_norm(self, beta: Array) -> float:
         """‖f‖²."""
