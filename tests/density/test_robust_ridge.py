@@ -109,6 +109,11 @@ def test_the_risk_grows_with_the_ball(sample):
     assert all(certificate.holds(1e-6) for certificate in risks)
 
 
+def test_a_finer_truncation_gives_the_adversary_more(sample):
+    risks = [robust(0.1, truncation=truncation).fit(*sample).certificate_ for truncation in (1e-2, 1e-4, 1e-6)]
+    assert all(coarse.upper < fine.lower for coarse, fine in pairwise(risks))
+
+
 def test_a_ball_without_sample_is_smaller(sample):
     with_sample, without = (robust(0.1, keep_sample=keep).fit(*sample) for keep in (True, False))
     assert without.sample_share_ == 0.0
@@ -336,6 +341,7 @@ def test_an_uncertified_answer_warns(sample):
             {"keep_sample": False, "radius": 1e-3},
             r"^radius=0.001 is not above 0\.\d+, the distance of the nearest density",
         ),
+        ({"truncation": 0.0}, r"^truncation=0.0 must lie strictly between 0 and 1\.$"),
         ({"support": 0}, r"^support=0 must be a whole number of at least 1\.$"),
         ({"support": np.ones((3, 5))}, r"^support has shape \(3, 5\): it must be points with 2 features"),
         ({"tol": 0.0}, r"^tol=0.0 must be greater than 0\.$"),

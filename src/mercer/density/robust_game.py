@@ -21,10 +21,10 @@ from mercer.solvers import low_rank_spectrahedron
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: with
-# these they keep about six digits. A function that is left out has a norm above 1e4 times its values on the support.
+# Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: that
+# costs about ten digits of them. A function that is left out has a norm above 1e4 times its values on the support.
 # Without a penalty of the fourth degree in f, at ε = 0, the functions end at rounding.
-_DENSITIES = 1e-6
+TRUNCATION = 1e-6
 _FUNCTIONS = 1e-9
 _ALL_FUNCTIONS = 1e-13
 _NEAREST = 1e-10
@@ -95,7 +95,7 @@ def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Arr
     return U, np.asarray(GramOperator(kernel, pairs.inputs, pairs.support_inputs) @ U, np.float64)
 
 
-def make_ball(pairs: Pairs) -> SumOfSquares:
+def make_ball(pairs: Pairs, truncation: float = TRUNCATION) -> SumOfSquares:
     """Densities of pairs on the support, and their projected distance from the sample."""
     return make_programme(
         Gaussian(sigma=pairs.sigma),
@@ -104,7 +104,7 @@ def make_ball(pairs: Pairs) -> SumOfSquares:
         pairs.joint,
         pairs.weights,
         regularization=0.0,
-        truncation=_DENSITIES,
+        truncation=truncation,
     )
 
 

@@ -38,7 +38,7 @@ from mercer.problems.robust_regression import RobustRegression
 from mercer.solvers.newton import minimise_by_newton
 from mercer.solvers.result import Status
 from mercer.solvers.saddle_point import SaddlePoint, solve_saddle_point
-from mercer.validation import checked_weights, resolved_kernel, whole_number
+from mercer.validation import checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -71,7 +71,9 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     support : int, array, str, tuple or estimator, default=50
         Pairs that carry the adversary's densities, and whose inputs carry f: how many are drawn from the sample, pairs
         as an array of shape (m, d + 1) with y last, ``"kmeans"``, ``("kmeans", m)``, or an estimator with ``indices_``,
-        as in :class:`mercer.SumOfSquaresDensity`. More is finer: time grows like m⁵, memory like m⁴/2.
+        as in :class:`mercer.SumOfSquaresDensity`. More is finer, and gives the adversary more: time grows like m⁵,
+        memory like m⁴/2. A second or two at 50, up to a minute and half a gigabyte at 100; beyond 150 it stops making
+        sense.
     target_sigma : float or {"median", "slope"}, default="median"
         τ, or the rule it is found by; 1 where all targets are equal. The smaller, the dearer are changes of y.
     relaxation : {None, "rkhs"}, default=None
@@ -79,8 +81,12 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         (Staib and Jegelka 2019). The worst loss is then a penalty, ε‖f²‖ in the space of bandwidth σ/√2; their terms
         with y, which lie in no such space, are dropped, as in their experiments. SOS section 2.1 shows what it misses.
     keep_sample : bool, default=True
-        Whether the adversary may keep a share of the sample. False is SOS (18) to the letter, densities alone: then ε
+        Whether the adversary may keep a share of the sample. False leaves densities alone, as SOS (18) has it: then ε
         must exceed the distance of the nearest density.
+    truncation : float, default=1e-6
+        Densities are made of the eigenvectors of the support's mass matrix (SOS W) whose eigenvalues exceed this part of
+        the largest. It belongs to the problem, not to its accuracy: the less, the sharper and wider are the adversary's
+        densities, and the larger the risk; below 1e-7 rounding has the last word.
     tol : float, default=1e-6
         The certified relative gap to reach.
     max_iter : int, default=300
@@ -126,10 +132,22 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    Everything is dense and in double precision: the cost depends on the support, and on n only through n m.
+    Everything is dense: the cost depends on the support, and on n only through n m. The solver works in double
+    precision; its bounds are recomputed in extended precision, and :func:`mercer.verify` does so from the model and the
+    data.
 
-    The projected ball holds every distribution of the class within ε, so ``robust_risk_`` is safe for those. It holds
-    no proof for distributions outside the class: such that have mass where no section of the support reaches.
+    *What is proved.* For every distribution of the class, a share of the sample and a density of the truncated span,
+    whose MMD from the sample is at most ε, the mean squared error of f is at most ``robust_risk_``; and no f in the
+    span of the support's sections has a worst case plus λ‖f‖² below ``certificate_.lower``. The ball of the game is
+    that of the MMD projected on the span of the support (SOS Lemma 3), which is larger, so that the first statement
+    holds for either ball and the second for the projected one.
+
+    *What is not.* Nothing follows for distributions outside the class, and nothing can: pairs have no bound, and a mass
+    δ moved to a target Y costs √2 δ of MMD at most and gains δ Y², so that the worst squared loss over all of SOS (17)
+    is infinite for every ε > 0. The class, by its support, τ and the truncation, is what makes the problem finite.
+
+    *Where it departs from SOS (17)-(18).* There is no penalty λ‖f‖² there, and f is any function of the Hilbert space;
+    the support is the sample; densities alone are admitted, in the ball of the MMD itself.
 
     Examples
     --------
@@ -152,6 +170,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         target_sigma: Any = "median",
         relaxation: str | None = None,
         keep_sample: bool = True,
+        truncation: float = 1e-6,
         tol: float = 1e-6,
         max_iter: int = 300,
         random_state: Any = None,
@@ -164,6 +183,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         self.target_sigma = target_sigma
         self.relaxation = relaxation
         self.keep_sample = keep_sample
+        self.truncation = truncation
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -272,7 +292,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     def _play(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
         """The saddle point."""
-        ball = make_ball(pairs)
+        ball = make_ball(pairs, fraction(self.truncation, "truncation"))
         make = partial(
             make_game,
             *(pairs, U, features, ball),
@@ -337,7 +357,9 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     def _warn(self) -> None:
         if not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
-            advice = "raise max_iter" if self.status_ is Status.MAX_ITER else "centre y, take a smaller support"
+            advice = (
+                "raise max_iter" if self.status_ is Status.MAX_ITER else "centre y, raise regularization or truncation"
+            )
             warnings.warn(
                 f"The certified relative gap is {self.certificate_.relative_gap:.1e}, not {self.tol:.1e}: {advice}, "
                 "or accept the gap.",

@@ -23,6 +23,7 @@ from mercer.density.robust_ridge import RobustKernelRidge, scaled
 from mercer.density.sos import normalised
 from mercer.problems.precise_regression import coordinates
 from mercer.problems.robust_regression import Adversary
+from mercer.validation import fraction
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,7 +86,7 @@ def _learner(values: Array, U: Array) -> Array:
 def _certified_game(
     model: RobustKernelRidge, pairs: Pairs, U: Array, features: Array, alpha: Array, numbers: dict[str, float]
 ) -> Certificate:
-    ball = make_ball(pairs)
+    ball = make_ball(pairs, fraction(model.truncation, "truncation"))
     game = make_game(pairs, U, features, ball, sample=bool(model.keep_sample), **numbers)
     prices = coordinates(ball.whitening, _read(model, "price_coef_")) / pairs.size**2
     half = coordinates(ball.basis, _read(model, "adversary_coef_", 2))
