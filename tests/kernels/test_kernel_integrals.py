@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.integrate import quad, quad_vec
+from scipy.special import erf
 
 from mercer import Gaussian, Laplacian, Matern, Polynomial, Sobolev
 from mercer.kernels.integrals import GaussianIntegrals, NodeIntegrals, kernel_integrals
@@ -108,7 +109,9 @@ def everything():
     yield GaussianBoxIntegrals, Gaussian(0.7), Box(-one, one)
 
 
-@pytest.mark.parametrize(("make", "kernel", "measure"), list(everything()), ids=lambda value: getattr(value, "__name__", repr(value)))
+@pytest.mark.parametrize(
+    ("make", "kernel", "measure"), list(everything()), ids=lambda value: getattr(value, "__name__", repr(value))
+)
 def test_the_two_maps_are_adjoint_and_the_tensor_symmetric(make, kernel, measure, rng):
     points, others = rng.uniform(-0.9, 0.9, (7, 2)), rng.uniform(-0.9, 0.9, (5, 2))
     integrals = make(kernel, points, measure)
@@ -258,3 +261,41 @@ def test_where_there_is_neither_closed_form_nor_quadrature_one_sentence_says_so(
         kernel_integrals(Laplacian(1.0), points, Box(np.full(4, -0.1), np.full(4, 0.1)))
     on_box = kernel_integrals(Polynomial(2), points[:, :1], Box(np.array([-1.0]), np.array([1.0])))
     assert on_box.error < 1e-12
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e7])
+@pytest.mark.parametrize("measure", [Lebesgue(), GaussianMeasure(np.array([0.3, 0.1]), 2.0)], ids=repr)
+@pytest.mark.parametrize("d", [1, 2])
+def test_quadrature_is_the_same_in_any_unit_of_length(d, measure, unit, rng):
+    points = rng.uniform(-1, 1, (5, d))
+    here = there = measure
+    if isinstance(measure, GaussianMeasure):
+        here, there = (GaussianMeasure(u * measure.mean[:d], u * measure.std) for u in (1.0, unit))
+    near = kernel_integrals(Matern(2.5, 0.7), points, here)
+    far = kernel_integrals(Matern(2.5, 0.7 * unit), unit * points, there)
+    assert isinstance(far, NodeIntegrals)
+    assert np.allclose(far.mass(), near.mass(), atol=1e-6)
+    assert far.error < 1e-5
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_box_far_larger_than_the_kernel_is_no_obstacle(d, rng):
+    points = rng.uniform(-1, 1, (5, d))
+    on_box = kernel_integrals(Gaussian(0.4), points, Box(np.full(d, -1e4), np.full(d, 1e4)))
+    anywhere = kernel_integrals(Gaussian(0.4), points, Lebesgue())
+    scale = np.exp(on_box.log_scale - anywhere.log_scale)
+    assert on_box.error < 1e-11
+    assert np.allclose(scale * on_box.mass(), anywhere.mass(), atol=1e-10)
+    B = np.eye(5)
+    assert np.allclose(scale * on_box.embed(B), anywhere.embed(B), atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_points_strewn_over_a_box_far_larger_than_the_kernel_have_a_closed_form(d, rng):
+    points = rng.uniform(-400, 400, (30, d))
+    box = Box(np.full(d, -400.0), np.full(d, 400.0))
+    integrals = kernel_integrals(Gaussian(0.3), points, box)
+    assert integrals.error < 1e-11
+    inside = 0.5 * (erf(2**0.5 / 0.3 * (400 - points)) + erf(2**0.5 / 0.3 * (400 + points)))
+    exact = (np.pi * 0.09 / 2) ** (d / 2) * np.prod(inside, axis=1)
+    assert np.allclose(np.diag(integrals.mass()) * np.exp(integrals.log_scale), exact, rtol=1e-9)

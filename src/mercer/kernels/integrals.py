@@ -17,6 +17,7 @@ from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 __all__ = ["GaussianIntegrals", "GaussianMixture", "KernelIntegrals", "NodeIntegrals", "kernel_integrals"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_ROUNDING = 1e-11
 
 
 def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelIntegrals:
@@ -25,14 +26,14 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
     ==========  ==============  ===============  ==================================================
     kernel      R^d, Lebesgue   R^d, Gaussian    box
     ==========  ==============  ===============  ==================================================
-    Gaussian    pairs           pairs            quadrature for d ≤ 3, error functions in a loop beyond
+    Gaussian    pairs           pairs            quadrature where it reaches rounding, loop elsewhere
     Laplacian   loop            quadrature       loop
     others      quadrature      quadrature       quadrature
     ==========  ==============  ===============  ==================================================
 
     *Pairs* are closed forms in matrix products, *loop* closed forms that cost m³ d operations each, *quadrature* is for
     three dimensions at most and states its error. On a box in few dimensions quadrature is preferred to the closed form
-    of the Gaussian: it reaches rounding as well, and a product costs Q m² operations instead of m³ error functions.
+    of the Gaussian where it reaches rounding as well: a product costs Q m² operations instead of m³ error functions.
 
     Raises
     ------
@@ -44,8 +45,10 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
     if isinstance(kernel, Gaussian):
         if not isinstance(measure, Box):
             return GaussianIntegrals(kernel, points, measure)
-        if d > MOST_FEATURES:
-            return GaussianBoxIntegrals(kernel, points, measure)
+        nodes = NodeIntegrals(kernel, points, measure) if d <= MOST_FEATURES else None
+        if nodes is not None and nodes.error <= _ROUNDING:
+            return nodes
+        return GaussianBoxIntegrals(kernel, points, measure)
     if isinstance(kernel, Laplacian) and not isinstance(measure, GaussianMeasure):
         return LaplacianIntegrals(kernel, points, measure)
     if d <= MOST_FEATURES:

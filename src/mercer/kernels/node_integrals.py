@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -21,9 +20,12 @@ _GOAL = 1e-12
 _FIRST, _GROWTH = 16, 1.4
 _MOST_ENTRIES = 6 * 10**6  # of the matrix k(nodes, support)
 _MOST_NODES = 10**5
+_LONGEST_RULE = 320
 _EVEN_PANELS = 200
 _PANEL_NODES = 5  # between two support points, where the kernel is smooth
 _NEGLIGIBLE = 1e-8  # of a kernel, whose square is then below rounding
+_DISTANCES = np.geomspace(1e-100, 1e100, 16_001)  # in any unit of length
+_LONGEST_TAIL = 720  # of these distances, nine powers of ten, from half a kernel's height to nothing
 _NORMAL_REACH = 9.0  # standard deviations beyond which a normal law has mass 1e-18
 _PAIRWISE_UP_TO = 6000
 
@@ -112,29 +114,35 @@ def _affordable(rule: _Rule, points: Array) -> bool:
 
 
 def _extent(kernel: Kernel, points: Array, measure: Measure) -> tuple[Array, Array]:
-    """Corners of a box outside of which nothing is left to integrate."""
-    if isinstance(measure, Box):
-        return measure.lower, measure.upper
-    if isinstance(measure, GaussianMeasure):
-        return measure.mean - _NORMAL_REACH * measure.std, measure.mean + _NORMAL_REACH * measure.std
+    """Corners of a box outside of which nothing is left to integrate: of ρ, or of the kernel at any support point."""
     reach = _reach(kernel, points)
-    return points.min(axis=0) - reach, points.max(axis=0) + reach
+    lower, upper = points.min(axis=0) - reach, points.max(axis=0) + reach
+    if isinstance(measure, Box):
+        ends = measure.lower, measure.upper
+    elif isinstance(measure, GaussianMeasure):
+        ends = measure.mean - _NORMAL_REACH * measure.std, measure.mean + _NORMAL_REACH * measure.std
+    elif np.isfinite(reach):
+        return lower, upper
+    else:
+        raise ValueError(
+            f"{kernel!r} is not known to vanish at infinity, so its square has no integral over R^d: give a box."
+        )
+    lower, upper = np.maximum(lower, ends[0]), np.minimum(upper, ends[1])
+    return (lower, upper) if np.all(lower < upper) else ends  # nothing is left of kernels that far away
 
 
 def _reach(kernel: Kernel, points: Array) -> float:
-    """The distance from which on a stationary kernel is negligible."""
-    if kernel.properties.stationary:
-        distances = np.geomspace(1e-3, 1e6, 400)
-        axis = np.zeros((distances.size, points.shape[1]))
-        axis[:, 0] = distances
+    """The distance from which on a stationary kernel is negligible; infinity where there is none."""
+    if not kernel.properties.stationary:
+        return np.inf
+    axis = np.zeros((_DISTANCES.size, points.shape[1]))
+    axis[:, 0] = _DISTANCES
+    with np.errstate(all="ignore"):
         values = np.abs(kernel(np.zeros((1, points.shape[1])), axis)[0]) / kernel.diag(points[:1])[0]
-        far = np.flatnonzero(values > _NEGLIGIBLE)
-        last = int(far[-1]) + 1 if far.size else 0
-        if last < distances.size:
-            return float(distances[last])
-    raise ValueError(
-        f"{kernel!r} is not known to vanish at infinity, so its square has no integral over R^d: give a box."
-    )
+    high, low = (np.flatnonzero(values > level)[-1:] for level in (0.5, _NEGLIGIBLE))
+    if low.size == 0 or low[0] + 1 == _DISTANCES.size or low[0] - high[-1] > _LONGEST_TAIL:
+        return np.inf
+    return float(_DISTANCES[low[0] + 1])
 
 
 def _panels(kernel: Kernel, points: Array, lower: Array, upper: Array) -> Array | None:
@@ -147,15 +155,22 @@ def _panels(kernel: Kernel, points: Array, lower: Array, upper: Array) -> Array 
 
 def _tensor_rule(lower: Array, upper: Array, panels: Array | None, count: int, measure: Measure) -> _Rule:
     """A rule with ``count`` nodes in each dimension, or in each panel of the only one."""
-    x, w = np.polynomial.legendre.leggauss(count)
+    pieces = -(-count // _LONGEST_RULE)  # a rule with many nodes takes the cube of their number to find
+    x, w = np.polynomial.legendre.leggauss(-(-count // pieces))
     if panels is not None:
-        lengths = np.array([hi - lo for lo, hi in pairwise(panels)])
-        nodes = (panels[:-1, None] + lengths[:, None] * (x + 1) / 2).reshape(-1, 1)
-        weights = (lengths[:, None] * w / 2).reshape(-1)
+        line, weights = _line_rule(panels, x, w)
+        nodes = line[:, None]
     else:
-        axes = [lo + (hi - lo) * (x + 1) / 2 for lo, hi in zip(lower, upper, strict=True)]
-        nodes = np.stack([a.reshape(-1) for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+        lines = [_line_rule(np.linspace(lo, hi, pieces + 1), x, w) for lo, hi in zip(lower, upper, strict=True)]
+        nodes = np.stack([a.reshape(-1) for a in np.meshgrid(*[a for a, _ in lines], indexing="ij")], axis=1)
         weights = np.ones(1)
-        for lo, hi in zip(lower, upper, strict=True):
-            weights = np.outer(weights, (hi - lo) * w / 2).reshape(-1)
+        for _, line in lines:
+            weights = np.outer(weights, line).reshape(-1)
     return _Rule(np.ascontiguousarray(nodes), weights * np.exp(measure.log_density(nodes)))
+
+
+def _line_rule(ends: Array, x: Array, w: Array) -> tuple[Array, Array]:
+    """A rule on [-1, 1] repeated on every panel of a line."""
+    lengths = np.diff(ends)
+    nodes = ends[:-1, None] + lengths[:, None] * (x + 1) / 2
+    return nodes.reshape(-1), (lengths[:, None] * w / 2).reshape(-1)
