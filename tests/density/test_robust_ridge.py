@@ -361,6 +361,8 @@ def test_other_bad_input(fitted, sample):
         ValueError, match=r"^y has shape \(3,\): it must have one entry for each of the 40 rows of X\.$"
     ):
         fitted.adversary_density(X, y[:3])
+    with pytest.raises(ValueError, match=r"^y has entries of size .*e-20., whose squares leave double precision: resc"):
+        RobustKernelRidge(support=5).fit(X, 1e-200 * y)
     with pytest.raises(ValueError, match="n_samples=1|1 sample"):
         RobustKernelRidge().fit(X[:1], y[:1])
     with pytest.raises(ValueError, match=r"^sample_weight is negative"):

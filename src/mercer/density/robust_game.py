@@ -29,6 +29,7 @@ _FUNCTIONS = 1e-9
 _ALL_FUNCTIONS = 1e-13
 _NEAREST = 1e-10
 _SLACK = 1e-6
+_LEAST_SIZE = 1e-150
 
 
 class Pairs(NamedTuple):
@@ -76,8 +77,12 @@ def make_pairs(X: Array, y: Array, weights: Array, support: Array, sigma: float,
 
     The unit is a power of two, so that no digit of y or of f is lost to it.
     """
-    mean_square = float(weights @ y**2)
-    size = 2.0 ** round(0.5 * np.log2(mean_square)) if mean_square > 0 else 1.0
+    largest = float(np.max(np.abs(y[weights > 0])))
+    size = 1.0
+    if largest > 0:
+        size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
+    if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
+        raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
     inputs = np.ascontiguousarray(support[:, :-1])
     return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size)
 

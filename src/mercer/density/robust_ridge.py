@@ -84,7 +84,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         Whether the adversary may keep a share of the sample. False leaves densities alone, as SOS (18) has it: then ε
         must exceed the distance of the nearest density.
     truncation : float, default=1e-6
-        Densities are made of the eigenvectors of the support's mass matrix (SOS W) whose eigenvalues exceed this part of
+        Densities are made of the eigenvectors of the support's mass matrix (SOS W) with eigenvalues above this part of
         the largest. It belongs to the problem, not to its accuracy: the less, the sharper and wider are the adversary's
         densities, and the larger the risk; below 1e-7 rounding has the last word.
     tol : float, default=1e-6

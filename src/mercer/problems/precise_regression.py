@@ -66,10 +66,6 @@ class PreciseRegression:
         """‖f‖²."""
         return float(alpha @ self._sections.gram @ alpha)
 
-    def loss_matrix(self, alpha: Array) -> Array:
-        """N, with ∫ (f - y)² p_C = ⟨N, C⟩."""
-        return self._in_densities(self._sections.loss_matrix(alpha))
-
     def worst_case(self, alpha: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty."""
         sample_loss = self.game.sample_loss(_rounded(coordinates(self._U, alpha)))
@@ -95,6 +91,7 @@ class PreciseRegression:
         return beta, constant + a * game.sample_constant - float(r @ beta)
 
     def _in_densities(self, M: Array) -> Array:
+        """A matrix of the sections in the basis of C."""
         inner = _rounded(self._T.T @ M @ self._T)
         return (inner + inner.T) / 2
 
