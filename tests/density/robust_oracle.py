@@ -92,3 +92,41 @@ def upper_bound_on_a_grid(model, X, y):
     norm = model.price_coef_ @ (gram * np.exp(-((targets[:, None] - targets) ** 2) / tau**2)) @ model.price_coef_
     penalty = model.regularization * model.dual_coef_ @ gram @ model.dual_coef_
     return max(top, risk - prices) + prices + model.radius * np.sqrt(norm) + penalty
+
+
+def conic_value_on_a_grid(X, y, weights, support, model):
+    """The value of the whole game, one input, from sums over a grid of pairs and a conic solver: no closed form."""
+    import cvxpy as cp
+
+    sigma, tau = float(model.kernel_.sigma), model.target_sigma_
+    xi, eta = support[:, :1], support[:, 1]
+    m = eta.size
+
+    def inputs(x):
+        return np.exp(-((x[:, None] - xi[:, 0]) ** 2) / sigma**2)
+
+    def targets(t):
+        return np.exp(-((t[:, None] - eta) ** 2) / tau**2)
+
+    x, t = np.linspace(xi.min() - 6, xi.max() + 6, 161), np.linspace(eta.min() - 5, eta.max() + 5, 161)
+    cell = (x[1] - x[0]) * (t[1] - t[0])
+    sections = (inputs(x)[:, None] * targets(t)).reshape(-1, m)
+    e = np.sqrt(cell) * sections @ np.linalg.inv(np.linalg.cholesky(cell * sections.T @ sections)).T
+    functions = np.linalg.inv(np.linalg.cholesky(inputs(xi[:, 0]))).T
+    whitening = np.linalg.inv(np.linalg.cholesky(inputs(xi[:, 0]) * targets(eta))).T
+    u, loss_y = np.repeat(inputs(x) @ functions, t.size, axis=0), np.tile(t, x.size)
+    squares = np.einsum("gp,gq->gpq", e, e).reshape(-1, m * m)  # e eᵀ, a row for each pair of the grid
+    C, a = cp.Variable((m, m), PSD=True), cp.Variable(nonneg=True)
+    flat = cp.vec(C, order="C")
+    at_sample = inputs(X[:, 0]) @ functions
+    sample = at_sample.T @ (weights[:, None] * at_sample)
+    curvature = [[(u[:, j] * u[:, k] @ squares) @ flat for k in range(m)] for j in range(m)]
+    H = cp.bmat(curvature) + a * sample + model.regularization * np.eye(m)
+    r = ((u.T * loss_y) @ squares) @ flat + a * (at_sample.T @ (weights * y))
+    value = (loss_y**2 @ squares) @ flat + a * float(weights @ y**2) - cp.matrix_frac(r, (H + H.T) / 2)
+    goal = whitening.T @ ((inputs(X[:, 0]) * targets(y)).T @ weights)
+    away = ((sections @ whitening).T @ squares) @ flat - (1 - a) * goal
+    ball = [cp.trace(C) + a == 1, cp.norm(away) <= model.radius, *([] if model.keep_sample else [a == 0])]
+    problem = cp.Problem(cp.Maximize(value), ball)
+    problem.solve(solver="CLARABEL")
+    return problem.value

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from robust_oracle import upper_bound_on_a_grid
+from robust_oracle import conic_value_on_a_grid, upper_bound_on_a_grid
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -164,6 +164,21 @@ def test_rounding_does_not_spoil_the_proof(offset, radius, support):
     assert model.certificate_.holds(1e-6)
     true = upper_bound_on_a_grid(model, X, y)
     assert true * (1 - 1e-8) <= model.certificate_.upper <= true * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("seed", "radius", "keep"), [(0, 0.05, True), (1, 0.3, True), (2, 1.2, True), (3, 0.6, False)])
+def test_the_whole_game_is_that_of_a_grid_and_a_conic_solver(seed, radius, keep):
+    pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 1))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=15) + seed
+    weights = rng.uniform(0.5, 1.5, 15)
+    support = np.column_stack([X, y])[:5]
+    model = robust(
+        radius, keep_sample=keep, support=support, target_sigma=0.8, regularization=10.0 ** -(1 + seed), tol=1e-8
+    ).fit(X, y, weights)
+    value = conic_value_on_a_grid(X, y, weights / weights.sum(), support, model)
+    assert value == pytest.approx(model.certificate_.upper, rel=2e-6)
 
 
 def test_a_game_that_rounding_spoils_is_played_again():
