@@ -80,7 +80,9 @@ def mmd(
     Notes
     -----
     Cost: (n + m)²/2 kernel evaluations in tiles, made and used once; about 2(n + m) block_size of the linear
-    estimator. Memory: the points once more and a tile a thread, never n × m.
+    estimator. Memory: linear in n + m, never n × m: some copies of the points, a tile a thread, and partial row sums
+    that keep the result the same whatever the number of threads; together about a kilobyte a point, less of the linear
+    estimator.
 
     The biased estimator adds up the weights of equal points first, so that what the samples have in common leaves no
     rounding error. What is left is wrong by ε times the sum of the three terms, ε being the precision of the
