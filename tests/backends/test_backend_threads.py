@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercer.backends import config_context, get_config, threads
-from mercer.backends.threads import run_chunks, single_threaded_blas
+from mercer.backends.threads import blas_for, run_chunks, single_threaded_blas
 from mercer.kernels import Gaussian
 
 
@@ -91,6 +91,18 @@ def test_blas_has_one_thread_inside_and_what_it_had_afterwards():
             with single_threaded_blas(), single_threaded_blas():
                 assert blas_threads() == {1}
             assert blas_threads() == before
+
+
+def test_small_matrices_get_one_thread_and_large_ones_all():
+    with single_threaded_blas():
+        pass
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with blas_for(100):
+            assert blas_threads() == {1}
+        with blas_for(2000):
+            assert blas_threads() == before
+        assert blas_threads() == before
 
 
 def test_two_callers_release_blas_once():

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mercer.backends.threads import single_threaded_blas
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_STEPS = 60
@@ -76,7 +78,14 @@ def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
     entries = SymmetricEntries(k)
     if k == 1:
         return np.ones((1, 1))
-    H, c = 2.0 * (A.T @ A), entries.pack(R) - 2.0 * (A.T @ b)
+    with single_threaded_blas():
+        H, c = 2.0 * (A.T @ A), entries.pack(R) - 2.0 * (A.T @ b)
+        return _minimised(entries, H, c, tol)
+
+
+def _minimised(entries: SymmetricEntries, H: Array, c: Array, tol: float) -> Array:
+    """Minimise ½ s·Hs + c·s over the entries s of the matrices of the spectrahedron."""
+    k = entries.order
     S = np.eye(k) / k
     slope = entries.unpack(H @ entries.pack(S) + c)
     levels = np.linalg.eigvalsh(slope)
