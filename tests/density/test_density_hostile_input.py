@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,6 +38,8 @@ def fit(points=X, weights=None, **options):
         ({"reference": (np.zeros(3), 1.0)}, "The mean of reference has shape (3,): it must have 2 entries"),
         ({"reference": (0.0, -1.0)}, "the std of reference=-1.0 must be greater than 0"),
         ({"box": (1.0, 0.0)}, "box is empty in coordinate 0"),
+        ({"box": ((-9.0, 9.0), (-9.0, 9.0))}, "not a range for each coordinate"),
+        ({"regularization": 1e300}, "regularization=1e+300 is so large that nothing of the data is left"),
         ({"box": 3.0}, "box=3.0 must be a pair (lower, upper)"),
         ({"box": ([0, 0, 0], [1, 1, 1])}, "they must have 2 entries each"),
         ({"box": (-5.0, np.inf)}, "must be finite"),
@@ -68,6 +71,18 @@ def test_data_that_make_no_sense_get_one_sentence():
         fit(support=DiffusionMaps(n_components=1))
     with pytest.raises(ValueError, match="quadrature takes 3 features at most, not 4"):
         fit(RNG.standard_normal((10, 4)), kernel=Matern(1.5, 1.0))
+
+
+@pytest.mark.parametrize("rows", [[-1, 2], [0.5, 1.0], [[0, 1]], [], [30]])
+def test_an_estimator_that_chose_no_rows_of_the_data_gets_one_sentence(rows):
+    with pytest.raises(ValueError, match=r"has indices_ that are no list of row numbers|does not have: fit it to X"):
+        fit(support=SimpleNamespace(indices_=rows))
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_data_whose_squares_are_no_numbers_are_refused(unit):
+    with pytest.raises(ValueError, match="bring the features to a scale near one"):
+        fit(unit * X, kernel=None)
 
 
 def test_one_point_and_equal_points_have_the_density_of_one_bump():

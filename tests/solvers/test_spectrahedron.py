@@ -40,6 +40,7 @@ def test_random_problems_agree_with_a_conic_solver_on_the_papers_own_formulation
     assert result.status is Status.CONVERGED
     certificate = certify_spectrahedron(problem, result.factor)
     assert certificate.upper == pytest.approx(best, rel=1e-4, abs=1e-7)
+    assert certificate.lower <= best + 1e-7
     assert certificate.upper <= best + 1e-7
     assert certificate.upper - certificate.lower <= 2e-9 * problem.constant
 

@@ -43,7 +43,7 @@ def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:
     Raises
     ------
     ValueError
-        If all points are equal.
+        If all points are equal, or as close as makes no difference in double precision.
     """
     present = np.flatnonzero(weights > 0)
     first, place = distinct_rows(X[present])
@@ -72,7 +72,9 @@ def _best_width(points: Array, weights: Array, support: Array, sampled: bool) ->
     distances = np.maximum(squares[:, None] + np.sum((support - centre) ** 2, axis=1) - 2.0 * products, 0.0)
     logs = np.zeros_like(distances) if sampled else _leave_out(distances, weights)
     distances[distances <= _SAME * float(np.max(squares))] = np.inf
-    spread = np.sqrt(float(masses @ squares) / d)
+    spread = float(np.sqrt(float(masses @ squares) / d))
+    if spread == 0:
+        raise ValueError("The squared distances of the points underflow: bring the features to a scale near one.")
     widths = _GRID * spread * (4.0 / ((d + 2) * m)) ** (1.0 / (d + 4))
     seen = np.isfinite(distances).any(axis=1)
     masses, distances = masses[seen] / masses[seen].sum(), distances[seen]

@@ -15,6 +15,7 @@ from mercer.validation import distinct_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _LARGEST_LOG = 700.0
+_HEAVIEST = 1e100
 
 
 def make_programme(
@@ -35,7 +36,8 @@ def make_programme(
     Raises
     ------
     ValueError
-        If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision.
+        If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision, or if λ
+        is beyond all measure.
     """
     integrals = kernel_integrals(kernel, support, measure)
     if not abs(integrals.log_scale) < _LARGEST_LOG:
@@ -43,6 +45,8 @@ def make_programme(
             f"The squared kernel has the volume exp({integrals.log_scale:.0f}) under {kernel!r} in {support.shape[1]} "
             "dimensions, beyond double precision: bring the features to a scale near one, or reduce the dimension."
         )
+    if regularization is not None and regularization * float(np.exp(-integrals.log_scale)) > _HEAVIEST:
+        raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
         regularization = _concentration(X, weights) * float(np.exp(integrals.log_scale))
     gram = np.asarray(kernel(support), np.float64)

@@ -66,7 +66,10 @@ def _checked_box(box: Any, d: int) -> Box:
         raise ValueError(f"box has corners of shape {[c.shape for c in corners]}: they must have {d} entries each.")
     lower, upper = corners
     if not np.all(lower < upper):
-        raise ValueError(f"box is empty in coordinate {int(np.argmin(upper - lower))}: lower must be below upper.")
+        raise ValueError(
+            f"box is empty in coordinate {int(np.argmin(upper - lower))}: it is a lower corner and an upper one, not a "
+            "range for each coordinate."
+        )
     return Box(lower, upper)
 
 

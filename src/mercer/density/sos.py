@@ -52,6 +52,7 @@ _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep 
 _STALLED = 1e-6
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
+_LARGEST = 1e120
 _log = logging.getLogger("mercer")
 _FLOOR = float(np.log(np.finfo(np.float64).tiny))
 
@@ -212,6 +213,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         if isinstance(self.kernel, Precomputed):
             raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
         X = checked_points(self, X, fitting=True, least=1).astype(np.float64, copy=False)
+        if np.max(np.abs(X)) > _LARGEST:
+            raise ValueError(
+                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
+            )
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         shares = normalised(weights, X.shape[0])
         measure = choose_reference(self.reference, self.box, X, shares)

@@ -67,7 +67,9 @@ def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:
     if not hasattr(estimator, "indices_"):
         raise TypeError(f"support={estimator!r} has no attribute indices_ after fit: it chooses no rows.")
     rows = np.asarray(estimator.indices_)
-    if rows.size == 0 or rows.max() >= X.shape[0]:
+    if rows.ndim != 1 or rows.size == 0 or not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(f"support={estimator!r} has indices_ that are no list of row numbers, or an empty one.")
+    if rows.min() < 0 or rows.max() >= X.shape[0]:
         raise ValueError(f"support={estimator!r} chose rows that X, of {X.shape[0]} rows, does not have: fit it to X.")
     return X[rows]
 
