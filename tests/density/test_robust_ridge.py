@@ -376,6 +376,8 @@ def test_other_bad_input(fitted, sample):
         ValueError, match=r"^y has shape \(3,\): it must have one entry for each of the 40 rows of X\.$"
     ):
         fitted.adversary_density(X, y[:3])
+    with pytest.warns(ConvergenceWarning, match=r": take radius=0, or accept the gap\.$"):
+        robust(1e-9, support=10, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"^y has entries of size .*e-20., whose squares leave double precision: resc"):
         RobustKernelRidge(support=5).fit(X, 1e-200 * y)
     with pytest.raises(ValueError, match="n_samples=1|1 sample"):

@@ -45,6 +45,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _RELAXATIONS = (None, "rkhs")
 _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
 _ROUNDING = 1e-14
+_LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _TARGET = -1  # the column of a pair that holds y
 
@@ -66,6 +67,7 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     radius : float, default=0.1
         ε. At 0 it is kernel ridge regression on the sample, scikit-learn's ``KernelRidge`` with ``alpha`` n times the
         regularisation where the support is the whole sample. A ball of ε = √2 holds every distribution.
+        Between 0 and 1e-6 the answer is that of 0 for all purposes, and rounding leaves no proof of it.
     regularization : float, default=1e-3
         λ > 0.
     support : int, array, str, tuple or estimator, default=50
@@ -357,9 +359,11 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     def _warn(self) -> None:
         if not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
-            advice = (
-                "raise max_iter" if self.status_ is Status.MAX_ITER else "centre y, raise regularization or truncation"
-            )
+            advice = "centre y, raise regularization or truncation"
+            if self.status_ is Status.MAX_ITER:
+                advice = "raise max_iter"
+            elif self.radius < _LEAST_RADIUS:
+                advice = "take radius=0"
             warnings.warn(
                 f"The certified relative gap is {self.certificate_.relative_gap:.1e}, not {self.tol:.1e}: {advice}, "
                 "or accept the gap.",

@@ -35,6 +35,7 @@ _ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-8
 _PATIENCE = 30  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
+_NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
 
@@ -141,7 +142,7 @@ class _CentralPath:
     def __init__(self, problem: RobustRegression, certify: Certify, callback: Callback | None) -> None:
         self._problem, self._certify, self._callback = problem, certify, callback
         self._began = time.perf_counter()
-        beta, _ = problem.best_response(problem.anchor)
+        beta, least = problem.best_response(problem.anchor)
         top = problem.worst_case(beta, np.zeros(problem.goal.size))
         t = 1.5 * top if top > 0 else 1.0
         self._weight = (problem.order + 3) / t
@@ -149,7 +150,7 @@ class _CentralPath:
         self._point = _Point(beta, np.zeros(problem.goal.size), t, v)
         self._here = self._terms(self._point)
         self._at_weight = self._stuck = 0
-        self._upper, self._lower = np.inf, problem.best_response(problem.anchor)[1]
+        self._upper, self._lower = np.inf, least
         self._learner, self._adversary = (beta, self._point.y), problem.anchor
         self._history: list[SaddleStep] = []
 
@@ -251,7 +252,7 @@ class _CentralPath:
     def _walked(self, step: Array, decrement: float) -> bool:
         """Move along the step as far as the barrier allows; whether that was possible."""
         here, length = self._weight * self._here[0] + self._here[1], 1.0
-        noise = 1e-12 * abs(here)
+        noise = _NOISE * abs(here)
         while length > _SHORTEST:
             point = self._point.moved(step, length)
             value, barrier = self._terms(point)
