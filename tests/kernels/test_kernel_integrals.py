@@ -73,6 +73,7 @@ def grid(lower, upper, count):
         (Gaussian(0.7), Box(np.array([-1.0, -1.2]), np.array([1.1, 1.0])), 5e-5),
         (Laplacian(0.9), Lebesgue(), 1e-2),
         (Laplacian(0.9), Box(np.array([-1.0, -1.2]), np.array([1.1, 1.0])), 1e-4),
+        (Laplacian(0.9), GaussianMeasure(np.array([0.2, -0.5]), 0.9), 1e-2),
         (Matern(2.5, 0.8), Lebesgue(), 3e-5),
         (Matern(1.5, 0.8), Box(np.array([-1.0, -1.2]), np.array([1.1, 1.0])), 1e-4),
     ],
@@ -261,6 +262,33 @@ def test_where_there_is_neither_closed_form_nor_quadrature_one_sentence_says_so(
         kernel_integrals(Laplacian(1.0), points, Box(np.full(4, -0.1), np.full(4, 0.1)))
     on_box = kernel_integrals(Polynomial(2), points[:, :1], Box(np.array([-1.0]), np.array([1.0])))
     assert on_box.error < 1e-12
+
+
+@pytest.mark.parametrize(("sigma", "std"), [(1.0, 1.0), (0.1, 3.0), (5.0, 0.2)])
+def test_laplacian_and_normal_law_have_a_closed_form_that_coordinates_share(sigma, std, rng):
+    kernel, measure = Laplacian(sigma), GaussianMeasure(np.full(4, 0.4), std)
+    points, other = rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (1, 4))
+    points[2, :2] = points[0, :2]  # kinks that coincide
+    integrals = kernel_integrals(kernel, points, measure)
+    scale = np.exp(integrals.log_scale)
+
+    def in_turn(*rows):
+        """The product of adaptive quadratures between the kinks, one for each coordinate."""
+        return np.prod([line(*(row[j] for row in rows)) for j in range(4)])
+
+    def line(*places):
+        def integrand(x):
+            normal = np.exp(-0.5 * ((x - 0.4) / std) ** 2) / (std * np.sqrt(2 * np.pi))
+            return normal * np.exp(-sum(abs(x - place) for place in places) / sigma)
+
+        breaks = np.unique(np.concatenate([places, np.linspace(0.4 - 9 * std, 0.4 + 9 * std, 12)]))
+        return sum(quad(integrand, a, b, epsabs=1e-16, epsrel=1e-12)[0] for a, b in itertools.pairwise(breaks))
+
+    W = [[in_turn(p, q) for q in points] for p in points]
+    u = [[in_turn(p, q, other[0]) for q in points] for p in points]
+    assert integrals.error == 0
+    assert np.allclose(scale * integrals.mass(), W, rtol=1e-9, atol=1e-12 * np.max(W))
+    assert np.allclose(scale * integrals.weighted_mass(np.ones(1), other), u, rtol=1e-9, atol=1e-12 * np.max(u))
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e7])

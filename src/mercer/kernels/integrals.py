@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals
-from mercer.kernels.loop_integrals import GaussianBoxIntegrals, LaplacianIntegrals
+from mercer.kernels.loop_integrals import GaussianBoxIntegrals, LaplacianIntegrals, LaplacianNormalIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.node_integrals import MOST_FEATURES, NodeIntegrals
 from mercer.kernels.pair_integrals import GaussianIntegrals, GaussianMixture
@@ -27,11 +27,11 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
     kernel      R^d, Lebesgue   R^d, Gaussian    box
     ==========  ==============  ===============  ==================================================
     Gaussian    pairs           pairs            quadrature where it reaches rounding, loop elsewhere
-    Laplacian   loop            quadrature       loop
+    Laplacian   loop            loop             loop
     others      quadrature      quadrature       quadrature
     ==========  ==============  ===============  ==================================================
 
-    *Pairs* are closed forms in matrix products, *loop* closed forms that cost m³ d operations each, *quadrature* is for
+    *Pairs* are closed forms in matrix products, *loop* closed forms that cost m³ d operations each; *quadrature* is for
     three dimensions at most and states its error. On a box in few dimensions quadrature is preferred to the closed form
     of the Gaussian where it reaches rounding as well: a product costs Q m² operations instead of m³ error functions.
 
@@ -49,7 +49,9 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         if nodes is not None and nodes.error <= _ROUNDING:
             return nodes
         return GaussianBoxIntegrals(kernel, points, measure)
-    if isinstance(kernel, Laplacian) and not isinstance(measure, GaussianMeasure):
+    if isinstance(kernel, Laplacian):
+        if isinstance(measure, GaussianMeasure):
+            return LaplacianNormalIntegrals(kernel, points, measure)
         return LaplacianIntegrals(kernel, points, measure)
     if d <= MOST_FEATURES:
         return NodeIntegrals(kernel, points, measure)
