@@ -67,9 +67,9 @@ class SquaredLossIntegrals:
     ) -> None:
         xi, eta, T, U = (values.astype(dtype) for values in (inputs, targets, density_basis, function_basis))
         d = inputs.shape[1]
-        distances = _squared_distances(xi) / dtype(sigma) ** 2
+        distances = squared_distances(xi) / dtype(sigma) ** 2
         pairs, triples, fours = (np.exp(-distances / n) for n in (2, 3, 4))
-        overlap = np.exp(-_squared_distances(eta[:, None]) / (2 * dtype(target_sigma) ** 2))  # ∫κ_p κ_q dy, scaled
+        overlap = np.exp(-squared_distances(eta[:, None]) / (2 * dtype(target_sigma) ** 2))  # ∫κ_p κ_q dy, scaled
         middle = (eta[:, None] + eta) / 2
         constant = packed(T.T @ (pairs * overlap * (middle**2 + dtype(target_sigma) ** 2 / 4)) @ T)
         first = _volume(3, d).astype(dtype) * triples * overlap * middle
@@ -103,8 +103,8 @@ class SectionIntegrals:
     def __init__(self, inputs: Array, targets: Array, sigma: float, target_sigma: float) -> None:
         xi, eta, s, tau = (np.asarray(values, np.longdouble) for values in (inputs, targets, sigma, target_sigma))
         self._d = inputs.shape[1]
-        self._distances = _squared_distances(xi) / s**2
-        self._target_distances = _squared_distances(eta[:, None]) / tau**2
+        self._distances = squared_distances(xi) / s**2
+        self._target_distances = squared_distances(eta[:, None]) / tau**2
         self._middle, self._variance = 0.5 * (eta[:, None] + eta), tau**2 / 4
         self.gram = np.exp(-self._distances)
 
@@ -150,9 +150,9 @@ def _fourfold_form(g: Array, weights: Array) -> Array:
     return np.array([g_p * np.sum((both @ inner) * both, axis=1) for g_p, both in rows])
 
 
-def _squared_distances(points: Array) -> Array:
-    """‖p - q‖² for all pairs of rows, in the precision of the points."""
-    return np.asarray(np.sum((points[:, None] - points) ** 2, axis=2))
+def squared_distances(points: Array) -> Array:
+    """‖p - q‖² for all pairs of rows, in the precision of the points, a row at a time: columns may be many."""
+    return np.array([np.sum((points - row) ** 2, axis=1) for row in points])
 
 
 def _fourfold(g: Array, overlap: Array, T: Array, U: Array) -> Array:

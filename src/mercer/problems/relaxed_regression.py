@@ -18,6 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.kernels.loss_integrals import squared_distances
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -70,8 +71,7 @@ class RelaxedRegression:
     def precise(self) -> RelaxedRegression:
         """The same with the penalty in ``numpy.longdouble``, for proofs: it is of the fourth degree in large α."""
         other = copy(self)
-        points = np.asarray(self._inputs, np.longdouble)
-        squares = np.sum((points[:, None] - points) ** 2, axis=2)
+        squares = squared_distances(np.asarray(self._inputs, np.longdouble))
         other._root = np.exp(-squares / (2 * np.longdouble(self._sigma) ** 2))
         other._basis = self._basis.astype(np.longdouble)
         return other
