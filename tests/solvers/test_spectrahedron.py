@@ -80,6 +80,18 @@ def test_rank_is_no_larger_than_the_solution_needs():
     assert low_rank_spectrahedron(problem, tol=1e-9 * problem.constant).factor.shape[1] == 1
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_constant_of_the_power_iteration_is_above_the_largest_eigenvalue_but_not_far(seed):
+    rng = np.random.default_rng(seed + 18)
+    d, m = int(rng.integers(1, 5)), int(rng.integers(2, 60))
+    sigma = float(np.exp(rng.uniform(-3, 1.5)))
+    X = rng.standard_normal((80, d))
+    problem = our_programme(X, X[:m], sigma, 1e-4)
+    matrix = np.stack([problem.embed_matrix(problem.adjoint(e)) for e in np.eye(problem.goal.size)])
+    largest = 2 * np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1]
+    assert largest <= curvature_bound(problem) <= 1.25 * largest
+
+
 def test_momentum_and_restart_beat_plain_gradients():
     problem = larger(1.0, 1e-2)
     steps = accelerated_spectrahedron(problem, tol=1e-4 * problem.constant).n_iter

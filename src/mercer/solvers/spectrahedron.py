@@ -19,8 +19,9 @@ from mercer.solvers.result import Status
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_POWER_STEPS = 40
-_MARGIN = 1.02  # a power iteration stops short of the largest eigenvalue
+_POWER_STEPS = 100
+_POWER_ACCURACY = 0.01
+_MARGIN = 1.01
 _ASK_EVERY = 10
 
 
@@ -69,14 +70,20 @@ def factor_on_spectrahedron(M: Array) -> Array:
 
 
 def curvature_bound(problem: SumOfSquares) -> float:
-    """The largest eigenvalue of C ↦ 2 A*A(C), the Lipschitz constant of the gradient, by a power iteration on A A*."""
+    """The largest eigenvalue of C ↦ 2 A*A(C), the Lipschitz constant of the gradient, by a power iteration on A A*.
+
+    Such an iteration stops short of it: the norm of the residual M y - θ y is added to the Rayleigh quotient θ.
+    """
     y = np.random.default_rng(0).standard_normal(problem.goal.size)
-    size = 0.0
+    y, size, short = y / np.linalg.norm(y), 0.0, np.inf
     for _ in range(_POWER_STEPS):
-        y = y / np.linalg.norm(y)
-        y = problem.embed_matrix(problem.adjoint(y))
-        size = float(np.linalg.norm(y))
-    return 2.0 * _MARGIN * size
+        image = problem.embed_matrix(problem.adjoint(y))
+        size = float(y @ image)
+        short = float(np.linalg.norm(image - size * y))
+        if short <= _POWER_ACCURACY * size:
+            break
+        y = image / np.linalg.norm(image)
+    return 2.0 * _MARGIN * (size + short)
 
 
 def oracle_gap(G: Array, factor: Array, value: float) -> float:
@@ -121,10 +128,9 @@ def accelerated_spectrahedron(
     SpectrahedronResult
         The last iterate; on Ctrl-C too, with the status ``INTERRUPTED``.
     """
-    began = time.perf_counter()
     s = problem.dimension
     factor = np.eye(s) / np.sqrt(s) if start is None else start / np.linalg.norm(start)
-    history: list[SpectrahedronStep] = []
+    log = _Log(problem, tol, relative, callback)
     status = Status.MAX_ITER
     try:
         step = 1.0 / curvature_bound(problem)
@@ -133,15 +139,9 @@ def accelerated_spectrahedron(
         dC, dG, momentum = np.zeros_like(C), np.zeros_like(G), 1.0
         for number in range(max_iter + 1):
             if number % _ASK_EVERY == 0 or number == max_iter:
-                value = problem.value(factor, residual)
-                gap = oracle_gap(G, factor, value)
-                seconds = time.perf_counter() - began
-                history.append(SpectrahedronStep(number, value, gap, factor.shape[1], seconds))
-                if callback is not None and callback(history[-1]):
-                    status = Status.STOPPED
-                    break
-                if small_enough(gap, value, tol, relative):
-                    status = Status.CONVERGED
+                ended = log.verdict(number, factor, residual, G)
+                if ended is not None:
+                    status = ended
                     break
             following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
             beta = (momentum - 1.0) / following
@@ -154,4 +154,23 @@ def accelerated_spectrahedron(
             C, G = new_C, new_G
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return SpectrahedronResult(factor, status, tuple(history))
+    return SpectrahedronResult(factor, status, tuple(log.history))
+
+
+class _Log:
+    """The history, and when to end."""
+
+    def __init__(self, problem: SumOfSquares, tol: float, relative: float, callback: Callback | None) -> None:
+        self._problem, self._tol, self._relative, self._callback = problem, tol, relative, callback
+        self._began = time.perf_counter()
+        self.history: list[SpectrahedronStep] = []
+
+    def verdict(self, number: int, factor: Array, residual: Array, G: Array) -> Status | None:
+        """Write a line; why to end here, if at all."""
+        value = self._problem.value(factor, residual)
+        gap = oracle_gap(G, factor, value)
+        seconds = time.perf_counter() - self._began
+        self.history.append(SpectrahedronStep(number, value, gap, factor.shape[1], seconds))
+        if self._callback is not None and self._callback(self.history[-1]):
+            return Status.STOPPED
+        return Status.CONVERGED if small_enough(gap, value, self._tol, self._relative) else None
