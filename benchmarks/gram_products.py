@@ -10,10 +10,8 @@ Methods that do not use symmetry are timed on the first 4096 rows (2048 at d = 7
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import platform
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peak_memory import PeakMemory
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -46,32 +45,6 @@ class Row:
     rate: float
     memory: float
     error: float
-
-
-class PeakMemory:
-    """Resident memory above the level at the start, sampled every millisecond."""
-
-    def __enter__(self) -> PeakMemory:
-        ctypes.CDLL(None).malloc_trim(0)  # freed memory goes back to the system, so that taking it again counts
-        self._base = self._now()
-        self.peak = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.peak = max(self.peak, self._now() - self._base)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.001):
-            self.peak = max(self.peak, self._now() - self._base)
-
-    @staticmethod
-    def _now() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def ours(kernel: str, sigma: float) -> Any:

@@ -15,19 +15,19 @@ left out where one of its matrices would take more than a gigabyte.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import platform
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peak_memory import PeakMemory
+from result_page import exponent
 from sklearn.metrics.pairwise import rbf_kernel
 
 from mercer import Gaussian, mmd
@@ -40,7 +40,6 @@ SHIFT = 0.1  # of the mean of Y in each coordinate
 LARGEST_MATRIX = 10**9  # bytes
 LONG = 5.0  # seconds after which a method is not timed again
 ROUNDS = 3
-PAGE = os.sysconf("SC_PAGE_SIZE")
 Array = np.ndarray[Any, Any]
 Method = Callable[[Array, Array], float]
 
@@ -71,31 +70,6 @@ METHODS: dict[str, Method] = {
 }
 
 
-class PeakMemory:
-    """Resident memory above the level at the start, sampled every millisecond."""
-
-    def __enter__(self) -> PeakMemory:
-        ctypes.CDLL(None).malloc_trim(0)
-        self._base = self.bytes = self._now()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.bytes = max(self.bytes, self._now()) - self._base
-
-    def _watch(self) -> None:
-        while not self._stop.wait(1e-3):
-            self.bytes = max(self.bytes, self._now())
-
-    @staticmethod
-    def _now() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
-
-
 def one(n: int) -> None:
     """Time every method on samples of n points, in turns, and print what was found."""
     rng = np.random.default_rng(0)
@@ -112,7 +86,7 @@ def one(n: int) -> None:
                     began = time.perf_counter()
                     row["value"] = run(X, Y)
                     seconds = time.perf_counter() - began
-                row["seconds"], row["MB"] = min(row["seconds"], seconds), max(row["MB"], memory.bytes / 1e6)
+                row["seconds"], row["MB"] = min(row["seconds"], seconds), max(row["MB"], memory.peak / 1e6)
     print(json.dumps(rows))
 
 
@@ -121,13 +95,6 @@ def measured(n: int) -> dict[str, dict[str, float]]:
         [sys.executable, __file__, "--one", str(n)], capture_output=True, text=True, check=True, env=os.environ
     )
     return dict(json.loads(answer.stdout.splitlines()[-1]))
-
-
-def exponent(sizes: list[int], values: list[float]) -> str:
-    """The slope of the logarithms over the last three sizes."""
-    if len(values) < 2 or min(values) <= 0:
-        return ""
-    return f"{np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0]:.1f}"
 
 
 def lines_of(name: str, found: dict[int, dict[str, dict[str, float]]]) -> list[str]:
