@@ -131,6 +131,20 @@ def test_mmd_is_that_of_a_fine_grid(kernel):
     assert model.projected_mmd_ <= model.mmd_ * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("variance", [0.05, 0.5, 5.0])
+def test_mmd_keeps_its_digits_where_coefficients_cancel(variance):
+    points = np.random.default_rng(0).standard_normal((70, 1))
+    kernel, support = Gaussian(variance**0.5), np.concatenate([points[:20], points[:20] + 0.01])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SumOfSquaresDensity(kernel, support=support, regularization=0.0, tol=1e-6).fit(points)
+    reach = 5 * variance**0.5
+    nodes = np.linspace(points.min() - reach, points.max() + reach, 2000)[:, None]
+    masses, a = model.density(nodes) * (nodes[1] - nodes[0]), np.full(70, 1 / 70)
+    squared = masses @ kernel(nodes) @ masses - 2 * a @ kernel(points, nodes) @ masses + a @ kernel(points) @ a
+    assert model.mmd_**2 == pytest.approx(squared, abs=1e-10)
+
+
 def test_mmd_beyond_the_sizes_of_exact_sums_is_close_to_them(monkeypatch):
     from mercer.kernels import pair_integrals
 

@@ -31,13 +31,18 @@ class SquaredMMD(NamedTuple):
 def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Array, weights: Array) -> SquaredMMD:
     """‖v - w_p‖² = ‖v‖² - 2⟨v, w_p⟩ + ‖w_p‖² for v = Σ a_i φ(x_i) and p(x) = ‖Fᵀk_x‖², F scaled as the integrals are.
 
+    In few dimensions p is laid out on the nodes of a quadrature, from F and not from B, whose entries cancel. Elsewhere
     ‖v‖² takes one product with the kernel matrix of the sample, ⟨v, w_p⟩ n m² operations, and ‖w_p‖² what
     :meth:`KernelIntegrals.squared_norm` says. Where that has no answer, w_p is projected on the span of the support, of
     midpoints between support points, and of up to 1 000 points of the sample: a lower bound, whose error is estimated
     by leaving out half of these points. From 50 000 rows on v is projected too, for want of n² time.
     """
+    few = X.shape[0] <= _MOST_ROWS
+    laid_out = integrals.at_nodes(factor) if few else None
+    if laid_out is not None:
+        return SquaredMMD(_at_nodes(kernel, *laid_out, X, weights), 0.0)
     B = factor @ factor.T
-    exact = integrals.squared_norm(B) if X.shape[0] <= _MOST_ROWS else None
+    exact = integrals.squared_norm(B) if few else None
     if exact is not None:
         return SquaredMMD(max(_norm(kernel, X, weights) - 2.0 * _cross(integrals, B, X, weights) + exact, 0.0), 0.0)
     probes = _probes(integrals, B, X)
@@ -53,6 +58,13 @@ def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Ar
         outside = _norm(kernel, X, weights) - whole.norm(seen)
         outside -= 2.0 * (_cross(integrals, B, X, weights) - whole.inner(seen, density))
     return SquaredMMD(max(inside + outside, 0.0), error)
+
+
+def _at_nodes(kernel: Kernel, nodes: Array, masses: Array, X: Array, weights: Array) -> float:
+    """MMD² between the sample and a density of mass one on some nodes."""
+    masses = masses / np.sum(masses)
+    seen = np.asarray(GramOperator(kernel, nodes, X) @ weights, np.float64)
+    return max(_norm(kernel, X, weights) - 2.0 * float(masses @ seen) + _norm(kernel, nodes, masses), 0.0)
 
 
 def _norm(kernel: Kernel, X: Array, weights: Array) -> float:

@@ -81,6 +81,13 @@ class KernelIntegrals(ABC):
         rounding = _EPS * float(np.sum(np.abs(F) * (np.abs(W) @ np.abs(F))))
         return SquareMasses(np.sum(F * (W @ F), axis=0), rounding)
 
+    def at_nodes(self, F: Array) -> tuple[Array, Array] | None:
+        """Nodes (Q, d) and the masses ‖Fᵀk_x‖² dρ there, none negative, that stand for p_B in integrals with k.
+
+        None where there are no nodes, or too many to pair them with each other.
+        """
+        return None
+
     def squared_norm(self, B: Array) -> float | None:
         """‖w_p‖² = ∬ p_B(x) p_B(y) k(x, y) dρ(x) dρ(y), or None where it would cost too much or lose its digits."""
         return None

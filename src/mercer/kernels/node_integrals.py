@@ -90,11 +90,10 @@ class NodeIntegrals(KernelIntegrals):
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
 
-    def squared_norm(self, B: Array) -> float | None:
+    def at_nodes(self, F: Array) -> tuple[Array, Array] | None:
         if self.n_nodes > _PAIRWISE_UP_TO:
             return None
-        masses = self._masses(B)
-        return float(masses @ self._multiply(self._rule.nodes, None, masses))
+        return self._rule.nodes, self._weights * np.sum((self._K @ F) ** 2, axis=1)
 
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as masses at the nodes: normal laws without width."""
