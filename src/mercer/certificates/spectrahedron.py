@@ -39,7 +39,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
 
     Notes
     -----
-    Cost: two residuals, one gradient and the eigenvalues of a symmetric matrix of order s.
+    Cost: five residuals, one gradient and the eigenvalues of a symmetric matrix of order s.
     """
     factor = factor / np.linalg.norm(factor)
     residual = problem.residual(factor)
@@ -58,7 +58,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
         upper=value,
         failure_probability=0.0,
         method="linear oracle of the spectrahedron",
-        n_products=3,
+        n_products=6,
         least_eigenvalues=least - level,
         complementarity=float(np.linalg.norm(slack)) / size if size > 0 else 0.0,
         minimised=True,

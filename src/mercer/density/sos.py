@@ -106,7 +106,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     warm_start : bool, default=False
         Start from the density of an earlier fit where the support is the same.
     random_state : None, int or generator, default=None
-        Of the sampled support.
+        Of the sampled support, or of k-means.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true return value stops.
     verbose : bool, default=False

@@ -103,7 +103,7 @@ class NodeIntegrals(KernelIntegrals):
         """p_B(x_q) w_q."""
         return np.asarray(self._weights * np.einsum("qp,qp->q", self._K @ B, self._K))
 
-    def _multiply(self, X: Array, Y: Array | None, v: Array) -> Array:
+    def _multiply(self, X: Array, Y: Array, v: Array) -> Array:
         """k(X, Y) v, a tile at a time."""
         return np.asarray(products.multiply(self.kernel.evaluator(X, Y), v[:, None])[:, 0])
 
