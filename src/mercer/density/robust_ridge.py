@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer.backends.threads import blas_for
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.saddle_point import certify_saddle_point
 from mercer.certificates.strong_convexity import certify_strongly_convex
@@ -203,9 +204,10 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         self.target_sigma_ = self._resolved_target_sigma(y, weights)
         self.support_ = self._chosen_support(X, y, weights)
         pairs = make_pairs(X, y, weights, self.support_, float(self.kernel_.sigma), self.target_sigma_)
-        U, features = function_basis(pairs, integrated=radius > 0)
         solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
-        beta = solve(pairs, U, features, radius, regularization)
+        with blas_for(self.support_.shape[0]):
+            U, features = function_basis(pairs, integrated=radius > 0)
+            beta = solve(pairs, U, features, radius, regularization)
         self.dual_coef_ = pairs.size * (U @ beta)
         self.sample_risk_ = pairs.size**2 * float(weights @ (features @ beta - pairs.targets) ** 2)
         self._warn()

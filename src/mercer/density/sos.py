@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
@@ -222,22 +223,23 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
         kernel = self._resolved_kernel(X, shares, support)
-        problem = make_programme(
-            kernel,
-            support,
-            measure,
-            X,
-            shares,
-            regularization=None
-            if self.regularization is None
-            else positive_number(self.regularization, "regularization", zero=True),
-            truncation=fraction(self.truncation, "truncation"),
-        )
-        result = self._solve(problem)  # before anything is stored: a fit that fails leaves an earlier one as it was
-        self.kernel_, self.support_, self.measure_ = kernel, support, measure
-        self.sample_weight_, self._n_rows = weights, int(X.shape[0])
-        self._store(problem, result)
-        self._measure(problem, X, shares)
+        with blas_for(support.shape[0]):
+            problem = make_programme(
+                kernel,
+                support,
+                measure,
+                X,
+                shares,
+                regularization=None
+                if self.regularization is None
+                else positive_number(self.regularization, "regularization", zero=True),
+                truncation=fraction(self.truncation, "truncation"),
+            )
+            result = self._solve(problem)  # before anything is stored: a fit that fails leaves an earlier one as it was
+            self.kernel_, self.support_, self.measure_ = kernel, support, measure
+            self.sample_weight_, self._n_rows = weights, int(X.shape[0])
+            self._store(problem, result)
+            self._measure(problem, X, shares)
         self._warn(problem)
         return self
 
