@@ -201,7 +201,8 @@ def table(case: str, sizes: list[int], limit: float) -> list[str]:
             for key, rows in (("seconds", ended), ("gradient", done), ("memory", done))
         ]
         lines.append(
-            f"| {method}, exponent of m | | {slopes[0]} | | | | {slopes[1]} | {slopes[2]} | last three sizes certified |"
+            f"| {method}, exponent of m | | {slopes[0]} | | | | {slopes[1]} | {slopes[2]} | "
+            "last three sizes certified |"
         )
     return lines
 

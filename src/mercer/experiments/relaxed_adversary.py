@@ -157,7 +157,7 @@ class RelaxedAdversary(Experiment):
         """What section 2.1 says of the two players."""
         inside = self.answers[(self.radii > self.window[0]) & (self.radii < self.window[1])]
         mass = 1.0 - self.radius
-        between = f"{inside.min():.4f} to {inside.max():.4f}" if inside.size else "never moves"
+        between = " to ".join(sorted({f"{value:.2f}" for value in inside})) or "never moved"
         return (
             compare("largest |θ| of the relaxed player, any ε", 0.0, float(np.max(self.relaxed_answers)), within=0.0),
             compare(
