@@ -72,7 +72,10 @@ class MoonsDensities(Experiment):
         return figure
 
     def _because(self, reason: str) -> str:
-        return (_NOT_PRINTED if self.as_theirs else _NOT_PRINTED + _DRAWN_ANEW) + reason
+        return _NOT_PRINTED + self._of_their_points(reason)
+
+    def _of_their_points(self, reason: str) -> str:
+        return reason if self.as_theirs else _DRAWN_ANEW + reason
 
     def _certified(self, value: float, name: str) -> Comparison:
         """No number is printed, but that the objective is minimised: so it is, to a gap that counts as none."""
@@ -83,8 +86,10 @@ class MoonsDensities(Experiment):
             "the minimum",
             f"{model.certificate_.objective:.6e}",
             Verdict.AGREES if gap <= _NO_GAP else Verdict.DIFFERS,
-            f"certified, at most {gap:.0e} above the least possible; rank {model.rank_}; MMD to the sample "
-            f"{model.mmd_:.4f}, of which the fit sees {model.projected_mmd_:.4f}",
+            self._of_their_points(
+                f"certified, at most {gap:.0e} above the least possible; rank {model.rank_}; MMD to the sample "
+                f"{model.mmd_:.4f}, of which the fit sees {model.projected_mmd_:.4f}"
+            ),
         )
 
 
