@@ -86,6 +86,17 @@ def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) ->
     return values
 
 
+def normalised(weights: Array | None, n: int) -> Array:
+    """Weights that sum to one, equal ones if none are given."""
+    return np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+
+
+def require_rows(X: Any, count: int) -> None:
+    """Refuse data of another number of rows than the fit had."""
+    if X.shape[0] != count:
+        raise ValueError(f"The model was fitted to {count} points, X has {X.shape[0]}: pass the data of the fit.")
+
+
 def require_points(kernel: Any, why: str) -> None:
     """Refuse a precomputed kernel where the kernel is evaluated between points of one's own."""
     if isinstance(checked_kernel(kernel), Precomputed):

@@ -26,7 +26,6 @@ from mercer.density.robust_game import (
     make_precise,
     make_relaxed,
 )
-from mercer.density.sos import normalised
 from mercer.density.support import choose_support
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
@@ -39,7 +38,7 @@ from mercer.problems.robust_regression import RobustRegression
 from mercer.solvers.newton import minimise_by_newton
 from mercer.solvers.result import Status
 from mercer.solvers.saddle_point import SaddlePoint, solve_saddle_point
-from mercer.validation import checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import checked_weights, fraction, normalised, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -20,10 +20,9 @@ from mercer.density.robust_game import (
     make_relaxed,
 )
 from mercer.density.robust_ridge import RobustKernelRidge, scaled
-from mercer.density.sos import normalised
 from mercer.problems.precise_regression import coordinates
 from mercer.problems.robust_regression import Adversary
-from mercer.validation import fraction
+from mercer.validation import fraction, normalised, require_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,10 +41,7 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
     if y is None:
         raise ValueError("A regression is certified on its pairs: pass y as well.")
     X, y = validate_data(model, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True)
-    if X.shape[0] != model._n_rows:
-        raise ValueError(
-            f"The model was fitted to {model._n_rows} points, X has {X.shape[0]}: pass the data of the fit."
-        )
+    require_rows(X, model._n_rows)
     radius, regularization = model._checked_numbers()
     weights = normalised(model.sample_weight_, X.shape[0])
     sigma = float(model.kernel_.sigma)

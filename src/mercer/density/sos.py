@@ -40,6 +40,7 @@ from mercer.validation import (
     checked_points,
     checked_weights,
     fraction,
+    normalised,
     resolved_kernel,
     whole_number,
 )
@@ -390,8 +391,3 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
             return None if self.callback is None else self.callback(step)
 
         return report
-
-
-def normalised(weights: Array | None, n: int) -> Array:
-    """Weights that sum to one, equal ones if none are given."""
-    return np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.programme import make_programme
-from mercer.density.sos import SumOfSquaresDensity, normalised
-from mercer.validation import checked_points
+from mercer.density.sos import SumOfSquaresDensity
+from mercer.validation import checked_points, normalised, require_rows
 
 _MASS = 1e-6
 
@@ -23,10 +23,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """
     check_is_fitted(model)
     X = checked_points(model, X, fitting=False).astype(np.float64, copy=False)
-    if X.shape[0] != model._n_rows:
-        raise ValueError(
-            f"The model was fitted to {model._n_rows} points, X has {X.shape[0]}: pass the data of the fit."
-        )
+    require_rows(X, model._n_rows)
     problem = make_programme(
         model.kernel_,
         model.support_,

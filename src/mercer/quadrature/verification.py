@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.certificates import Certificate, certify_measure
 from mercer.quadrature.sample import make_problem, make_sample
 from mercer.quadrature.sparsifier import QuadratureSparsifier
-from mercer.validation import checked_points, checked_weights
+from mercer.validation import checked_points, checked_weights, require_rows
 
 _ROUNDING = 1e-9
 
@@ -22,10 +22,7 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     """
     check_is_fitted(model)
     X = checked_points(model, X, fitting=False)
-    if X.shape[0] != model._n_rows:
-        raise ValueError(
-            f"The model was fitted to {model._n_rows} points, X has {X.shape[0]}: pass the data of the fit."
-        )
+    require_rows(X, model._n_rows)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
     places = np.searchsorted(sample.rows, model.indices_)
     if np.any(places >= sample.rows.size) or not np.array_equal(sample.rows[places], model.indices_):
