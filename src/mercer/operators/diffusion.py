@@ -103,13 +103,15 @@ class DiffusionOperator(LinearMap):
         what Collatz and Wielandt's quotient of the vector √(w m) says. Entries that err by relative·|k| change A by no
         more than relative·q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
         themselves by r·q. The diagonal k/m - m/vol is a difference: its error is that of its two terms, not of itself.
+        Where points in single precision are multiplied in double, entries may err as they would in single, so that what
+        is proved holds of the matrix in either precision.
         """
         if self.alpha:
             raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
         unit, m = unit_of(self.dtype), self.degrees.astype(np.float64)
         weights = self.weights.astype(np.float64)
         lost_weights = unit if self.dtype == np.float32 else 0.0
-        error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
+        error, ratio = self.gram.entry_error_of_points().doubled(), self._absolute_ratio()
         kernel_diagonal = np.abs(np.asarray(self.gram.diagonal(), np.float64))
         rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
         summing = gamma(self.gram.product_depth + _ENTRY, unit)
