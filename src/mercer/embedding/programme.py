@@ -69,6 +69,7 @@ class Programme:
         problem, rank = self.problem, min(rank, self.problem.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
+        last = last / np.max(np.abs(last))  # lengths of any unit, whose squares are finite
         widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
         elsewhere = problem.random_point(widened.shape[1], self.rng)
         noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere

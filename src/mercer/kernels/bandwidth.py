@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends import forms, products, profiles, tiles
-from mercer.kernels.validation import as_points, positive_number
+from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RULES = ("median", "slope")
@@ -67,15 +67,22 @@ class _Pairs(NamedTuple):
 def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Array | None) -> _Pairs:
     """The pairs of points in the sample, as float64."""
     X = as_points(X)
-    w = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    X, w = X[w > 0], w[w > 0]
+    w = np.ones(X.shape[0])
+    if sample_weight is not None:
+        w = scale_free(checked_weights(sample_weight, X.shape[0], "sample_weight"))
+        X, w = X[w > 0], w[w > 0]
+    if X.shape[0] < 2:
+        raise ValueError(
+            f"{name} is chosen from the distances of points, but there is {'one' if len(X) else 'none'}"
+            f"{'' if sample_weight is None else ' of positive weight'}: pass a number."
+        )
     if X.shape[0] > _MOST_POINTS:
         chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], _MOST_POINTS, replace=False))
         X, w = X[chosen], w[chosen]
     X = X.astype(np.float64)
     X = X - X[:1]
     spread = float(np.abs(X).max(initial=0.0))
-    if X.shape[0] < 2 or spread == 0:
+    if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
     evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
     upper = np.triu_indices(X.shape[0], 1)
@@ -89,7 +96,8 @@ def _quantile(pairs: _Pairs, part: float) -> float:
     """The distance that a part of the pairs does not exceed; the mean of two where exactly that part lies below."""
     order = np.argsort(pairs.distances)
     cumulated = np.cumsum(pairs.counts[order])
-    at = [np.searchsorted(cumulated, part * cumulated[-1], side=side) for side in ("left", "right")]
+    rounding = cumulated.size * np.finfo(np.float64).eps  # of the sums: a tie is one in any unit of the weights
+    at = np.searchsorted(cumulated, part * cumulated[-1] * np.array([1 - rounding, 1 + rounding]))
     return float(np.mean(pairs.distances[order[at]]))
 
 

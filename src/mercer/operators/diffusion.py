@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from mercer.kernels.validation import positive_number
+from mercer.kernels.validation import positive_number, scale_free
 from mercer.operators.base import Array, Index, LinearMap
 from mercer.operators.gram import GramOperator
 
@@ -59,10 +59,12 @@ class DiffusionOperator(LinearMap):
         self.scale = np.ones(gram.shape[0], gram.dtype)
         self.degrees = _positive(self._sums())
         if self.alpha:
-            self.scale = self.degrees**-self.alpha
+            self.scale = _corrections(self.degrees, self.alpha)
             self.degrees = _positive(self.scale * self._sums())
-        self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
-        self.stationary = np.sqrt(self.weights * self.degrees / self.volume)
+        with np.errstate(over="ignore"):
+            self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
+        shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite
+        self.stationary = np.sqrt(shares / float(np.sum(shares, dtype=np.float64)))
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
 
@@ -74,7 +76,8 @@ class DiffusionOperator(LinearMap):
 
     def _sums(self) -> Array:
         weights = self.weights * self.scale
-        return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are named by the caller
+            return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights
 
     def _multiply(self, v: Array) -> Array:
         product = self._outer[:, None] * (self.gram @ (self._outer[:, None] * v))
@@ -102,7 +105,23 @@ class DiffusionOperator(LinearMap):
         return values
 
 
+def _corrections(degrees: Array, alpha: float) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        scale = degrees**-alpha
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise DegenerateKernelError(
+            f"alpha={alpha:g} takes row sums between {degrees.min():.3g} and {degrees.max():.3g} out of the range of "
+            f"{degrees.dtype}: choose a smaller alpha."
+        )
+    return np.asarray(scale, degrees.dtype)
+
+
 def _positive(degrees: Array) -> Array:
+    if not np.all(np.isfinite(degrees)):
+        row = int(np.argmin(np.isfinite(degrees)))
+        raise DegenerateKernelError(
+            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: divide the kernel, or the weights, by 1e9."
+        )
     if not np.all(degrees > 0):
         row = int(np.argmin(degrees))
         raise DegenerateKernelError(
