@@ -276,10 +276,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
+        earlier = () if kept is None else kept[1]
+        climb = self._climb(programme, factored, checkpoint, earlier)
         if kept is not None:
-            climb.resume_after(kept[1])
+            climb.resume_after(earlier[-1])
             H = kept[0].astype(programme.operator.dtype)
         elif self.solver == "conic":
             H = solve_conic(programme.problem)
@@ -290,13 +291,27 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
         else:
             result = climb.by(_METHODS[self.solver], H)
+        result = replace(result, history=(*earlier, *result.history))
         if checkpoint is not None:
-            checkpoint.keep(result.H, result.history[-1])
+            checkpoint.keep(result.H, result.history)
             checkpoint.flush()
         self.n_stand_in_products_ = climb.n_stand_in_columns
         return result
 
-    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
+    def _climb(
+        self,
+        programme: Programme,
+        factored: LowRankOperator | None,
+        checkpoint: Checkpoint | None,
+        earlier: tuple[Iteration, ...],
+    ) -> Climb:
+        lines = list(earlier)
+
+        def save(H: Array, line: Iteration) -> None:
+            lines.append(line)
+            if checkpoint is not None:
+                checkpoint.keep(H, lines)
+
         def gap(H: Array, G: Array) -> float:
             certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
             programme.last_proof = H, certificate
@@ -316,7 +331,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             max_iter=self.max_iter,
             max_products=self.max_products,
             callbacks=(notify,),
-            save=None if checkpoint is None else checkpoint.keep,
+            save=None if checkpoint is None else save,
             rng=programme.rng,
         )
 
