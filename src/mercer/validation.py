@@ -100,18 +100,29 @@ def is_precomputed(kernel: Any) -> bool:
 def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int = 2) -> Any:
     """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more."""
     precomputed = is_precomputed(estimator.kernel)
-    X = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        accept_sparse="csr" if precomputed else False,
-        dtype=np.dtype(get_config().dtype),
-        order="C",
-        ensure_min_samples=least if fitting else 1,
-    )
+    given, dtype = X, np.dtype(get_config().dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+        X = validate_data(
+            estimator,
+            X,
+            reset=fitting,
+            accept_sparse="csr" if precomputed else False,
+            dtype=dtype,
+            order="C",
+            ensure_min_samples=least if fitting else 1,
+        )
+    if dtype == np.float32 and not precomputed:
+        _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def _refuse_vanished(given: Any, X: Array) -> None:
+    """Refuse points that single precision makes zero, or leaves no digits of."""
+    largest, arithmetic = float(np.max(np.abs(X))), np.finfo(X.dtype)
+    if largest < float(arithmetic.tiny) / float(arithmetic.eps) and np.any(np.asarray(given, np.float64)):
+        raise ValueError(f"The entries of X are too small for {X.dtype}: multiply X by a constant.")
 
 
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:

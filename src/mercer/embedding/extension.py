@@ -128,11 +128,12 @@ def log_degrees_and_sums(
     rows = _rows_at_once(gram.shape[1])
     read = _logarithmic if kernel.properties.positive else _plain
     weighted = weights[:, None] * values
-    parts = run_chunks(
-        lambda lo: _chunk(gram, lo, min(lo + rows, gram.shape[0]), weighted, weights, read),
-        range(0, gram.shape[0], rows),
-    )
-    with np.errstate(divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named
+        parts = run_chunks(
+            lambda lo: _chunk(gram, lo, min(lo + rows, gram.shape[0]), weighted, weights, read),
+            range(0, gram.shape[0], rows),
+        )
+    with np.errstate(divide="ignore", over="ignore"):
         log_diagonal = np.log(gram.kernel_diagonal().astype(np.float64))
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), log_diagonal
 
@@ -169,6 +170,9 @@ def _plain(gram: GramOperator, lo: int, hi: int) -> tuple[Array, Array]:
 def _chunk(gram: GramOperator, lo: int, hi: int, weighted: Array, weights: Array, read: Reader) -> tuple[Array, Array]:
     P, scale = read(gram, lo, hi)
     degrees = P @ weights
+    if not np.all(np.isfinite(degrees)):
+        row = lo + int(np.argmin(np.isfinite(degrees)))
+        raise ValueError(f"Row {row} of X is so far from the data that {gram.kernel!r} overflows: it has no place.")
     if not np.all(degrees > 0):
         row = lo + int(np.argmin(degrees))
         raise ValueError(

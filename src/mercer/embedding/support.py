@@ -68,8 +68,7 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
     heavy = _counts(weights)
     if np.all(heavy):
         return Support(None, weights)
-    indices = np.flatnonzero(heavy)
-    return Support(_enough(indices, "points of positive weight"), weights[indices])
+    return Support(_enough(np.flatnonzero(heavy), _which("points", weights, heavy)), weights[heavy])
 
 
 def _unit(weights: Array) -> float:
@@ -79,13 +78,25 @@ def _unit(weights: Array) -> float:
 
 def _counts(weights: Array) -> Array:
     """Which weights are positive, and not so small beside the largest that this arithmetic has no digits for them."""
-    unit, arithmetic = _unit(weights), np.finfo(get_config().dtype)
-    return weights / unit / unit >= float(arithmetic.tiny) / float(arithmetic.eps)
+    unit = _unit(weights)
+    return weights / unit / unit >= _least_part()
+
+
+def _least_part() -> float:
+    arithmetic = np.finfo(get_config().dtype)
+    return float(arithmetic.tiny) / float(arithmetic.eps)
+
+
+def _which(what: str, weights: Array, heavy: Array) -> str:
+    """How the rows that take part are called: by what set them apart from the others."""
+    if np.array_equal(weights > 0, heavy):
+        return f"{what} of positive weight"
+    return f"{what} of more than {_least_part():.0e} of the largest weight"
 
 
 def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:
     n = X.shape[0]
-    if isinstance(landmarks, Integral):
+    if isinstance(landmarks, Integral) and not isinstance(landmarks, bool):
         raise TypeError(
             f"landmarks={landmarks} is not the rows of X themselves: to have so many chosen, with the kernel of the "
             f"embedding, write landmarks=QuadratureSparsifier(kernel, n_nodes={landmarks})."
@@ -105,8 +116,8 @@ def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Supp
         values = np.full(chosen.size, n / max(chosen.size, 1)) if sample_weight is None else sample_weight[chosen]
     else:
         values = checked_weights(weights, chosen.size, "the weights of landmarks")
-    positive = _counts(values) if np.any(values > 0) else values > 0
-    return Support(_enough(chosen[positive], "landmarks of positive weight"), values[positive])
+    heavy = _counts(values) if np.any(values > 0) else values > 0
+    return Support(_enough(chosen[heavy], _which("landmarks", values, heavy)), values[heavy])
 
 
 def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) -> tuple[Any, Any]:

@@ -47,7 +47,11 @@ def resolve_length(
         return positive_number(value, name)
     check_rule(value, name)
     pairs = _pairs(X, name, metric, sample_weight)
-    return _quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of)
+    with np.errstate(over="ignore"):
+        length = pairs.unit * (_quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of))
+    if not np.isfinite(length):
+        raise ValueError(f"The distances that {name} is chosen from exceed the largest number: divide X by a constant.")
+    return length
 
 
 def check_rule(value: Any, name: str) -> None:
@@ -57,11 +61,12 @@ def check_rule(value: Any, name: str) -> None:
 
 
 class _Pairs(NamedTuple):
-    """Distances of different points, how often each counts, and how often a point meets itself."""
+    """Distances of different points, in a unit; how often each counts, and how often a point meets itself."""
 
     distances: Array
     counts: Array
     coincident: float
+    unit: float
 
 
 def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Array | None) -> _Pairs:
@@ -76,12 +81,12 @@ def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sampl
             f"{name} is chosen from the distances of points, but there is {'one' if len(X) else 'none'}"
             f"{'' if sample_weight is None else ' of positive weight'}: pass a number."
         )
-    if X.shape[0] > _MOST_POINTS:
-        chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], _MOST_POINTS, replace=False))
-        X, w = X[chosen], w[chosen]
+    X, w = _some(X, w)
     X = X.astype(np.float64)
+    unit = 16.0 if np.abs(X).max() > np.finfo(np.float64).max / 16 else 1.0  # so that differences are finite
+    X = X / unit
     X = X - X[:1]
-    spread = float(np.abs(X).max(initial=0.0))
+    spread = float(np.abs(X).max())
     if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
     evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
@@ -89,7 +94,19 @@ def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sampl
     values, counts = products.dense(evaluator)[upper], w[upper[0]] * w[upper[1]]
     distances = spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
     apart = distances > 0
-    return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()))
+    return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()), unit)
+
+
+def _some(X: Array, w: Array) -> tuple[Array, Array]:
+    """At most 1 000 points, drawn with a fixed seed; if these are all the same, one of them and some that differ."""
+    if X.shape[0] <= _MOST_POINTS:
+        return X, w
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.choice(X.shape[0], _MOST_POINTS, replace=False))
+    if np.all(X[chosen] == X[chosen[0]]):
+        others = np.flatnonzero(np.any(X[chosen[0]] != X, axis=1))[: _MOST_POINTS // 2]
+        chosen = np.sort(np.r_[chosen[: _MOST_POINTS - others.size], others])
+    return X[chosen], w[chosen]
 
 
 def _quantile(pairs: _Pairs, part: float) -> float:

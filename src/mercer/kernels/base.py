@@ -87,16 +87,29 @@ class Kernel(ABC):
         """
         if isinstance(X, np.ndarray) and isinstance(Y, np.ndarray) and X.ndim == Y.ndim == 1:
             return float(self(X[None], Y[None])[0, 0])
-        return products.dense(self.evaluator(*self._checked(X, Y)))
+        X, Y = self._checked(X, Y)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is named
+            return self._finite(products.dense(self.evaluator(X, Y)))
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for every row of X, equal bit for bit to the diagonal of ``k(X)``."""
-        return self.evaluator(self._checked(X, None)[0]).diagonal()
+        X = self._checked(X, None)[0]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._finite(self.evaluator(X).diagonal())
 
     def log(self, X: Any, Y: Any = None) -> Array:
         """Return log k(X, Y), finite where k underflows; minus infinity where k is zero."""
         evaluator = self.evaluator(*self._checked(X, Y))
         return products.log_rows(evaluator, 0, evaluator.shape[0])
+
+    def _finite(self, values: Array) -> Array:
+        """The values, if they all are numbers."""
+        if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+            raise ValueError(
+                f"{self!r} is not a finite number of {values.dtype} at {int(np.sum(~np.isfinite(values)))} of "
+                f"{values.size} pairs of these points: bring the points, or its parameters, to a size near one."
+            )
+        return values
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """Validate both sides, as every inner kernel asks for; Y being X means the symmetric block."""

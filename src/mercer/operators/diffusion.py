@@ -120,12 +120,13 @@ def _positive(degrees: Array) -> Array:
     if not np.all(np.isfinite(degrees)):
         row = int(np.argmin(np.isfinite(degrees)))
         raise DegenerateKernelError(
-            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: divide the kernel, or the weights, by 1e9."
+            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g} in {degrees.dtype}: bring the kernel, its "
+            "points or their weights to a size near one."
         )
     if not np.all(degrees > 0):
         row = int(np.argmin(degrees))
         raise DegenerateKernelError(
             f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: diffusion needs positive row sums, "
-            "as Gaussian, Laplacian and Matern have them."
+            f"as Gaussian, Laplacian and Matern have them unless they are too small for {degrees.dtype}."
         )
     return degrees
