@@ -67,7 +67,13 @@ def verify_embedding(
         coordinates = _stored_coordinates(model, programme.operator, support)
         _check_readings(model, programme.operator, support, coordinates)
         _check_extension(model, X, points, programme.operator, support, coordinates)
-    certificate = certify_elliptope(programme.problem, coordinates, rng=rng, failure_probability=failure_probability)
+    certificate = certify_elliptope(
+        programme.problem,
+        coordinates,
+        rng=rng,
+        failure_probability=failure_probability,
+        multipliers=None if extended else _stored_multipliers(model, X.shape[0]),
+    )
     if not extended:
         _check_claims(getattr(model, "certificate_", None), certificate)
     return certificate
@@ -132,6 +138,18 @@ def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, suppor
             f"prescribes {diagonal[row]:.6g}. Pass the data of the fit, its rows in the same order."
         )
     return coordinates
+
+
+def _stored_multipliers(model: SDPEmbedding, n: int) -> Array | None:
+    """Dual variables that the solver left: a suggestion, of which the proof believes nothing but that it is one."""
+    stored = getattr(model, "multipliers_", None)
+    if stored is None:
+        return None
+    values = np.asarray(stored, np.float64)
+    rows = n if model.landmarks_ is None else np.size(model.landmarks_)
+    if values.shape != (rows,) or not np.all(np.isfinite(values)):
+        raise _damaged(f"multipliers_ is not {rows} finite numbers")
+    return values
 
 
 def _check_readings(model: SDPEmbedding, operator: DiffusionOperator, support: Support, coordinates: Array) -> None:
