@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.kernels import Kernel
-from mercer.linalg import prove_definiteness, rp_cholesky
+from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
 
@@ -46,10 +46,18 @@ class Programme:
     def of(cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator) -> Programme:
         """The programme of points under a resolved kernel; one pass of row sums."""
         operator = DiffusionOperator(GramOperator(kernel, points, weights=weights))
-        shift = _shift(operator, kernel, rng)
+        proof = _definiteness(operator, kernel, rng)
+        operator.below_zero = proof.slack
         diagonal = operator.diagonal()
         lengths = np.sqrt(diagonal / operator.weights)
-        problem = Elliptope(operator, diagonal, shift=shift, removed=operator.stationary, lengths=lengths)
+        problem = Elliptope(
+            operator,
+            diagonal,
+            shift=proof.shift * float(diagonal.max()),  # J = Diag(√d) Ã Diag(√d)
+            removed=operator.stationary,
+            lengths=lengths,
+            failure_probability=proof.failure_probability,
+        )
         return cls(operator, problem, rng)
 
     def cholesky(self) -> LowRankOperator | None:
@@ -76,11 +84,10 @@ class Programme:
         return problem.project(widened + noise, elsewhere).astype(problem.operator.dtype)
 
 
-def _shift(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> float:
-    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel or matrix, from a proof otherwise."""
+def _definiteness(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> Definiteness:
+    """How far below zero the spectrum of the diffusion matrix can reach: nothing of a positive semi-definite kernel."""
     if kernel.properties.positive_definite:
-        return 0.0
-    proof = prove_definiteness(
+        return Definiteness(0.0)
+    return prove_definiteness(
         operator.undeflated(), operator.stationary, rng=rng, nonnegative=operator.gram.nonnegative
     )
-    return proof.shift * float(operator.diagonal().max())

@@ -45,6 +45,9 @@ class DiffusionOperator(LinearMap):
         W^½ v₀, the eigenvector of eigenvalue one that is removed; a unit vector.
     scale : array of shape (n,)
         q^-α, the density correction of every point.
+    below_zero : float
+        How far below zero the spectrum of a matrix that counts as positive semi-definite may reach, where that was
+        proved of a given one: :meth:`rounding` counts it among the errors of entries.
 
     Notes
     -----
@@ -69,6 +72,7 @@ class DiffusionOperator(LinearMap):
         self.stationary = np.sqrt(shares / float(np.sum(shares, dtype=np.float64)))
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
+        self.below_zero = 0.0
 
     def undeflated(self) -> DiffusionOperator:
         """The same map with its stationary part, W^½ A W^½; no row sums are computed again."""
@@ -128,6 +132,7 @@ class DiffusionOperator(LinearMap):
         stationary = np.asarray(self.stationary, np.float64) ** 2
         own = error.relative + error.scaled
         diagonal = staying * (own + degrees + rounded) + weights * error.absolute / m
+        entries += self.below_zero  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
             norm += 1.0
