@@ -117,10 +117,16 @@ def certify_elliptope(
     )
     if method != "auto":
         proof.attempt(method, stand_in)
-        return proof.certificate(spectrum)
+        return _with_chance(proof.certificate(spectrum), problem)
     proof.run_all(stand_in, quick=small)
-    certificate = proof.certificate(spectrum)
+    certificate = _with_chance(proof.certificate(spectrum), problem)
     return _better(certificate, factorise()) if fits and not proof.done else certificate
+
+
+def _with_chance(certificate: Certificate, problem: Elliptope) -> Certificate:
+    """The certificate with the probability that the shift of the problem, on which it builds, is too small."""
+    chance = certificate.failure_probability + problem.failure_probability
+    return replace(certificate, failure_probability=chance) if problem.failure_probability else certificate
 
 
 def _better(first: Certificate, second: Certificate) -> Certificate:

@@ -20,7 +20,7 @@ from mercer.density.programme import make_programme
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel
 from mercer.kernels.validation import positive_number
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
@@ -40,6 +40,7 @@ from mercer.validation import (
     checked_points,
     checked_weights,
     fraction,
+    is_precomputed,
     normalised,
     resolved_kernel,
     whole_number,
@@ -212,7 +213,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         """Fit the density to the rows of X, which may have weights."""
         if self.verbose:
             make_visible()
-        if isinstance(self.kernel, Precomputed):
+        if is_precomputed(self.kernel):
             raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
         X = checked_points(self, X, fitting=True, least=1).astype(np.float64, copy=False)
         if np.max(np.abs(X)) > _LARGEST:
