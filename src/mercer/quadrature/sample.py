@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.backends.rounding import gamma, unit_of
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.validation import positive_number
@@ -31,11 +33,15 @@ class Sample(NamedTuple):
         ω, which sums to one over all rows of positive weight.
     penalty : array of shape (N,)
         d.
+    weight_error, penalty_error : float
+        Bounds on their relative errors: ω is a quotient of sums, d an evaluated diagonal unless it is given.
     """
 
     rows: Array
     weights: Array
     penalty: Array
+    weight_error: float
+    penalty_error: float
 
     def points(self, X: Any, kernel: Kernel) -> Any:
         """The points themselves; of a precomputed kernel, its matrix between them."""
@@ -44,20 +50,33 @@ class Sample(NamedTuple):
 
 
 def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any = None) -> Sample:
-    """Read the weights and the penalty of :class:`mercer.QuadratureSparsifier` for the rows of X."""
+    """Read the weights and the penalty of :class:`mercer.QuadratureSparsifier` for the rows of X.
+
+    Weights count by their ratios: they are multiplied by a power of two, which changes no digit, before anything is
+    added up. Sums are taken without rounding but for that of equal points.
+    """
     n = X.shape[0]
     weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-    diagonal = np.asarray(kernel.diag(X), np.float64)
+    weights = np.ldexp(weights, -int(np.frexp(np.max(weights))[1]))
+    evaluator = kernel.evaluator(*kernel._checked(X, None), dtype=np.float64)
+    diagonal = evaluator.diagonal()
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
     alive = _alive(kernel, weights, diagonal, np.finfo(X.dtype))
     first, place = _places(X, kernel, d, alive)
-    weights = np.ldexp(weights, -int(np.frexp(np.max(weights))[1]))  # exactly, so that no sum overflows
-    totals = np.bincount(place, weights=weights[alive])
-    return Sample(alive[first], totals / float(np.sum(weights)), d[alive[first]])
+    totals = np.bincount(place, weights=weights[alive]) / math.fsum(weights)
+    repeats = int(np.max(np.bincount(place), initial=1))
+    entry, rows = evaluator.entry_error, alive[first]
+    evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
+    return Sample(rows, totals, d[rows], gamma(repeats + 2, unit_of(np.float64)), evaluated)
 
 
 def _alive(kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:
     """The rows of positive weight at which the square of k(x, x) is positive, with all its digits."""
+    if np.any((weights > 0) & (diagonal < 0)):
+        row = int(np.argmax((weights > 0) & (diagonal < 0)))
+        raise ValueError(
+            f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}: the kernel must be positive semi-definite."
+        )
     if not np.any((weights > 0) & (diagonal > 0)):
         raise ValueError(f"k(x, x) is zero at every point of positive weight under {kernel!r}: choose another kernel.")
     least = float(np.sqrt(arithmetic.tiny / arithmetic.eps))
@@ -84,17 +103,30 @@ def make_problem(
     max_weight: Any = None,
     ridge: Any = None,
     report: Callable[[float], None] | None = None,
+    dtype: Any = None,
 ) -> Discrepancy:
-    """The programme on a sample; Sω is computed here, and its progress reported."""
+    """The programme on a sample; Sω is computed here, and its progress reported.
+
+    ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
+    """
     if kernel.properties.positive_definite is False:
         raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
-    squared = GramOperator(kernel**2, sample.points(X, kernel))
+    squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
     n = X.shape[0]
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n)[sample.rows]
     strengths = None if ridge is None else _per_row(ridge, "ridge", n, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
         distortion = squared @ sample.weights
-    problem = Discrepancy(squared, sample.weights, sample.penalty, caps=caps, ridge=strengths, distortion=distortion)
+    problem = Discrepancy(
+        squared,
+        sample.weights,
+        sample.penalty,
+        caps=caps,
+        ridge=strengths,
+        distortion=distortion,
+        weight_error=sample.weight_error,
+        penalty_error=sample.penalty_error,
+    )
     if not np.all(np.isfinite(problem.distortion)) or not np.all(np.isfinite(problem.diagonal)):
         raise ValueError(f"The squares of {kernel!r} overflow in {squared.dtype}: divide the kernel by a constant.")
     return problem

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import certify_measure
+from mercer.certificates.definiteness import Definiteness, prove_definite
 from mercer.kernels import Precomputed
 from mercer.kernels.validation import positive_number
 from mercer.operators import GramOperator
@@ -22,6 +23,7 @@ from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eige
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.summary import MeasureSummary
 from mercer.quadrature.selection import Choice, Selection, select
 from mercer.solvers import Status
 from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel, whole_number
@@ -219,10 +221,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         sample = make_sample(X, self.kernel_, weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
+        definiteness = prove_definite(problem.squared)
         choice = self._choice(problem)
         selection = select(problem, choice)
         self._check_weight(problem, choice, selection)
-        self._store(X, sample, problem, choice, selection)
+        self._store(X, sample, problem, definiteness, choice, selection)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -348,22 +351,28 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, or lower trace_fraction."
             )
 
-    def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
+    def _store(
+        self,
+        X: Any,
+        sample: Sample,
+        problem: Discrepancy,
+        definiteness: Definiteness | None,
+        choice: Choice,
+        selection: Selection,
+    ) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
         nodes, values = selection.nodes, selection.values
         order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self.kappa_ = float(problem.penalty[nodes] @ values)
-        self.trace_fraction_ = self.kappa_ / problem.total
-        self._programme = _Programme.of(choice, self.kappa_)
-        self.certificate_ = certify_measure(problem, nodes, values, **self._programme._asdict())
-        gradient = problem.gradient(nodes, values)
-        self.discrepancy_ = problem.discrepancy(nodes, values, gradient)
-        self.margin_ = float((gradient[nodes] - problem.ridge[nodes] * values) @ values)
-        given = self._programme.alpha
-        self.alpha_ = problem.multiplier(nodes, values, gradient) if given is None else given
+        exact = self._in_double(X, sample, problem)
+        self._programme = _Programme.of(choice, float(exact.penalty[nodes] @ values))
+        programme = self._programme._asdict()
+        self.certificate_ = certify_measure(exact, nodes, values, **programme, definiteness=definiteness)
+        facts = MeasureSummary.of(exact, nodes, values, self._programme.alpha)
+        self.kappa_, self.trace_fraction_, self.alpha_ = facts.kappa, facts.trace_fraction, facts.alpha
+        self.discrepancy_, self.margin_ = facts.discrepancy, facts.margin
         self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
@@ -371,11 +380,19 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.history_, self.status_ = selection.history, selection.status
         last = self.history_[-1].number if self.history_ else 0
         self.n_iter_ = max(1, last if selection.kinks is None else len(selection.kinks.alphas))
-        self.n_columns_ = problem.n_columns
+        self.n_columns_ = problem.n_columns + (0 if exact is problem else exact.n_columns)
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
         self._n_features_out = self.indices_.size
         self._warn(choice, problem)
+
+    def _in_double(self, X: Any, sample: Sample, problem: Discrepancy) -> Discrepancy:
+        """The programme in double precision, where what is proved and what is read of the measure is computed."""
+        if problem.squared.dtype == np.float64:
+            return problem
+        options = {"max_weight": self.max_weight, "ridge": self.ridge}
+        with progress_bar("Sω in double precision", shown=bool(self.verbose)) as report:
+            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=np.float64)
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
