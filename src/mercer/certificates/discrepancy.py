@@ -150,6 +150,8 @@ class _LowerBound:
         room = problem.caps[allowed] * problem.penalty[allowed]
         marginal = _marginal_price(prices, room, self._level)
         multiplier = -marginal if self._alpha is None else max(self._alpha, -marginal)
+        if self._alpha is not None and float(np.sum(room)) <= self._level:  # the caps alone keep dᵀu below the level
+            multiplier = self._alpha
         gain = np.where(prices < -multiplier, problem.penalty[allowed] * (prices + multiplier), 0.0)
         capped = gain < 0
         below, rounding = dot(problem.caps[allowed][capped], gain[capped])

@@ -46,8 +46,8 @@ def sum_length(squared: LinearMap) -> int:
     n = squared.shape[0]
     if not isinstance(squared, GramOperator) or squared.is_stored:
         return n + 4
-    tiles = -(-n // min(products._TILE_SIDE.values()))
-    return min(n, products._LARGE_SIDE) + 2 * tiles + 4
+    side = products._side(squared._evaluator)
+    return min(n, side) + 2 * -(-n // side) + 4
 
 
 class MeasureFacts:
@@ -161,7 +161,9 @@ class MeasureFacts:
     @cached_property
     def _of_weights(self) -> float:
         """What the error of ω changes of ωᵀg."""
-        return (self.problem.weight_error + 2 * UNIT) * float(self.problem.weights @ (np.abs(self.gradient) + self.error))
+        return (self.problem.weight_error + 2 * UNIT) * float(
+            self.problem.weights @ (np.abs(self.gradient) + self.error)
+        )
 
     @cached_property
     def _ridge_term(self) -> Bounded:

@@ -55,13 +55,15 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     Weights count by their ratios: they are multiplied by a power of two, which changes no digit, before anything is
     added up. Sums are taken without rounding but for that of equal points.
     """
+    if kernel.properties.positive_definite is False:
+        raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
     n = X.shape[0]
     weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
     weights = np.ldexp(weights, -int(np.frexp(np.max(weights))[1]))
     evaluator = kernel.evaluator(*kernel._checked(X, None), dtype=np.float64)
     diagonal = evaluator.diagonal()
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
-    alive = _alive(kernel, weights, diagonal, np.finfo(X.dtype))
+    alive = _alive(X, kernel, weights, diagonal, np.finfo(X.dtype))
     first, place = _places(X, kernel, d, alive)
     totals = np.bincount(place, weights=weights[alive]) / math.fsum(weights)
     repeats = int(np.max(np.bincount(place), initial=1))
@@ -70,7 +72,7 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     return Sample(rows, totals, d[rows], gamma(repeats + 2, unit_of(np.float64)), evaluated)
 
 
-def _alive(kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:
+def _alive(X: Any, kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:
     """The rows of positive weight at which the square of k(x, x) is positive, with all its digits."""
     if np.any((weights > 0) & (diagonal < 0)):
         row = int(np.argmax((weights > 0) & (diagonal < 0)))
@@ -80,10 +82,26 @@ def _alive(kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> 
     if not np.any((weights > 0) & (diagonal > 0)):
         raise ValueError(f"k(x, x) is zero at every point of positive weight under {kernel!r}: choose another kernel.")
     least = float(np.sqrt(arithmetic.tiny / arithmetic.eps))
-    alive = np.flatnonzero((weights > 0) & (diagonal > least))
-    if alive.size == 0:
+    alive = (weights > 0) & (diagonal > least)
+    if not np.any(alive):
         raise ValueError(f"The squares of {kernel!r} vanish in {arithmetic.dtype}: multiply the kernel by a constant.")
-    return alive
+    if isinstance(kernel, Precomputed):
+        _check_left_out(X, diagonal, np.flatnonzero((weights > 0) & ~alive), kernel)
+    return np.flatnonzero(alive)
+
+
+def _check_left_out(X: Any, diagonal: Array, left_out: Array, kernel: Kernel) -> None:
+    """Refuse a point with k(x, x) = 0 that is related to others: |k(x, y)|² ≤ k(x, x) k(y, y) in a kernel."""
+    for row in left_out:
+        entries = abs(X[[row]])
+        entries = np.asarray(entries.toarray() if hasattr(entries, "toarray") else entries, np.float64)[0]
+        most = np.sqrt(max(diagonal[row], 0.0)) * np.sqrt(np.maximum(diagonal, 0.0))
+        if np.any(entries > 1.01 * most):
+            other = int(np.argmax(entries - 1.01 * most))
+            raise ValueError(
+                f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}, but k(x, y) = {entries[other]:.3g} for row "
+                f"{other}: the kernel must be positive semi-definite."
+            )
 
 
 def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Array]:
@@ -109,8 +127,6 @@ def make_problem(
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
-    if kernel.properties.positive_definite is False:
-        raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
     squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
     n = X.shape[0]
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n)[sample.rows]

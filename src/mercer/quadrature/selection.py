@@ -73,6 +73,18 @@ def select(problem: Discrepancy, choice: Choice) -> Selection:
     return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
 
 
+def settled(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
+    """The same nodes with the weights that another arithmetic gives them, where weights follow from the nodes."""
+    if choice.reweight:
+        values = solve_on(problem, selection.nodes, alpha=0.0)
+    elif choice.reduction == "eliminate":
+        alone = choice.alpha is None and choice.kappa is None
+        values = solve_on(problem, selection.nodes, alpha=0.0 if alone else choice.alpha, kappa=choice.kappa)
+    else:
+        return selection
+    return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
+
+
 def _solved(problem: Discrepancy, choice: Choice) -> Selection:
     if choice.solver != "path" and choice.kappa is not None and choice.kappa >= problem.total and _is_optimal(problem):
         return Selection(np.arange(problem.size), problem.weights.copy(), Status.CONVERGED, ())

@@ -23,8 +23,8 @@ from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eige
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
-from mercer.quadrature.selection import Choice, Selection, select
 from mercer.solvers import Status
 from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel, whole_number
 
@@ -224,8 +224,12 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         definiteness = prove_definite(problem.squared)
         choice = self._choice(problem)
         selection = select(problem, choice)
-        self._check_weight(problem, choice, selection)
-        self._store(X, sample, problem, definiteness, choice, selection)
+        exact = self._in_double(X, sample, problem)
+        if exact is not problem:
+            selection = settled(exact, choice, selection)
+            exact.n_columns += problem.n_columns
+        self._check_weight(exact, choice, selection)
+        self._store(X, sample, exact, definiteness, choice, selection)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -366,11 +370,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        exact = self._in_double(X, sample, problem)
-        self._programme = _Programme.of(choice, float(exact.penalty[nodes] @ values))
+        self._programme = _Programme.of(choice, float(problem.penalty[nodes] @ values))
         programme = self._programme._asdict()
-        self.certificate_ = certify_measure(exact, nodes, values, **programme, definiteness=definiteness)
-        facts = MeasureSummary.of(exact, nodes, values, self._programme.alpha)
+        self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
+        facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)
         self.kappa_, self.trace_fraction_, self.alpha_ = facts.kappa, facts.trace_fraction, facts.alpha
         self.discrepancy_, self.margin_ = facts.discrepancy, facts.margin
         self.__dict__.pop("path_", None)  # of an earlier fit
@@ -380,7 +383,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.history_, self.status_ = selection.history, selection.status
         last = self.history_[-1].number if self.history_ else 0
         self.n_iter_ = max(1, last if selection.kinks is None else len(selection.kinks.alphas))
-        self.n_columns_ = problem.n_columns + (0 if exact is problem else exact.n_columns)
+        self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
         self._n_features_out = self.indices_.size
