@@ -122,7 +122,7 @@ def _largest(matrix: Array) -> float:
 def _refusal(squared: LinearMap, least: float, size: int) -> str:
     name = f"{squared.kernel!r}" if isinstance(squared, GramOperator) else "the discrepancy"
     return (
-        f"The matrix of {name} on these {size} points, scaled to a unit diagonal, has an eigenvalue of {least:.3g}: the "
-        "squared kernel must be positive semi-definite, or the discrepancy has no least value. Set the negative "
+        f"The matrix of {name} on these {size} points, scaled to a unit diagonal, has an eigenvalue of {least:.3g}: "
+        "the squared kernel must be positive semi-definite, or the discrepancy has no least value. Set the negative "
         "eigenvalues of the kernel matrix to zero, or choose another kernel."
     )

@@ -199,8 +199,8 @@ class _LowerBound:
         """A bound on dᵀu over all u that are no worse than the value at hand.
 
         No entry of S is negative, so F(u) ≥ Σ (½ κᵢ² uᵢ² - (Sω)ᵢ uᵢ): a sum of parabolas. Where S is positive
-        semi-definite, ½ uᵀSu ≤ (√D(u) + √D(0))² and uᵀSu ≥ Σ κᵢ² uᵢ²; α dᵀu is part of the objective; and an optimum has
-        dᵀu ≤ dᵀω (QUAD Lemma 3.2) where ω itself may be compared with, so not on the nodes alone.
+        semi-definite, ½ uᵀSu ≤ (√D(u) + √D(0))² and uᵀSu ≥ Σ κᵢ² uᵢ²; α dᵀu is part of the objective; and an optimum
+        has dᵀu ≤ dᵀω (QUAD Lemma 3.2) where ω itself may be compared with, so not on the nodes alone.
         """
         facts, problem, allowed = self._facts, self._facts.problem, self._allowed
         size, q = facts.roots[allowed], facts.most_distortion[allowed]

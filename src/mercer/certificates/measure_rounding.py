@@ -1,7 +1,7 @@
-"""What is known of a sparse measure in floating point: its gradient, objective and prices, each with a bound of its error.
+"""What is known of a sparse measure in floating point: gradient, objective and prices, each with a bound of its error.
 
-With S the matrix of the exact squared kernel, every computed entry obeys |Ŝᵢⱼ - Sᵢⱼ| ≤ ε Sᵢⱼ + η κᵢκⱼ, κ² = diag S. S has
-no negative entry, so a product Ŝw with w ≥ 0 is a sum without cancellation, wrong by no more than
+With S the matrix of the exact squared kernel, every computed entry obeys |Ŝᵢⱼ - Sᵢⱼ| ≤ ε Sᵢⱼ + η κᵢκⱼ, κ² = diag S. S
+has no negative entry, so a product Ŝw with w ≥ 0 is a sum without cancellation, wrong by no more than
 
     a (Sw)ᵢ + η κᵢ κᵀw,   a ≈ ε + γ,   γ = k u/(1 - k u) for sums in which a term passes k roundings,
 
@@ -86,7 +86,7 @@ class MeasureFacts:
         self._scaled = 2 * _MORE * scaled
         if not self._relative + self._scaled < _LOST:
             raise ArithmeticError(
-                f"The entries of {problem.squared!r} are not known to any digit: no bound can be proved in this arithmetic."
+                f"The entries of {problem.squared!r} are not known to any digit: no bound can be proved of them."
             )
         self.roots = np.sqrt(diagonal) * (1 + self._relative + self._scaled)
         self.error = self._gradient_error()

@@ -95,7 +95,7 @@ def eliminate(
 
 
 def _independent(matrix: Array) -> Array:
-    """Places of rows that are no combinations of one another, to about the digits that an inverse would keep of them."""
+    """Places of rows that are no combinations of one another, to the digits that an inverse would keep of them."""
     scale = np.sqrt(np.diagonal(matrix))
     _, order, rank, _ = lapack.dpstrf(matrix / np.outer(scale, scale), tol=_DEPENDENT, lower=1)
     return np.sort(order[: max(int(rank), 1)] - 1)
