@@ -95,7 +95,7 @@ def test_every_error_of_the_input_is_allowed_for(source, programme, on_nodes, mo
     assert all(held)
     assert proof.relative_gap < 1e-2  # and the allowance is no larger than it must be, by much
     held, _ = proof_with(0.0)
-    assert source == "penalty" and "kappa" in programme or not all(held)  # dᵀu = dᵀv whatever d is, to first order
+    assert (source == "penalty" and "kappa" in programme) or not all(held)  # dᵀu = dᵀv whatever d is, to first order
 
 
 @pytest.mark.parametrize("programme", [{"alpha": 0.02}, {"kappa": 0.5}], ids=["alpha", "kappa"])

@@ -99,8 +99,8 @@ def _check_left_out(X: Any, diagonal: Array, left_out: Array, kernel: Kernel) ->
         if np.any(entries > 1.01 * most):
             other = int(np.argmax(entries - 1.01 * most))
             raise ValueError(
-                f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}, but k(x, y) = {entries[other]:.3g} for row "
-                f"{other}: the kernel must be positive semi-definite."
+                f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}, but k(x, y) = {entries[other]:.3g} for "
+                f"row {other}: the kernel must be positive semi-definite."
             )
 
 

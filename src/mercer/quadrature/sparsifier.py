@@ -34,7 +34,13 @@ _SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "
 _REDUCTIONS = (None, "eliminate", "strong", "weak")
 _DEFAULT_NODES = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
-_FINE = (Status.CONVERGED, Status.STALLED)
+_FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
+_SENTENCES = {
+    Status.STALLED: (
+        "The measure no longer moves, at the limit of rounding: accept the gap that the certificate states, or compute "
+        "in float64."
+    ),
+}
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
 _ROUNDING = 1e-13  # of D(0): an objective below that is zero
 
@@ -47,11 +53,12 @@ class _Programme(NamedTuple):
     on_nodes: bool
 
     @classmethod
-    def of(cls, choice: Choice, kappa: float) -> _Programme:
+    def of(cls, choice: Choice, selection: Selection, kappa: float) -> _Programme:
         """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
-        on_nodes = choice.reduction is not None or choice.reweight
+        reduced = selection.reduction is not None and selection.reduction.values.size > 1
+        on_nodes = reduced or choice.alone or choice.reweight
         alpha = 0.0 if choice.reweight else choice.alpha
-        if choice.reduction in ("strong", "weak") and not choice.reweight:
+        if reduced and choice.reduction in ("strong", "weak") and not choice.reweight:
             alpha = None  # merging keeps dᵀv
         return cls(alpha, kappa if alpha is None else None, on_nodes)
 
@@ -97,10 +104,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ``"auto"``, ``"active-set"``: the exact solution by an active set; ``"auto"`` changes to exchanges where the
         factor of the nodes would exceed a quarter of the memory limit. ``"path"``: the regularisation path from α₀
         (QUAD section 6), kept as ``path_``. ``"exchange"``, ``"exchange-second-order"``, ``"exchange-plain"``: vertex
-        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set.
+        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set; for ``trace_fraction``.
     merge : {None, "eliminate", "strong", "weak"}, default=None
         How nodes are taken out: by elimination with optimal weights, or by the paper's pairwise merging (QUAD 7.2).
-        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
+        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise. Where there are no
+        more nodes than asked for, none is taken out: ``reduction_`` is then a sequence without steps.
     max_increase : float, default=None
         Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
     max_weight : float or array of shape (n,), default=None
@@ -112,12 +120,14 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     reweight : bool, default=None
         Settle the weights at last without penalty and without constraint on the trace: the lowest D on these nodes.
         None means yes where ``n_nodes`` is given alone, and no otherwise.
-    tol : float, default=1e-6
-        Of the exchange methods: the bound relative to D at which they stop. The active set needs none.
+    tol : float, default=None
+        The bound relative to the objective at which a solver stops. None means 1e-6 for exchanges; the active set then
+        goes on to its exact end. The path, and the weights of ``n_nodes`` alone, are exact and take none.
     max_iter : int, default=None
-        Exchanges, or kinks of the path, at most.
+        At most so many exchanges, kinks of the path, or passes of the active set over the sample.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true return value stops.
+        Called with the lines of ``history_`` as they come, of the path with every kink; a true return value stops, and
+        ``status_`` says so.
     verbose : bool, default=False
         Log the progress to the logger ``mercer``, and show it for the product Sω.
 
@@ -189,7 +199,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ridge: Any = None,
         penalty: Any = None,
         reweight: bool | None = None,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int | None = None,
         callback: Any = None,
         verbose: bool = False,
@@ -292,8 +302,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if alone and n_nodes is None:
             n_nodes = _DEFAULT_NODES
         increase = None if self.max_increase is None else positive_number(self.max_increase, "max_increase", zero=True)
+        tol = None if self.tol is None else positive_number(self.tol, "tol")
+        max_iter = None if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1)
+        self._refuse_idle(alone)
         if alone and n_nodes is not None and n_nodes >= problem.size and increase is None:
-            return self._whole_sample(problem)
+            return self._whole_sample(problem, tol, max_iter)
+        if alone and tol is not None:
+            raise ValueError(
+                "tol has no effect with n_nodes alone, whose weights are settled exactly on the nodes: leave it out."
+            )
         if self.merge is not None and n_nodes is None and increase is None:
             raise ValueError(f"merge={self.merge!r} needs n_nodes or max_increase to say how far to merge.")
         reduction = self.merge
@@ -307,17 +324,47 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             reduction=reduction,  # type: ignore[arg-type]
             max_increase=increase,
             reweight=alone if self.reweight is None else bool(self.reweight),
-            tol=positive_number(self.tol, "tol"),
-            max_iter=None if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1),
+            tol=tol,
+            max_iter=max_iter,
             callback=self.callback,
+            explicit=self.merge is not None,
         )
 
-    def _whole_sample(self, problem: Discrepancy) -> Choice:
+    def _refuse_idle(self, alone: bool) -> None:
+        """Refuse a parameter that nothing would listen to."""
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback={self.callback!r} must be a function of a line of the history, or None.")
+        if self.solver.startswith("exchange") and self.trace_fraction is None:
+            instead = "alpha" if self.alpha is not None else "n_nodes alone"
+            raise ValueError(
+                f"solver={self.solver!r} solves the constrained programme: give trace_fraction, not {instead}."
+            )
+        if self.solver == "path" and self.tol is not None:
+            raise ValueError("tol has no effect with solver='path', whose solutions are exact: leave it out.")
+        if alone and self.reweight is False and self.merge in (None, "eliminate"):
+            raise ValueError(
+                "reweight=False has no effect with n_nodes alone, where elimination gives the nodes left their best "
+                "weights: leave it out, or choose merge='strong' or 'weak'."
+            )
+
+    def _whole_sample(self, problem: Discrepancy, tol: float | None, max_iter: int | None) -> Choice:
         """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
         free = np.all(problem.caps >= problem.weights) and not np.any(problem.ridge)
         alpha, kappa = (None, problem.total) if free else (0.0, None)
-        tol = positive_number(self.tol, "tol")
-        return Choice(alpha, kappa, None, "auto", None, None, False, tol, None, self.callback)
+        named = self.merge is not None
+        return Choice(
+            alpha=alpha,
+            kappa=kappa,
+            n_nodes=problem.size if named else None,
+            solver=self.solver,
+            reduction=self.merge,  # type: ignore[arg-type]
+            max_increase=None,
+            reweight=False,
+            tol=tol,
+            max_iter=max_iter,
+            callback=self.callback,
+            explicit=named,
+        )
 
     def _checked_fraction(self, problem: Discrepancy) -> float:
         value: Any = self.trace_fraction
@@ -370,7 +417,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self._programme = _Programme.of(choice, float(problem.penalty[nodes] @ values))
+        self._programme = _Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
         programme = self._programme._asdict()
         self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
         facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)
@@ -400,12 +447,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
-            warnings.warn(f"{self.status_.message}", ConvergenceWarning, stacklevel=4)
+            sentence = _SENTENCES.get(self.status_, self.status_.message)
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
         wanted = self.n_nodes
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and self.indices_.size > wanted:
             sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {self.indices_.size}."
             warnings.warn(sentence, UserWarning, stacklevel=4)
-        if wanted is not None and choice.max_increase is None and self.indices_.size < min(wanted, problem.size):
+        ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
+        few = wanted is not None and self.indices_.size < min(wanted, problem.size)
+        if few and ended and choice.max_increase is None:
             warnings.warn(
                 f"n_nodes={wanted} were asked for, but {self.indices_.size} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",

@@ -15,6 +15,7 @@ refinement and by a new factor. Where that does not help the path ends, and says
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -29,6 +30,7 @@ from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.free_columns import FreeColumns
 from mercer.problems import Discrepancy
+from mercer.solvers.measure import ExchangeStep
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,6 +55,7 @@ class PathEnd(Enum):
     )
     STALLED = "Precision ended the path: events at one α did not come to an end."
     INTERRUPTED = "The path was interrupted: the kinks found so far are exact."
+    STOPPED = "A callback ended the path: the kinks found so far are exact."
 
     @property
     def lost_precision(self) -> bool:
@@ -122,7 +125,7 @@ def follow(
     limits: Limits = Limits(),  # noqa: B008  (immutable)
     *,
     refactor: bool = False,
-    callback: Callable[[int, float, int], Any] | None = None,
+    callback: Callable[[ExchangeStep], Any] | None = None,
 ) -> Kinks:
     """Follow the path from α₀ down to the limits.
 
@@ -135,7 +138,8 @@ def follow(
     refactor : bool, default=False
         Compute a new factor at every kink instead of updating: n³/3 more flops, for comparison.
     callback : callable, optional
-        Called with (number of kinks, α, nodes) at every kink; a true return value ends the path.
+        Called at every kink with its number, the objective D + αϰ, a gap of zero, and the nodes below it; a true return
+        value ends the path.
 
     Notes
     -----
@@ -194,13 +198,13 @@ class _Follower:
     def _nodes(self) -> Array:
         return self._columns.nodes
 
-    def run(self, callback: Callable[[int, float, int], Any] | None) -> PathEnd:
-        problem, idle = self._problem, 0
+    def run(self, callback: Callable[[ExchangeStep], Any] | None) -> PathEnd:
+        problem, idle, began = self._problem, 0, time.monotonic()
         self._rows.append((self._alpha, 0.0, problem.constant, 1))
         self._apply(int(np.argmax(problem.distortion / problem.penalty)), Event.ENTERS)
         while not self._reached():
-            if callback is not None and callback(len(self._rows), self._alpha, self._rows[-1][3]):
-                break
+            if callback is not None and callback(self._line(time.monotonic() - began)):
+                return PathEnd.STOPPED
             segment = self._segment()
             if segment is None:
                 return PathEnd.INACCURATE
@@ -216,6 +220,10 @@ class _Follower:
             self._fall(fall, segment)
             self._apply(point, kind)
         return PathEnd.REQUESTED
+
+    def _line(self, seconds: float) -> ExchangeStep:
+        alpha, kappa, value, n_nodes = self._rows[-1]
+        return ExchangeStep(len(self._rows), value + alpha * kappa, 0.0, n_nodes, seconds)
 
     def kinks(self, end: PathEnd) -> Kinks:
         alphas, kappas, values, n_nodes = (np.array(column) for column in zip(*self._rows, strict=True))
