@@ -221,8 +221,8 @@ def test_a_callback_stops_and_is_told(X):
         (3, {"trace_fraction": 0.9, "solver": "exchange"}),
         (3, {"alpha": 1e-3, "solver": "path"}),
         (2, {"n_nodes": 20, "reweight": True}),
-        (9, {"n_nodes": 3, "solver": "path"}),
-        (9, {"n_nodes": 3, "merge": "weak", "solver": "path"}),
+        (4, {"n_nodes": 3, "solver": "path"}),
+        (4, {"n_nodes": 3, "merge": "weak", "solver": "path"}),
     ):
         lines = []
 

@@ -98,7 +98,7 @@ def _factored(squared: LinearMap, which: Array) -> Definiteness:
     width = float(np.max(np.sum(block, axis=1), initial=0.0))
     formed = (error.relative + 8 * _UNIT) * width + error.scaled * which.size
     np.negative(block, out=block)
-    defect = bound_largest_eigenvalue(block, 0.0, entry_error=1.01 * formed)
+    defect = bound_largest_eigenvalue(block, 0.0) + 1.01 * formed
     if defect > max(_ROUNDED, 2 * formed):
         raise ValueError(_refusal(squared, -_largest(block), which.size))
     return Definiteness(max(defect, 0.0), asymmetry, int(which.size))

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends import products
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.certificates.definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
@@ -43,11 +42,7 @@ def dot(a: Array, b: Array) -> Bounded:
 
 def sum_length(squared: LinearMap) -> int:
     """How many roundings a term of (Sw)ᵢ passes at most: in its tile, from tile to tile, from buffer to buffer."""
-    n = squared.shape[0]
-    if not isinstance(squared, GramOperator) or squared.is_stored:
-        return n + 4
-    side = products._side(squared._evaluator)
-    return min(n, side) + 2 * -(-n // side) + 4
+    return 4 + (squared.product_depth if isinstance(squared, GramOperator) else squared.shape[0])
 
 
 class MeasureFacts:

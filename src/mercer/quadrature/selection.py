@@ -176,7 +176,7 @@ def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
     fits = 8 * found.nodes.size**2 <= _FACTOR_SHARE * get_config().memory_bytes
     if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
         return found
-    start, limits = (found.nodes, found.values), {} if choice.tol is None else {"gap_tol": choice.tol}
+    start, limits = (found.nodes, found.values), _limits(replace(choice, max_iter=None))
     exact = solve_exactly(problem, kappa=choice.kappa, start=start, callback=choice.callback, **limits)
     return replace(exact, history=(*found.history, *exact.history))
 

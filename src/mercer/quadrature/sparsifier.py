@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -15,24 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.certificates import certify_measure
 from mercer.certificates.definiteness import Definiteness, prove_definite
 from mercer.kernels import Precomputed
-from mercer.kernels.validation import positive_number
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import make_visible, progress_bar
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
+from mercer.quadrature.request import Programme, choice_of
 from mercer.quadrature.sample import Sample, make_problem, make_sample
 from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel, whole_number
+from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
-_REDUCTIONS = (None, "eliminate", "strong", "weak")
-_DEFAULT_NODES = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
@@ -43,24 +39,6 @@ _SENTENCES = {
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
 _ROUNDING = 1e-13  # of D(0): an objective below that is zero
-
-
-class _Programme(NamedTuple):
-    """The programme that a measure is optimal for, as :func:`mercer.certificates.certify_measure` takes it."""
-
-    alpha: float | None
-    kappa: float | None
-    on_nodes: bool
-
-    @classmethod
-    def of(cls, choice: Choice, selection: Selection, kappa: float) -> _Programme:
-        """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
-        reduced = selection.reduction is not None and selection.reduction.values.size > 1
-        on_nodes = reduced or choice.alone or choice.reweight
-        alpha = 0.0 if choice.reweight else choice.alpha
-        if reduced and choice.reduction in ("strong", "weak") and not choice.reweight:
-            alpha = None  # merging keeps dᵀv
-        return cls(alpha, kappa if alpha is None else None, on_nodes)
 
 
 def _heaviest_first(weights: Array, points: Array | None) -> Array:
@@ -232,7 +210,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
         definiteness = prove_definite(problem.squared)
-        choice = self._choice(problem)
+        choice = choice_of(self, problem)
         selection = select(problem, choice)
         exact = self._in_double(X, sample, problem)
         if exact is not problem:
@@ -289,104 +267,6 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 progress=report if upsilon else None,
             )
 
-    def _choice(self, problem: Discrepancy) -> Choice:
-        """What was asked for, checked against the problem."""
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        if self.merge not in _REDUCTIONS:
-            raise ValueError(f"merge={self.merge!r} must be None, 'eliminate', 'strong' or 'weak'.")
-        if self.trace_fraction is not None and self.alpha is not None:
-            raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
-        alone = self.trace_fraction is None and self.alpha is None
-        n_nodes = None if self.n_nodes is None else whole_number(self.n_nodes, "n_nodes", 1)
-        if alone and n_nodes is None:
-            n_nodes = _DEFAULT_NODES
-        increase = None if self.max_increase is None else positive_number(self.max_increase, "max_increase", zero=True)
-        tol = None if self.tol is None else positive_number(self.tol, "tol")
-        max_iter = None if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1)
-        self._refuse_idle(alone)
-        if alone and n_nodes is not None and n_nodes >= problem.size and increase is None:
-            return self._whole_sample(problem, tol, max_iter)
-        if alone and tol is not None:
-            raise ValueError(
-                "tol has no effect with n_nodes alone, whose weights are settled exactly on the nodes: leave it out."
-            )
-        if self.merge is not None and n_nodes is None and increase is None:
-            raise ValueError(f"merge={self.merge!r} needs n_nodes or max_increase to say how far to merge.")
-        reduction = self.merge
-        if reduction is None and (n_nodes is not None or increase is not None):
-            reduction = "eliminate"
-        return Choice(
-            alpha=None if self.alpha is None else self._checked_alpha(problem),
-            kappa=None if self.trace_fraction is None else self._checked_fraction(problem) * problem.total,
-            n_nodes=n_nodes,
-            solver=self.solver,
-            reduction=reduction,  # type: ignore[arg-type]
-            max_increase=increase,
-            reweight=alone if self.reweight is None else bool(self.reweight),
-            tol=tol,
-            max_iter=max_iter,
-            callback=self.callback,
-            explicit=self.merge is not None,
-        )
-
-    def _refuse_idle(self, alone: bool) -> None:
-        """Refuse a parameter that nothing would listen to."""
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback={self.callback!r} must be a function of a line of the history, or None.")
-        if self.solver.startswith("exchange") and self.trace_fraction is None:
-            instead = "alpha" if self.alpha is not None else "n_nodes alone"
-            raise ValueError(
-                f"solver={self.solver!r} solves the constrained programme: give trace_fraction, not {instead}."
-            )
-        if self.solver == "path" and self.tol is not None:
-            raise ValueError("tol has no effect with solver='path', whose solutions are exact: leave it out.")
-        if alone and self.reweight is False and self.merge in (None, "eliminate"):
-            raise ValueError(
-                "reweight=False has no effect with n_nodes alone, where elimination gives the nodes left their best "
-                "weights: leave it out, or choose merge='strong' or 'weak'."
-            )
-
-    def _whole_sample(self, problem: Discrepancy, tol: float | None, max_iter: int | None) -> Choice:
-        """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
-        free = np.all(problem.caps >= problem.weights) and not np.any(problem.ridge)
-        alpha, kappa = (None, problem.total) if free else (0.0, None)
-        named = self.merge is not None
-        return Choice(
-            alpha=alpha,
-            kappa=kappa,
-            n_nodes=problem.size if named else None,
-            solver=self.solver,
-            reduction=self.merge,  # type: ignore[arg-type]
-            max_increase=None,
-            reweight=False,
-            tol=tol,
-            max_iter=max_iter,
-            callback=self.callback,
-            explicit=named,
-        )
-
-    def _checked_fraction(self, problem: Discrepancy) -> float:
-        value: Any = self.trace_fraction
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
-            raise ValueError(f"trace_fraction={value!r} must lie above 0 and not above 1: it is dᵀv / dᵀω.")
-        room = float(problem.caps @ problem.penalty) / problem.total
-        if room < float(value):
-            raise ValueError(
-                f"max_weight allows a trace fraction of {room:.6g} at most, but trace_fraction={value!r}: raise "
-                "max_weight or lower trace_fraction."
-            )
-        return float(value)
-
-    def _checked_alpha(self, problem: Discrepancy) -> float:
-        alpha = positive_number(self.alpha, "alpha", zero=True)
-        if alpha >= problem.largest_alpha:
-            raise ValueError(
-                f"alpha={alpha:.6g} is not below α₀ = {problem.largest_alpha:.6g}: the best measure is the empty one. "
-                "Choose a smaller alpha."
-            )
-        return alpha
-
     def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         """Refuse a measure without weight, or with less than was asked for."""
         if selection.nodes.size == 0:
@@ -417,7 +297,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self._programme = _Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
+        self._programme = Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
         programme = self._programme._asdict()
         self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
         facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)

@@ -63,8 +63,8 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
 
 def _damaged(what: str, said: Any, found: Any) -> ValueError:
     return ValueError(
-        f"The model's {what} is {said}, but its nodes and weights, its kernel and X give {found}: the model was changed "
-        "after its fit, or X is not the data of it."
+        f"The model's {what} is {said}, but its nodes and weights, its kernel and X give {found}: the model was "
+        "changed after its fit, or X is not the data of it."
     )
 
 
