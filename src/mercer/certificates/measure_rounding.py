@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends import products
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.certificates.definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
@@ -42,7 +43,9 @@ def dot(a: Array, b: Array) -> Bounded:
 
 def sum_length(squared: LinearMap) -> int:
     """How many roundings a term of (Sw)ᵢ passes at most: in its tile, from tile to tile, from buffer to buffer."""
-    return 4 + (squared.product_depth if isinstance(squared, GramOperator) else squared.shape[0])
+    if not isinstance(squared, GramOperator):
+        return 4 + squared.shape[0]
+    return 4 + (squared.product_depth if squared.is_stored else products.summation_depth(squared._evaluator))
 
 
 class MeasureFacts:

@@ -59,7 +59,7 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
         raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
     n = X.shape[0]
     weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-    weights = np.ldexp(weights, -int(np.frexp(np.max(weights))[1]))
+    weights = scaled_weights(weights)[0]
     evaluator = kernel.evaluator(*kernel._checked(X, None), dtype=np.float64)
     diagonal = evaluator.diagonal()
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
@@ -70,6 +70,13 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     entry, rows = evaluator.entry_error, alive[first]
     evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
     return Sample(rows, totals, d[rows], gamma(repeats + 2, unit_of(np.float64)), evaluated)
+
+
+def scaled_weights(weights: Array) -> tuple[Array, int]:
+    """Weights of any size as w · 4^e, the largest w between 1/4 and 1: no digit is lost but of what underflows."""
+    exponent = int(np.frexp(np.max(weights))[1])
+    half = -(-exponent // 2)
+    return np.ldexp(weights, -2 * half), half
 
 
 def _alive(X: Any, kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:

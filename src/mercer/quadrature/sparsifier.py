@@ -21,7 +21,7 @@ from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eige
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.request import Programme, choice_of
-from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.sample import Sample, make_problem, make_sample, scaled_weights
 from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
@@ -205,7 +205,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = checked_points(self, X, fitting=True, least=1 if checked_kernel(self.kernel).is_resolved else 2)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         self.sample_weight_ = weights
-        self.kernel_ = resolved_kernel(self.kernel, X, weights)
+        self.kernel_ = resolved_kernel(self.kernel, X, None if weights is None else scaled_weights(weights)[0])
         sample = make_sample(X, self.kernel_, weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
@@ -223,7 +223,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         check_is_fitted(self)
-        return self._features.transform(checked_points(self, X, fitting=False))
+        X = checked_points(self, X, fitting=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            return self._finite(self._features.transform(X))
 
     def witness(self, X: Any) -> Array:
         """The function g = Σ (v - ω)ₖ k²(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3).
@@ -235,10 +237,19 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = checked_points(self, X, fitting=False)
         signed = -self._weights
         signed[np.searchsorted(self._rows, self.indices_)] += self.weights_
-        if isinstance(self.kernel_, Precomputed):
-            part = X[:, self._rows]
-            return np.asarray((part.multiply(part) if issparse(part) else part**2) @ signed)
-        return np.asarray(GramOperator(self.kernel_**2, X, self._points) @ signed, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if isinstance(self.kernel_, Precomputed):
+                part = X[:, self._rows]
+                return self._finite((part.multiply(part) if issparse(part) else part**2) @ signed)
+            return self._finite(GramOperator(self.kernel_**2, X, self._points) @ signed)
+
+    def _finite(self, values: Any) -> Array:
+        """Values at some points, in double precision, refused where the kernel has none that can be written."""
+        values = np.asarray(values, np.float64)
+        if not np.all(np.isfinite(values)):
+            row = int(np.argmin(np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)))
+            raise ValueError(f"{self.kernel_!r} overflows at row {row} of X: such a point is too large for it.")
+        return values
 
     def eigenpairs(self, n: int, upsilon: bool = True, *, refine: bool = False) -> ApproximateEigenpairs:
         """Approximate eigenpairs of T_μ from the nodes (QUAD section 4).
