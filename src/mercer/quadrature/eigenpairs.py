@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
 from mercer.kernels.validation import as_points
@@ -31,6 +32,7 @@ from mercer.validation import checked_weights, whole_number
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[float], None] | None
 _PANEL_BYTES = 64 * 2**20
+_PANEL_SHARE = 8  # of the memory limit, at most
 _ROWS = 256
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
 
@@ -167,7 +169,7 @@ def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> Appr
         **dict.fromkeys(("rescaled", "eigenvalues_tilde", "eigenvalues_hat", "residuals"), 2 * sample),
     }
     with np.errstate(over="ignore", under="ignore"):
-        changed = {
+        changed: dict[str, Any] = {
             name: None if getattr(pairs, name) is None else np.ldexp(getattr(pairs, name), power)
             for name, power in powers.items()
         }
@@ -257,7 +259,8 @@ def _inner_products(values: GramOperator, basis: Array, weights: Array) -> Array
     rank = basis.shape[1]
     roots = np.sqrt(weights)
     total = np.zeros((rank, rank))
-    height = _ROWS * max(1, _PANEL_BYTES // (8 * _ROWS * rank))
+    most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
+    height = _ROWS * max(1, most // (8 * _ROWS * rank))
     for start in range(0, values.shape[0], height):
         panel = np.empty((min(height, values.shape[0] - start), rank))
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.kernels.validation import positive_number
 from mercer.problems import Discrepancy
-from mercer.quadrature.selection import Choice, Selection
+from mercer.quadrature.selection import MORE_NODES, Choice, Selection
 from mercer.validation import whole_number
 
 _SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
 _REDUCTIONS = (None, "eliminate", "strong", "weak")
 _DEFAULT_NODES = 100
+_ELIMINATION_COPIES = 5  # of the matrix of the nodes, that elimination and the active set before it take
 
 
 class Programme(NamedTuple):
@@ -59,6 +62,8 @@ def choice_of(model: Any, problem: Discrepancy) -> Choice:
         )
     if model.merge is not None and n_nodes is None and increase is None:
         raise ValueError(f"merge={model.merge!r} needs n_nodes or max_increase to say how far to merge.")
+    if alone and n_nodes is not None and model.merge in (None, "eliminate"):
+        _check_memory(n_nodes, problem.size)
     reduction = model.merge
     if reduction is None and (n_nodes is not None or increase is not None):
         reduction = "eliminate"
@@ -75,6 +80,17 @@ def choice_of(model: Any, problem: Discrepancy) -> Choice:
         callback=model.callback,
         explicit=model.merge is not None,
     )
+
+
+def _check_memory(n_nodes: int, size: int) -> None:
+    """Refuse more nodes than the memory limit has room for, before any is looked for."""
+    start = min(size, math.ceil(MORE_NODES * n_nodes))  # nodes of the solution from which some are taken out
+    needed, limit = 8 * _ELIMINATION_COPIES * start**2, get_config().memory_bytes
+    if needed > limit:
+        raise MemoryError(
+            f"n_nodes={n_nodes} needs about {needed / 1e6:.0f} MB for the matrices of its nodes, above the limit of "
+            f"{limit / 1e6:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
+        )
 
 
 def _refuse_idle(model: Any, alone: bool) -> None:

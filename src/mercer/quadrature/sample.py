@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.rounding import gamma, unit_of
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
@@ -17,6 +18,7 @@ from mercer.problems import Discrepancy
 from mercer.validation import checked_weights, distinct_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
 
 class Sample(NamedTuple):
@@ -134,6 +136,7 @@ def make_problem(
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
+    _check_memory(sample.rows.size)
     squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
     n = X.shape[0]
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n)[sample.rows]
@@ -153,6 +156,16 @@ def make_problem(
     if not np.all(np.isfinite(problem.distortion)) or not np.all(np.isfinite(problem.diagonal)):
         raise ValueError(f"The squares of {kernel!r} overflow in {squared.dtype}: divide the kernel by a constant.")
     return problem
+
+
+def _check_memory(size: int) -> None:
+    """Refuse a memory limit that does not even hold the vectors of a programme, before anything is computed."""
+    needed, limit = 8 * _VECTORS * size, get_config().memory_bytes
+    if needed > limit:
+        raise MemoryError(
+            f"A quadrature of {size} points needs about {needed / 1e6:.3g} MB for vectors of their length, above the "
+            f"limit of {limit / 1e6:.3g} MB: raise memory_limit with mercer.config_context."
+        )
 
 
 def _per_row(value: Any, name: str, n: int, *, zero: bool = False) -> Array:

@@ -23,7 +23,7 @@ from mercer.solvers.vertex_exchange import exchange
 Array = np.ndarray[Any, np.dtype[Any]]
 Reduction = Literal["eliminate", "strong", "weak"]
 
-_MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
+MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
 _TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
 _LEAST_ALPHA = 1e-10  # of α₀
 _BISECTIONS = 4
@@ -102,7 +102,7 @@ def _solved(problem: Discrepancy, choice: Choice) -> Selection:
         return _by_path(problem, choice)
     if choice.alone:
         assert choice.n_nodes is not None
-        measure = enough_nodes(problem, math.ceil(_MORE_NODES * choice.n_nodes), choice)
+        measure = enough_nodes(problem, math.ceil(MORE_NODES * choice.n_nodes), choice)
     elif choice.solver == "auto" or choice.solver == "active-set":
         measure = _exact(problem, choice, None)
     else:
@@ -117,8 +117,8 @@ def _limits(choice: Choice) -> dict[str, Any]:
 
 
 def largest_active_set() -> int:
-    """The number of nodes beyond which the factor of an active set and the columns of its pool exceed the limit."""
-    return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 8))
+    """The number of nodes beyond which the factor of an active set, as it grows, exceeds its share of the limit."""
+    return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 16))
 
 
 def _is_optimal(problem: Discrepancy) -> bool:
@@ -173,7 +173,7 @@ def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
         max_iter=choice.max_iter,
         callback=choice.callback,
     )
-    fits = 8 * found.nodes.size**2 <= _FACTOR_SHARE * get_config().memory_bytes
+    fits = found.nodes.size <= largest_active_set()
     if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
         return found
     start, limits = (found.nodes, found.values), _limits(replace(choice, max_iter=None))
@@ -186,7 +186,7 @@ def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
     wanted = None
     if choice.alone:
         assert choice.n_nodes is not None
-        wanted = math.ceil(_MORE_NODES * choice.n_nodes)
+        wanted = math.ceil(MORE_NODES * choice.n_nodes)
     limits = Limits(
         alpha=choice.alpha or 0.0,
         kappa=np.inf if choice.kappa is None else choice.kappa,
@@ -200,7 +200,10 @@ def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
         return bool(choice.callback is not None and choice.callback(step))
 
     kinks = follow(problem, limits, callback=note)
-    if kinks.end.lost_precision:
+    if wanted is not None and kinks.end is PathEnd.NO_ROOM:
+        measure = enough_nodes(problem, wanted, choice)
+        return Selection(measure.nodes, measure.values, measure.status, (*lines, *measure.history), kinks)
+    if kinks.end.lost_precision or kinks.end is PathEnd.NO_ROOM:
         _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
     before = max(len(kinks.alphas) - 2, 0)
     nodes = np.concatenate(kinks.sets_after(before))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.threads import single_threaded_blas
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set_pool import NOISE, ActiveSetPool
@@ -28,6 +29,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
+_POOL_SHARE = 0.5  # of the memory limit, for the entries of A between pool and nodes
+_FEW = 256
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
 _ZERO = 4 * float(np.finfo(float).eps)  # of D(0): no objective is negative, and less than this is rounding
 _NO_GAP = 1e-12  # of the objective: nothing is left to gain
@@ -179,6 +182,8 @@ class _Passes:
         problem = self._problem
         nodes = np.flatnonzero(self._values)
         count = min(problem.size, nodes.size + max(_LEAST_POOL, _POOL_PER_NODE * nodes.size))
+        affordable = int(get_config().memory_bytes * _POOL_SHARE) // (2 * 8 * max(nodes.size, _FEW))
+        count = min(count, max(affordable, nodes.size + _FEW))
         price = slack / problem.penalty
         price[nodes] = -np.inf
         if count == problem.size:

@@ -28,7 +28,7 @@ from mercer.backends import get_config
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
-from mercer.linalg.free_columns import FreeColumns
+from mercer.linalg.free_columns import FreeColumns, NoRoomError
 from mercer.problems import Discrepancy
 from mercer.solvers.measure import ExchangeStep
 
@@ -38,6 +38,8 @@ _TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
 _LOST = 1e-6  # relative to α: a gradient that is wrong by more ends the path
 _STALLED_AFTER = 200
+_CACHE_SHARE = 16  # of the memory limit, for columns of points that left; a panel of them takes as much again
+_COLUMN_SHARE = 2  # of the memory limit, for the columns of the nodes
 
 
 class PathEnd(Enum):
@@ -55,6 +57,10 @@ class PathEnd(Enum):
     )
     STALLED = "Precision ended the path: events at one α did not come to an end."
     INTERRUPTED = "The path was interrupted: the kinks found so far are exact."
+    NO_ROOM = (
+        "Memory ended the path: the columns of more nodes than these exceed the limit. Raise memory_limit with "
+        "mercer.config_context to follow it further."
+    )
     STOPPED = "A callback ended the path: the kinks found so far are exact."
 
     @property
@@ -144,7 +150,7 @@ def follow(
     Notes
     -----
     Cost of a kink with n nodes: n² flops for the factor, 4 N n for the gradient, and N kernel evaluations when a point
-    enters. Memory: n columns of N.
+    enters. Memory: n columns of N, within half of the memory limit; where they do not fit the path ends there.
     """
     follower = _Follower(problem, limits, refactor)
     with single_threaded_blas():
@@ -154,6 +160,8 @@ def follow(
             end = PathEnd.INTERRUPTED
         except SingularUpdateError:
             end = PathEnd.SINGULAR
+        except NoRoomError:
+            end = PathEnd.NO_ROOM
     return follower.kinks(end)
 
 
@@ -186,8 +194,9 @@ class _Follower:
         self._state = np.full(problem.size, _AT_ZERO, np.int8)
         self._target = problem.distortion.copy()  # q: Sω less the share of the nodes at their caps
         self._factor = UpdatedCholesky(n_sides=2)
-        self._cache = ColumnCache(problem.columns, problem.size, get_config().memory_bytes // 4)
-        self._columns = FreeColumns(problem.size)
+        limit = get_config().memory_bytes
+        self._cache = ColumnCache(problem.columns, problem.size, limit // _CACHE_SHARE)
+        self._columns = FreeColumns(problem.size, limit // _COLUMN_SHARE)
         self._capped = np.empty(0, np.intp)
         self._alpha = problem.largest_alpha
         self._rows: list[tuple[float, float, float, int]] = []
