@@ -11,6 +11,7 @@ from scipy.special import erf, log_ndtr, ndtr
 
 from mercer.kernels.integrals_base import KernelIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseSlabs
 from mercer.kernels.stationary import Gaussian, Laplacian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -36,6 +37,12 @@ class LoopIntegrals(KernelIntegrals):
         for rows in self._blocks(Y.shape[0]):
             total += np.tensordot(c[rows], self._slab(Y[rows]), 1)
         return total
+
+    def precise(self) -> PreciseIntegrals:
+        def slabs() -> Iterator[tuple[slice, Array]]:
+            return ((rows, self._slab(self.points[rows])) for rows in self._blocks(self.points.shape[0]))
+
+        return PreciseSlabs(self.kernel, self.points, self.mass(), slabs)
 
     def _blocks(self, n: int) -> Iterator[slice]:
         width = max(1, _SLAB_ENTRIES // self.points.shape[0] ** 2)

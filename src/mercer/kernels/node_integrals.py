@@ -11,6 +11,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.pair_integrals import GaussianMixture
+from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseNodes
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -86,6 +87,9 @@ class NodeIntegrals(KernelIntegrals):
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return np.asarray((self._K.T * (self._weights * function)) @ self._K)
+
+    def precise(self) -> PreciseIntegrals:
+        return PreciseNodes(self.kernel, self.points, self._K, self._weights)
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
