@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +20,6 @@ from mercer.embedding.log import log_iteration
 from mercer.embedding.programme import Programme
 from mercer.embedding.support import Support, choose_support
 from mercer.embedding.validation import check_room, pad_components, refuse_degenerate
-from mercer.kernels import Precomputed
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -36,7 +35,7 @@ from mercer.solvers import (
     TrustRegion,
     solve_conic,
 )
-from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,7 +48,7 @@ _METHODS: dict[str, type[Method]] = {
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
-class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Embed points by the optimal kernel of a semi-definite programme, and prove that it is optimal.
 
     The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the
@@ -424,9 +423,3 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return
         state = "" if self.certificate_ is None else f" {self.certificate_}."
         warnings.warn(f"{self.status_.message}{state}", ConvergenceWarning, stacklevel=3)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
-        return tags
