@@ -2,8 +2,8 @@
 
 A - θS is positive semi-definite if a Cholesky factorisation of it, less a shift, runs to its end: RᵀR then differs from
 the matrix by γ_{n+2} ``abs(Rᵀ) abs(R)`` at most (Higham 2002, theorem 10.3, in any order of summation), and the shift is
-made larger than that and than the radii of the entries. Rows and columns are scaled by powers of two first, so that the
-shift is small beside each diagonal entry, not beside the largest.
+made larger than that. What the radii of the entries can do is taken off the diagonal before. Rows and columns are scaled
+by powers of two first, so that the shift is small beside each diagonal entry, not beside the largest.
 """
 
 from __future__ import annotations
@@ -60,14 +60,16 @@ def least_ratio(A: Ball, S: Ball | None = None) -> float:
 
 def is_positive(H: Ball) -> bool:
     """Whether the symmetric matrix is proved to be positive semi-definite."""
-    H = _symmetric(H)
-    diagonal = np.diag(H.hi)
-    if not (np.all(np.isfinite(H.magnitude())) and np.all(diagonal > 0)):
+    middle, radius = _symmetric(H).rounded()
+    if not np.all(np.isfinite(middle) & np.isfinite(radius)):
         return False
-    powers = -(np.frexp(diagonal)[1] // 2)
-    middle, radius = H.scaled(powers[:, None] + powers).rounded()  # diagonal entries between 1/4 and 4
-    n = diagonal.size
-    slack = float(np.max(np.sum(radius, axis=1))) * _MORE + 16 * _UNIT
+    diagonal = np.diag(middle) * (1 - 2 * _UNIT) - _swallowed(radius)
+    if not np.all(diagonal > 0):
+        return False
+    n, powers = diagonal.size, -(np.frexp(diagonal)[1] // 2)
+    middle = np.ldexp(middle, powers[:, None] + powers)
+    middle[np.diag_indices(n)] = np.ldexp(diagonal, 2 * powers)  # between 1/4 and 4
+    slack = 32 * _UNIT
     shift = slack + gamma(n + 2, _UNIT) * _FIRST_SHIFT
     for _ in range(2):
         try:
@@ -79,6 +81,16 @@ def is_positive(H: Ball) -> bool:
             return True
         shift = _MORE * needed
     return False
+
+
+def _swallowed(radius: Array) -> Array:
+    """A diagonal that, taken off, outweighs every symmetric matrix whose entries are at most the radii.
+
+    2|x_i x_j| ≤ x_i² w_i/w_j + x_j² w_j/w_i for any positive w; with w² the diagonal entries, radii that are large in
+    some rows do not spoil the others.
+    """
+    w = np.sqrt(np.diag(radius))
+    return np.asarray(up(w * (radius @ (1.0 / w)) * _MORE))
 
 
 def inverse_form(S: Ball, z: Ball) -> tuple[Array, Ball]:
