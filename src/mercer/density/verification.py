@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
@@ -56,7 +55,9 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
         spans = _read_spans(model, support.shape[0])
         problem = make_programme(model.kernel_, support, model.measure_, X, weights, spans=spans, **options)
         require_equal(model, "regularization_", problem.regularization, "its parameters and X")
-        _require_spans(problem, options["truncation"])
+        gram = np.asarray(problem.integrals.kernel(support), np.float64)
+        require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
+        require_spans(gram, spans.whitening, "the projection", options["truncation"])
         _require_factor(model, problem)
         for name, value in model._measured(problem, X).items():
             largest = max(value, model.sample_norm_)
@@ -106,19 +107,17 @@ def _read_spans(model: SumOfSquaresDensity, m: int) -> Spans:
     return Spans(*bases)
 
 
-def _require_spans(problem: SumOfSquares, truncation: float) -> None:
-    """Refuse spans that leave out more than the eigenvectors below the truncation."""
-    gram = np.asarray(problem.integrals.kernel(problem.integrals.points), np.float64)
-    for matrix, basis, name in ((problem.integrals.mass(), problem.basis, "densities"), (gram, problem.whitening, "P")):
-        image = matrix @ basis
-        try:
-            outside = matrix - image @ np.linalg.solve(basis.T @ image, image.T)
-        except np.linalg.LinAlgError:
-            outside = np.full_like(matrix, np.inf)
-        largest = float(np.max(np.abs(eigvalsh(matrix, subset_by_index=[matrix.shape[0] - 1] * 2))))
-        allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * _EPS) * largest
-        if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
-            raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")
+def require_spans(matrix: Array, basis: Array, name: str, truncation: float) -> None:
+    """Refuse a span that leaves out more of a positive semi-definite matrix than eigenvectors below the truncation."""
+    image = matrix @ basis
+    try:
+        outside = matrix - image @ np.linalg.solve(basis.T @ image, image.T)
+    except np.linalg.LinAlgError:
+        outside = np.full_like(matrix, np.inf)
+    largest = float(np.linalg.norm(matrix, 2))
+    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * _EPS) * largest
+    if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
+        raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")
 
 
 def _require_factor(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _UNIT = float(np.finfo(np.float64).eps) / 2
 _PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
-_ROWS = 2**17
+_ROWS = 2**15
 
 
 class PreciseIntegrals(Protocol):
@@ -63,7 +63,7 @@ class PreciseGaussian:
         self._squares = squared_distances(self._points, self._points)
         self._pairs = self._pair_factor(3)
         third = (self._ratio + 2.0) / (self._ratio + 3.0)
-        self._inner = self._pairs * _powered(third.root(), self._d)
+        self._inner = self._pairs * powered(third.root(), self._d)
         self._lone = self._lone_factor(3)
         if self._lone is not None:
             self._inner = self._inner * self._lone[:, None] * self._lone
@@ -90,19 +90,10 @@ class PreciseGaussian:
         rows = max(1, _ROWS // self._points.shape[0])
         for lo in range(0, X.shape[0], rows):
             part = np.ldexp(X[lo : lo + rows], self._power)
-            yield slice(lo, lo + rows), self._precise(part) if precise else self._quick(part)
+            yield slice(lo, lo + rows), self._precise(part) if precise else rounded_exponential(part, self._points, self._rate)
 
     def _precise(self, X: Array) -> Ball:
         return exponential(-(squared_distances(X, self._points) * self._rate))
-
-    def _quick(self, X: Array) -> Ball:
-        """In double precision: d + 4 roundings in the exponent, and four units in the last place of exp."""
-        squares = np.zeros((X.shape[0], self._points.shape[0]))
-        for x, z in zip(X.T, self._points.T, strict=True):
-            squares += (x[:, None] - z) ** 2
-        exponents = squares * float(self._rate.hi)
-        values = np.exp(-exponents)
-        return Ball(values, 0.0, up(values * _UNIT * ((self._d + 5) * exponents * (1 + 2.0**-30) + 8)))
 
     def _pair_factor(self, order: int) -> Ball:
         return exponential(-(self._squares * (self._rate / (self._ratio + float(order)))))
@@ -182,7 +173,18 @@ def squared_distances(X: Array, Y: Array) -> Ball:
     return total
 
 
-def _powered(base: Ball, exponent: int) -> Ball:
+def rounded_exponential(X: Array, Y: Array, rate: Ball) -> Ball:
+    """exp(-rate ‖x - y‖²) in double precision: d + 5 roundings in the exponent, and four units in the last place of exp."""
+    squares = np.zeros((X.shape[0], Y.shape[0]))
+    for x, y in zip(X.T, Y.T, strict=True):
+        squares += (x[:, None] - y) ** 2
+    exponents = squares * float(rate.hi)
+    values = np.exp(-exponents)
+    return Ball(values, 0.0, up(values * _UNIT * ((X.shape[1] + 6) * exponents * (1 + 2.0**-30) + 8)))
+
+
+def powered(base: Ball, exponent: int) -> Ball:
+    """A ball's power, by squaring."""
     out = ball(1.0)
     while exponent:
         if exponent % 2:
