@@ -37,15 +37,16 @@ def product(A: Ball, B: Ball) -> Ball:
     total = Ball(np.zeros((A.shape[0], B.shape[1])))
     for order in range(count - 1, -1, -1):  # the smallest first
         for p in range(order + 1):
-            if of_A[p] is not None and of_B[order - p] is not None:
-                total = total + Ball(of_A[p] @ of_B[order - p])
+            one, other = of_A[p], of_B[order - p]
+            if one is not None and other is not None:
+                total = total + Ball(one @ other)
     left_out = n * (count + 1) * (2.0 ** (-count * width) + _SUMMING)
     with np.errstate(over="ignore"):
         size = np.ldexp(1.0, e) * np.ldexp(1.0, f)
     spread = np.zeros(total.shape)
-    for one, other in ((A.radius, B.magnitude()), (A.magnitude(), B.radius)):
-        if np.any(one) and np.any(other):
-            spread = spread + one @ other
+    for left, right in ((A.radius, B.magnitude()), (A.magnitude(), B.radius)):
+        if np.any(left) and np.any(right):
+            spread = spread + left @ right
     return Ball(total.hi, total.lo, up(spread * (1 + 2.0**-30) + left_out * size + n * 1e-300))
 
 

@@ -78,9 +78,7 @@ class Pairs(NamedTuple):
         return np.column_stack([self.support_inputs, self.support_targets * self.stretch])
 
 
-def make_pairs(
-    X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float
-) -> Pairs:
+def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float) -> Pairs:
     """A sample with its weights as given and the pairs of its support, y last, in units of the root mean square of y.
 
     The unit is a power of two, so that no digit of y or of f is lost to it.

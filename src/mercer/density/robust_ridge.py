@@ -275,7 +275,9 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
                 f"kernel={kernel!r} has no closed form for the integrals of the squared loss: use Gaussian()."
             )
         if not 1 / _LARGEST_WIDTH < float(kernel.sigma) < _LARGEST_WIDTH:
-            raise ValueError(f"{kernel!r} has a width whose square leaves double precision: bring X to a scale near one.")
+            raise ValueError(
+                f"{kernel!r} has a width whose square leaves double precision: bring X to a scale near one."
+            )
         return kernel
 
     def _resolved_target_sigma(self, y: Array, weights: Array) -> float:

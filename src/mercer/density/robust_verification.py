@@ -54,7 +54,9 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
             relaxed = radius == 0 or model.relaxation == "rkhs"
             proof, rest = (_relaxed if relaxed else _game)(model, pairs, U, numbers, options)
     for name in ("robust_risk_", "sample_risk_"):
-        require_equal(model, name, proof.named()[name], "its functions and the data", tolerance=_SQUARES * pairs.size**2)
+        require_equal(
+            model, name, proof.named()[name], "its functions and the data", tolerance=_SQUARES * pairs.size**2
+        )
     _require_description(model, rest, numbers)
     return require_meeting(model, proof.certificate)
 
@@ -131,10 +133,8 @@ def _game(
     mass = numbers.share + float(np.sum(numbers.adversary * ball.integrals.mass()))
     if not (0 <= numbers.share <= 1 and abs(mass - 1) <= _MASS):
         raise ValueError(f"The model's adversary has the mass {mass:.9g} with sample_share_, not one: it is damaged.")
-    features = np.asarray(
-        GramOperator(Gaussian(sigma=pairs.sigma), pairs.inputs, pairs.support_inputs) @ U, np.float64
-    )
-    game = make_game(pairs, U, features, ball, sample=bool(model.keep_sample), **options)  # type: ignore[arg-type]
+    features = np.asarray(GramOperator(Gaussian(sigma=pairs.sigma), pairs.inputs, pairs.support_inputs) @ U, np.float64)
+    game = make_game(pairs, U, features, ball, sample=bool(model.keep_sample), **options)
     proof = prove_game(pairs, game, make_precise(pairs, U, ball), ball, U, numbers)
     return proof, described(pairs, ball, numbers)
 

@@ -84,9 +84,9 @@ def _require_support(model: SumOfSquaresDensity, support: Array, X: Array, share
 def _require_measure(model: SumOfSquaresDensity, X: Array, shares: Array) -> None:
     expected, found = choose_reference(model.reference, model.box, X, shares), model.measure_
     same = type(found) is type(expected)
-    if same and isinstance(expected, Box):
+    if isinstance(found, Box) and isinstance(expected, Box):
         same = np.array_equal(found.lower, expected.lower) and np.array_equal(found.upper, expected.upper)
-    if same and isinstance(expected, GaussianMeasure):
+    if isinstance(found, GaussianMeasure) and isinstance(expected, GaussianMeasure):
         size = expected.std + float(np.max(np.abs(expected.mean)))
         same = bool(np.all(np.abs(found.mean - expected.mean) <= _OUTSIDE * size))
         same = same and abs(found.std - expected.std) <= _OUTSIDE * expected.std

@@ -56,8 +56,9 @@ class PreciseGaussian:
         self._power, self._d = power, points.shape[1]
         self._points = np.ldexp(points, power)
         self._rate = Ball(np.ldexp(sigma, power)).squared().inverse()
-        self._ratio, self._centre = ball(0.0), None
-        if std is not None:
+        self._ratio = ball(0.0)
+        self._centre: Array | None = None
+        if centre is not None and std is not None:
             self._ratio = (Ball(np.ldexp(std, power)).squared() * 2.0 * self._rate).inverse()
             self._centre = np.ldexp(centre, power)
         self._squares = squared_distances(self._points, self._points)
@@ -90,7 +91,10 @@ class PreciseGaussian:
         rows = max(1, _ROWS // self._points.shape[0])
         for lo in range(0, X.shape[0], rows):
             part = np.ldexp(X[lo : lo + rows], self._power)
-            yield slice(lo, lo + rows), self._precise(part) if precise else rounded_exponential(part, self._points, self._rate)
+            yield (
+                slice(lo, lo + rows),
+                self._precise(part) if precise else rounded_exponential(part, self._points, self._rate),
+            )
 
     def _precise(self, X: Array) -> Ball:
         return exponential(-(squared_distances(X, self._points) * self._rate))
