@@ -11,7 +11,9 @@ mpmath.mp.prec = 300
 
 def middles(values):
     """hi + lo without rounding."""
-    return [mpmath.mpf(float(h)) + mpmath.mpf(float(l)) for h, l in zip(values.hi.ravel(), values.lo.ravel(), strict=True)]
+    return [
+        mpmath.mpf(float(h)) + mpmath.mpf(float(l)) for h, l in zip(values.hi.ravel(), values.lo.ravel(), strict=True)
+    ]
 
 
 def assert_holds(values, truth, relative=2.0**-90):

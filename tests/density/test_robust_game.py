@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from robust_oracle import SIGMA, TAU, conic_value, precise_game, small_game, small_pairs
 
-from mercer.certificates.saddle_point import certify_saddle_point
-from mercer.density.robust_game import function_basis, make_relaxed
 from mercer.backends.balls import ball
-from mercer.certificates.saddle_point import response_bound, risk_bound
+from mercer.certificates.saddle_point import certify_saddle_point, response_bound, risk_bound
+from mercer.density.robust_game import function_basis, make_relaxed
 from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
 from mercer.problems.robust_regression import Adversary
 from mercer.solvers.newton import minimise_by_newton

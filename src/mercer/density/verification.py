@@ -59,9 +59,9 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
         require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
         require_spans(gram, spans.whitening, "the projection", options["truncation"])
         _require_factor(model, problem)
-        for name, value in model._measured(problem, X).items():
-            largest = max(value, model.sample_norm_)
-            _require_distance(model, name, value, largest)
+        distances = model._measured(problem, X)
+        for name, value in distances.items():
+            _require_distance(model, name, value, max(value, distances["sample_norm_"]))
         return require_meeting(model, certify_spectrahedron(problem, problem.coordinates(model._factor)))
 
 
