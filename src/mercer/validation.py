@@ -12,7 +12,25 @@ from sklearn.utils.validation import validate_data
 from mercer.backends import get_config
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.names import NAMED, kernel_named
-from mercer.kernels.validation import as_points
+from mercer.kernels.validation import as_points, checked_weights, scale_free
+
+__all__ = [
+    "KernelParameters",
+    "checked_kernel",
+    "checked_points",
+    "checked_weights",
+    "distinct_rows",
+    "fraction",
+    "is_precomputed",
+    "normalised",
+    "require_points",
+    "require_rows",
+    "resolved_kernel",
+    "scale_free",
+    "two_samples",
+    "weighted_sample",
+    "whole_number",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,6 +85,8 @@ def checked_kernel(kernel: Any) -> Kernel:
         return Gaussian()
     if isinstance(kernel, str):
         return kernel_named(kernel)
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel={kernel.__name__} is a class: it must be a kernel, {kernel.__name__}().")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel={kernel!r} must be a kernel of mercer.kernels, such as Gaussian(sigma=1.0), or None.")
     return kernel
@@ -80,18 +100,29 @@ def is_precomputed(kernel: Any) -> bool:
 def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int = 2) -> Any:
     """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more."""
     precomputed = is_precomputed(estimator.kernel)
-    X = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        accept_sparse="csr" if precomputed else False,
-        dtype=np.dtype(get_config().dtype),
-        order="C",
-        ensure_min_samples=least if fitting else 1,
-    )
+    given, dtype = X, np.dtype(get_config().dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+        X = validate_data(
+            estimator,
+            X,
+            reset=fitting,
+            accept_sparse="csr" if precomputed else False,
+            dtype=dtype,
+            order="C",
+            ensure_min_samples=least if fitting else 1,
+        )
+    if dtype == np.float32 and not precomputed:
+        _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def _refuse_vanished(given: Any, X: Array) -> None:
+    """Refuse points that single precision makes zero, or leaves no digits of."""
+    largest, arithmetic = float(np.max(np.abs(X))), np.finfo(X.dtype)
+    if largest < float(arithmetic.tiny) / float(arithmetic.eps) and np.any(np.asarray(given, np.float64)):
+        raise ValueError(f"The entries of X are too small for {X.dtype}: multiply X by a constant.")
 
 
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
@@ -114,33 +145,12 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) -> Array:
-    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
-
-    Signed weights may be negative, and zero everywhere.
-    """
-    values = np.asarray(weights)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
-    values = values.astype(np.float64)
-    if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
-    if signed:
-        return values
-    if np.any(values < 0):
-        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
-    if not np.any(values > 0):
-        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
-    return values
-
-
 def normalised(weights: Array | None, n: int) -> Array:
-    """Weights that sum to one, equal ones if none are given."""
-    return np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+    """Weights that sum to one, equal ones if none are given; the same, bit for bit, whatever unit they come in."""
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    scaled = scale_free(weights)
+    return scaled / np.sum(scaled)
 
 
 def require_rows(X: Any, count: int) -> None:

@@ -33,6 +33,7 @@ _ALL_FUNCTIONS = 1e-13
 _NEAREST = 1e-10
 _SLACK = 1e-6
 _LEAST_SIZE = 1e-150
+_LARGEST_WIDTH = 1e100
 
 
 class Pairs(NamedTuple):
@@ -90,6 +91,10 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
         size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
     if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
         raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
+    if not 1 / _LARGEST_WIDTH < target_sigma / size < _LARGEST_WIDTH:
+        raise ValueError(
+            f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, or a rule."
+        )
     inputs = np.ascontiguousarray(support[:, :-1])
     return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size, given)
 

@@ -53,6 +53,8 @@ _ROUNDING = 1e-14
 _LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
+_NO_RADIUS = 1e-100
+WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _TARGET = -1  # the column of a pair that holds y
 
 
@@ -262,6 +264,8 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
             )
         if radius == 0 and not self.keep_sample:
             raise ValueError("radius=0 leaves no density in the ball: raise radius, or leave keep_sample=True.")
+        if 0 < radius < _NO_RADIUS:
+            raise ValueError(f"radius={radius:g} is no ball in double precision: take radius=0.")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} must be a function of one line of history_, or None.")
         fraction(self.truncation, "truncation")
@@ -330,7 +334,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         make = partial(
             make_game,
             *(pairs, U, features, ball),
-            radius=radius,
+            radius=min(radius, WHOLE),
             regularization=regularization,
             sample=bool(self.keep_sample),
         )

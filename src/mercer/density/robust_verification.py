@@ -13,7 +13,7 @@ from mercer.certificates import Certificate
 from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
 from mercer.density.robust_game import Pairs, make_ball, make_game, make_pairs, make_precise
 from mercer.density.robust_proof import Numbers, Proof, described, prove_game, prove_relaxed
-from mercer.density.robust_ridge import RobustKernelRidge
+from mercer.density.robust_ridge import WHOLE, RobustKernelRidge
 from mercer.density.verification import require_spans
 from mercer.kernels import Gaussian
 from mercer.operators import GramOperator
@@ -134,6 +134,7 @@ def _game(
     if not (0 <= numbers.share <= 1 and abs(mass - 1) <= _MASS):
         raise ValueError(f"The model's adversary has the mass {mass:.9g} with sample_share_, not one: it is damaged.")
     features = np.asarray(GramOperator(Gaussian(sigma=pairs.sigma), pairs.inputs, pairs.support_inputs) @ U, np.float64)
+    options = {**options, "radius": min(options["radius"], WHOLE)}
     game = make_game(pairs, U, features, ball, sample=bool(model.keep_sample), **options)
     proof = prove_game(pairs, game, make_precise(pairs, U, ball), ball, U, numbers)
     return proof, described(pairs, ball, numbers)

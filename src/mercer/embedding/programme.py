@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.kernels import Kernel
-from mercer.linalg import least_eigenvalue, rp_cholesky
+from mercer.linalg import prove_definiteness, rp_cholesky
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
 
@@ -69,6 +69,7 @@ class Programme:
         problem, rank = self.problem, min(rank, self.problem.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
+        last = last / np.max(np.abs(last))  # lengths of any unit, whose squares are finite
         widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
         elsewhere = problem.random_point(widened.shape[1], self.rng)
         noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere
@@ -76,8 +77,10 @@ class Programme:
 
 
 def _shift(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> float:
-    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel, from the least eigenvalue otherwise."""
+    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel or matrix, from a proof otherwise."""
     if kernel.properties.positive_definite:
         return 0.0
-    least = least_eigenvalue(operator, rng=rng)
-    return 1.1 * max(0.0, -least) * float(operator.diagonal().max())
+    proof = prove_definiteness(
+        operator.undeflated(), operator.stationary, rng=rng, nonnegative=operator.gram.nonnegative
+    )
+    return proof.shift * float(operator.diagonal().max())

@@ -15,7 +15,7 @@ from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
-from mercer.embedding.extension import log_degrees_and_sums, log_radius
+from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.log import log_iteration
 from mercer.embedding.programme import Programme
 from mercer.embedding.support import Support, choose_support
@@ -219,7 +219,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
-        programme = Programme.of(self.kernel_, points, support.weights, rng)
+        programme = Programme.of(self.kernel_, points, support.scaled, rng)
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
         factored = programme.cholesky() if self.solver == "auto" else None
@@ -236,7 +236,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        return Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
+        return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
 
     def _certificate(
         self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
@@ -276,10 +276,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
+        earlier = () if kept is None else kept[1]
+        climb = self._climb(programme, factored, checkpoint, earlier)
         if kept is not None:
-            climb.resume_after(kept[1])
+            climb.resume_after(earlier[-1])
             H = kept[0].astype(programme.operator.dtype)
         elif self.solver == "conic":
             H = solve_conic(programme.problem)
@@ -290,13 +291,27 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
         else:
             result = climb.by(_METHODS[self.solver], H)
+        result = replace(result, history=(*earlier, *result.history))
         if checkpoint is not None:
-            checkpoint.keep(result.H, result.history[-1])
+            checkpoint.keep(result.H, result.history)
             checkpoint.flush()
         self.n_stand_in_products_ = climb.n_stand_in_columns
         return result
 
-    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
+    def _climb(
+        self,
+        programme: Programme,
+        factored: LowRankOperator | None,
+        checkpoint: Checkpoint | None,
+        earlier: tuple[Iteration, ...],
+    ) -> Climb:
+        lines = list(earlier)
+
+        def save(H: Array, line: Iteration) -> None:
+            lines.append(line)
+            if checkpoint is not None:
+                checkpoint.keep(H, lines)
+
         def gap(H: Array, G: Array) -> float:
             certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
             programme.last_proof = H, certificate
@@ -316,7 +331,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             max_iter=self.max_iter,
             max_products=self.max_products,
             callbacks=(notify,),
-            save=None if checkpoint is None else checkpoint.keep,
+            save=None if checkpoint is None else save,
             rng=programme.rng,
         )
 
@@ -324,28 +339,16 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         operator, problem = programme.operator, programme.problem
         weighted, self.eigenvalues_ = problem.principal(H)
         self.rank_ = H.shape[1]
-        root = np.sqrt(operator.weights)
-        coordinates = weighted / root[:, None]
+        coordinates = weighted / np.sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
-        self.diagonal_ = problem.diagonal / operator.weights
+        self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
         self.stationary_ = operator.stationary**2
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = coordinates
-        self._training, self._support = points, support
-        self._weights = np.asarray(operator.weights, np.float64)
-        self._log_volume = float(np.log(operator.volume))
-        mean = (operator.stationary * root) @ coordinates
-        self._beta = coordinates / np.sqrt(operator.degrees)[:, None] - mean / np.sqrt(operator.volume)
+        self.coordinates_ = support.lengths(coordinates)
+        self._extension = Extension.of(self.kernel_, points, support, operator, coordinates)
         self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        self.embedding_ = pad_components(self._embedded(X, support), self._n_features_out, self.rank_)
-
-    def _embedded(self, X: Any, support: Support) -> Array:
-        """The solution on its points, extended to the others where it does not cover all rows of X."""
-        if support.indices is None:
-            return self.coordinates_
-        everywhere = self._extend_checked(X)[:, : self.rank_]
-        everywhere[support.indices] = self.coordinates_
-        return everywhere
+        embedded = embedded_rows(self.coordinates_, self._extension, X, capped=self.radius == "capped")
+        self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -373,30 +376,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         check_is_fitted(self)
-        return -self._sums(checked_points(self, X, fitting=False), self._beta[:, :0])[0]
-
-    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
-        X = self._support.columns(X, self.kernel_)
-        return log_degrees_and_sums(self.kernel_, X, self._training, values, self._weights)
+        return self._extension.novelty(checked_points(self, X, fitting=False))
 
     def _extend(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._extend_checked(checked_points(self, X, fitting=False))
-
-    def _extend_checked(self, X: Any) -> Array:
-        log_degrees, averages, log_diagonal = self._sums(X, self._beta)
-        lengths = np.linalg.norm(averages, axis=1, keepdims=True)
-        directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
-        return np.exp(self._kept_radius(log_radius(log_degrees, log_diagonal, self._log_volume)))[:, None] * directions
-
-    def _kept_radius(self, value: Array) -> Array:
-        """Logarithms of lengths, capped or as they are."""
-        if self.radius == "capped":
-            return np.minimum(value, 0.5 * np.log(self.diagonal_.max()))
-        if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
-            row = int(np.argmax(value))
-            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
-        return value
+        return self._extension.coordinates(checked_points(self, X, fitting=False), capped=self.radius == "capped")
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:

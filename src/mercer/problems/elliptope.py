@@ -123,9 +123,14 @@ class Elliptope:
         return self.project(M, np.eye(1, rank).repeat(self.size, axis=0)).astype(self.operator.dtype)
 
     def principal(self, H: Array) -> tuple[Array, Array]:
-        """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B."""
-        U, sizes, _ = np.linalg.svd(self.scale[:, None] * H, full_matrices=False)
-        return U * sizes * deterministic_signs(U), sizes**2 / np.sum(sizes**2)
+        """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B.
+
+        They are formed as Diag(s) H V: short rows keep their digits, which U has to the scale of the longest only.
+        """
+        rows = self.scale[:, None] * H
+        _, sizes, turn = np.linalg.svd(rows, full_matrices=False)
+        coordinates = rows @ turn.T
+        return coordinates * deterministic_signs(coordinates), sizes**2 / np.sum(sizes**2)
 
     def reduced(self, H: Array, rank_tol: float) -> Array:
         """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""

@@ -175,6 +175,11 @@ def _spanned(integrals: KernelIntegrals, gram: Array, truncation: float) -> Span
     m = gram.shape[0]
     masses, Q = positive_eigenpairs(integrals.mass(), truncation / m)
     levels, V = positive_eigenpairs(gram, truncation / m)
+    if masses.size == 0 or levels.size == 0:
+        raise ValueError(
+            "The kernel's sections have no mass under the reference measure, to double precision: take a reference nearer "
+            "to the points, or a wider kernel."
+        )
     return Spans(Q / np.sqrt(masses), V / np.sqrt(levels))
 
 

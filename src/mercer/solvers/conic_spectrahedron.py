@@ -61,12 +61,8 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
     try:
         programme.solve(solver=cvxpy.CLARABEL, tol_gap_abs=goal * problem.scale, tol_gap_rel=goal)
         values, vectors = np.linalg.eigh((C.value + C.value.T) / 2)
-    except (
-        cvxpy.error.SolverError,
-        np.linalg.LinAlgError,
-        TypeError,
-        ValueError,
-    ):  # no value, or one that is no number
+    except (cvxpy.error.SolverError, ArithmeticError, AttributeError, TypeError, ValueError, np.linalg.LinAlgError):
+        # there is no value, or one that is no number
         raise ArithmeticError(
             f"The conic solver ended with the status {programme.status!r}: use solver='auto'."
         ) from None
