@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _BITS = 106
 _SUMMING = 2.0**-100  # of up to 30 terms of twice the double precision
-_ENTRIES = 2**21  # of the larger matrix at a time
+_ENTRIES = 2**18  # of the larger matrix at a time
 _NOTHING = -900
 
 

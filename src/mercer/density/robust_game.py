@@ -33,6 +33,7 @@ _ALL_FUNCTIONS = 1e-13
 _NEAREST = 1e-10
 _SLACK = 1e-6
 _LEAST_SIZE = 1e-150
+_ALWAYS = 20_000_000  # bytes of panels that do not depend on the support
 _LARGEST_WIDTH = 1e100
 
 
@@ -142,11 +143,11 @@ def make_game(
     The integrals of the loss are formed in ``dtype``.
     """
     l, s = U.shape[1], ball.dimension
-    needed, limit = 4 * l**2 * s**2, get_config().memory_bytes
+    needed, limit = 8 * (l**2 + 8 * (l + ball.goal.size)) * s**2 + _ALWAYS, get_config().memory_bytes
     if needed > limit:
         raise ValueError(
-            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e9:.1f} GB, beyond the memory "
-            f"limit of {limit / 1e9:.1f} GB: take a smaller support."
+            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e6:.0f} MB, beyond the memory "
+            f"limit of {limit / 1e6:.0f} MB: take a smaller support, or raise memory_limit."
         )
     losses = SquaredLossIntegrals(
         pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U, dtype

@@ -106,8 +106,8 @@ def _read_numbers(model: RobustKernelRidge, pairs: Pairs, U: Array) -> tuple[Arr
 
 def _require_inside(name: str, values: Array, basis: Array) -> None:
     """Refuse coefficients outside the range of a basis with orthogonal columns."""
-    outside = float(np.linalg.norm(values - basis @ coordinates(basis, values)))
-    if outside > _OUTSIDE * float(np.linalg.norm(values)):
+    outside = float(np.max(np.abs(values - basis @ coordinates(basis, values))))
+    if outside > _OUTSIDE * float(np.max(np.abs(values))):
         raise ValueError(f"The model's {name} lies {outside:.1e} outside the span that it belongs to: it is damaged.")
 
 

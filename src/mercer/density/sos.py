@@ -22,7 +22,7 @@ from mercer.density.programme import make_programme
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels import Gaussian, Kernel
+from mercer.kernels import Gaussian, Kernel, Laplacian
 from mercer.kernels.validation import positive_number
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
@@ -228,7 +228,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         shares = normalised(weights, X.shape[0])
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
-        require_memory(support.shape[0])
+        require_memory(support.shape[0], *X.shape, closed=not isinstance(self.kernel, Laplacian))
         with config_context(dtype="float64"), blas_for(support.shape[0]):
             kernel = self._resolved_kernel(X, shares, support)
             problem = make_programme(kernel, support, measure, X, weights, **options)

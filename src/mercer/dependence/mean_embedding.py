@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
+from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
@@ -136,6 +137,7 @@ class MeanEmbedding:
         """⟨w, k(y, ·)⟩ for every row y of Y: the mean of k(x, y) over the measure."""
         Y = as_points(Y, "Y").astype(get_config().dtype, copy=False)
         total = np.zeros(Y.shape[0])
+        require_memory(Y.shape[0] + sum(part.weights.size for part in self.parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.parts:
                 total += self._smoothed(part, Y, 0.0)
@@ -189,6 +191,7 @@ class MeanEmbedding:
     def _energy(self) -> float:
         """‖w‖² of the weights in their unit."""
         total, (parts, _) = 0.0, self._in_unit
+        require_memory(sum(part.weights.size for part in parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for i, part in enumerate(parts):
                 kernel, factor = self._widened(2 * part.variance)

@@ -11,6 +11,7 @@ import numpy as np
 from mercer.backends.threads import run_chunks, watch
 from mercer.kernels import Kernel
 from mercer.operators import GramOperator
+from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
@@ -107,6 +108,7 @@ def mmd(
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
+    require_memory(X.shape[0] + Y.shape[0], X.shape[1])
     fixed = resolved_kernel(kernel, np.concatenate([X, Y]), np.concatenate([a, b]))
     a, b, power = in_one_unit(a, b)
     error = 0.0

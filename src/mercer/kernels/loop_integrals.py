@@ -16,6 +16,7 @@ from mercer.kernels.stationary import Gaussian, Laplacian
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _SLAB_ENTRIES = 2**18
+_PRECISE_SLAB_ENTRIES = 2**15  # which balls take twenty times
 
 
 class LoopIntegrals(KernelIntegrals):
@@ -40,7 +41,9 @@ class LoopIntegrals(KernelIntegrals):
 
     def precise(self) -> PreciseIntegrals:
         def slabs() -> Iterator[tuple[slice, Array]]:
-            return ((rows, self._slab(self.points[rows])) for rows in self._blocks(self.points.shape[0]))
+            n, width = self.points.shape[0], max(1, _PRECISE_SLAB_ENTRIES // self.points.shape[0] ** 2)
+            parts = (slice(lo, lo + width) for lo in range(0, n, width))
+            return ((rows, self._slab(self.points[rows])) for rows in parts)
 
         return PreciseSlabs(self.kernel, self.points, self.mass(), slabs)
 

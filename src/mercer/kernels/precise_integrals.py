@@ -130,17 +130,25 @@ class PreciseNodes(_GivenValues):
 
     def __init__(self, kernel: Kernel, points: Array, values: Array, weights: Array) -> None:
         super().__init__(kernel, points)
-        self._values, self._weights = ball(values), weights
+        self._values, self._weights = values, weights
 
     def mass(self) -> Ball:
-        return (self._values.T * self._weights) @ self._values
+        return self._added(lambda K, w: (K.T * w) @ K)
 
     def embed(self, factor: Ball) -> Ball:
-        masses = (self._values @ factor).squared().sum(axis=1) * self._weights
-        return self._values.T @ masses
+        return self._added(lambda K, w: K.T @ ((K @ factor).squared().sum(axis=1) * w))
 
     def weighted_mass(self, c: Ball) -> Ball:
-        return (self._values.T * ((self._values @ c) * self._weights)) @ self._values
+        return self._added(lambda K, w: (K.T * ((K @ c) * w)) @ K)
+
+    def _added(self, term: Callable[[Ball, Array], Ball]) -> Ball:
+        """The sum of a term over some nodes at a time."""
+        rows = max(1, _ROWS // self._values.shape[1])
+        parts = [slice(lo, lo + rows) for lo in range(0, self._weights.size, rows)]
+        total = term(ball(self._values[parts[0]]), self._weights[parts[0]])
+        for part in parts[1:]:
+            total = total + term(ball(self._values[part]), self._weights[part])
+        return total
 
 
 @final
