@@ -1,0 +1,150 @@
+"""Embeddings: fits, verifications, stopped and tampered solutions, and proofs of arbitrary points by every method."""
+
+from __future__ import annotations
+
+import numpy as np
+from campaign_arithmetic import LONG, exact, kernel_matrix
+from campaign_elliptope import embedding_matrix, optimum, value
+from campaign_problems import kernel_for, matrix, points, precision_of, weights
+from campaign_runner import Trial, quiet
+
+import mercer
+from mercer import Precomputed, SDPEmbedding
+from mercer.certificates import certify_elliptope
+from mercer.embedding.programme import Programme
+
+METHODS = ("factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
+SOLVERS = ("auto", "power", "accelerated", "trust-region")
+
+
+class Truth:
+    """J of the exact kernel and of the entries that floating point gives, with the brackets of their optima."""
+
+    def __init__(self, kernel, X, w, dtype, entries=True):
+        w = exact(np.ones(X.shape[0]) if w is None else w)
+        matrices = [("the exact kernel", kernel_matrix(kernel, X))]
+        if entries and not isinstance(kernel, Precomputed):
+            with quiet():
+                floating = np.asarray(kernel(X.astype(dtype)), np.float64)
+            matrices.append(("the entries of floating point", exact((floating + floating.T) / 2)))
+        if isinstance(kernel, Precomputed) and not np.array_equal(X, X.T):
+            matrices += [("one triangle", exact(np.tril(X) + np.tril(X, -1).T)), ("another", exact(np.triu(X) + np.triu(X, 1).T))]
+        found = [(name, *embedding_matrix(K, w)) for name, K in matrices if _has_degrees(K, w)]
+        self.J, self.rows = found[0][1:] if found else (None, None)
+        self.brackets = [(name, optimum(J)) for name, J, _ in found]
+        if isinstance(kernel, Precomputed) and self.brackets:
+            every = [bracket for _, bracket in self.brackets]
+            self.brackets = [("the matrix", (min(b.low for b in every), max(b.high for b in every)))]
+
+    def attained(self, name, H):
+        """What H attains under the exact kernel, rows brought to unit length."""
+        return name, *value(self.J, np.asarray(H, LONG)[self.rows])
+
+
+def _has_degrees(K, w):
+    n = len(w)
+    return all(sum(K[i, j] * w[j] for j in range(n)) > 0 for i in range(n))
+
+
+def run(seed):
+    """The verdicts of one problem."""
+    rng = np.random.default_rng([1, seed])
+    dtype = precision_of(rng)
+    trial = Trial("embeddings", seed, dtype)
+    n = int(rng.choice([2, 2, 3, 4, 5, 6, 8, 8, 40] if seed % 10 == 0 else [2, 3, 4, 5, 6, 8]))
+    w = weights(rng, n)
+    if rng.random() < 0.25:
+        X, kernel, family = matrix(rng, dtype, n), Precomputed(), "matrix"
+    else:
+        X = points(rng, dtype, n)
+        kernel, family = kernel_for(rng, X), "points"
+    truth = Truth(kernel, X, w, dtype)
+    if truth.J is None:
+        return trial.verdicts
+    with mercer.config_context(dtype=dtype):
+        _fits(trial, rng, kernel, X, w, truth, family)
+        _arbitrary(trial, rng, kernel, X, w, truth, family)
+    return trial.verdicts
+
+
+def _fits(trial, rng, kernel, X, w, truth, family):
+    """A fit and its verification; one that was stopped; one that was tampered with; its extension to other points."""
+    options = {
+        "solver": str(rng.choice(SOLVERS)),
+        "certify": [True, True, *METHODS][rng.integers(6)],
+        "initial_rank": int(rng.integers(1, 11)),
+        "random_state": int(trial.seed),
+    }
+    stop, kind = _stop(rng)
+    options.update(stop)
+    model = trial.ask(f"{family} fit{kind}", lambda: SDPEmbedding(kernel, **options).fit(X, sample_weight=w))
+    if model is None:
+        return
+    trial.judge(f"{family} fit{kind}", model.certificate_, *truth.brackets)
+    _verified(trial, model, X, truth, f"{family} verify")
+    _tamper(model, rng)
+    _verified(trial, model, X, truth, f"{family} verify tampered")
+    if family == "points" and rng.random() < 0.5:
+        _extended(trial, rng, model, X)
+
+
+def _stop(rng):
+    kind = rng.integers(6)
+    if kind == 0:
+        return {"max_iter": int(rng.integers(1, 4))}, " stopped"
+    if kind == 1:
+        return {"max_products": int(rng.integers(1, 40))}, " stopped"
+    if kind == 2:
+        return {"callback": lambda iteration: True}, " stopped"
+    return {}, ""
+
+
+def _verified(trial, model, X, truth, kind):
+    certificate = trial.ask(kind, lambda: mercer.verify(model, X, random_state=1))
+    if certificate is not None:
+        trial.judge(kind, certificate, *truth.brackets, attained=truth.attained("stored", model.coordinates_))
+
+
+def _tamper(model, rng):
+    """Turn the rows of the solution by a little or a lot; their lengths stay."""
+    before = np.asarray(model.coordinates_, np.float64)
+    size = 10 ** rng.uniform(-9, 0.3)
+    lengths = np.linalg.norm(before, axis=1, keepdims=True)
+    turned = before + size * lengths * rng.normal(size=before.shape)
+    new = np.linalg.norm(turned, axis=1, keepdims=True)
+    model.coordinates_ = turned * np.divide(lengths, new, out=np.ones_like(new), where=new > 0)
+    if model.landmarks_ is None and model.embedding_.shape == model.coordinates_.shape:
+        model.embedding_ = model.coordinates_
+
+
+def _extended(trial, rng, model, X):
+    """The extension certified on another sample: some of the points, and new ones between them."""
+    mixed = (X + X[rng.permutation(X.shape[0])]) / 2
+    other = np.unique(np.vstack([X[: X.shape[0] // 2 + 1], mixed]).astype(trial.precision), axis=0).astype(np.float64)
+    if other.shape[0] < 2:
+        return
+    kind = "points verify extended"
+    certificate = trial.ask(kind, lambda: mercer.verify(model, other, extended=True, random_state=2))
+    if certificate is not None:
+        trial.judge(kind, certificate, *Truth(model.kernel_, other, None, trial.precision).brackets)
+
+
+def _arbitrary(trial, rng, kernel, X, w, truth, family):
+    """Proofs from random points, from rank one and from near the optimum, by every method."""
+    generator = np.random.default_rng(trial.seed)
+    given = X.astype(trial.precision)
+    programme = trial.ask(f"{family} programme", lambda: Programme.of(kernel, given, w, generator))
+    if programme is None:
+        return
+    for method in METHODS:
+        H = rng.normal(size=(X.shape[0], int(rng.integers(1, 5))))
+        for _ in range(int(rng.choice([0, 0, 2, 30]))):
+            with np.errstate(all="ignore"):
+                H = programme.problem.project(programme.problem.apply(H) + programme.problem.shift * H, H)
+        tol = [None, 1e-6, 1e-3][rng.integers(3)]
+        kind = f"{family} {method}"
+        certificate = trial.ask(
+            kind, lambda: certify_elliptope(programme.problem, H, rng=generator, tol=tol, method=method)
+        )
+        if certificate is not None:
+            trial.judge(kind, certificate, *truth.brackets, attained=truth.attained("given", H))
