@@ -105,3 +105,23 @@ def solve(S, b):
     """S⁻¹ b of a positive definite matrix by its Cholesky factor."""
     inverse = lower_inverse(cholesky(S))
     return inverse.T @ (inverse @ b)
+
+
+def eliminated(rows):
+    """The solution of a linear system, given as the rows [M | b] of mpf; None if it is singular."""
+    n = len(rows)
+    for k in range(n):
+        sizes = [max((abs(x) for x in rows[i][:n]), default=0) or mpf(1) for i in range(k, n)]
+        pivot = max(range(k, n), key=lambda i: abs(rows[i][k]) / sizes[i - k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        head = rows[k]
+        if abs(head[k]) <= mpf(10) ** (10 - mp.dps) * sizes[pivot - k]:
+            return None
+        for i in range(k + 1, n):
+            if rows[i][k]:
+                ratio = rows[i][k] / head[k]
+                rows[i] = [0] * (k + 1) + [x - ratio * y for x, y in zip(rows[i][k + 1 :], head[k + 1 :], strict=True)]
+    x = [mpf(0)] * n
+    for k in reversed(range(n)):
+        x[k] = (rows[k][n] - sum(rows[k][j] * x[j] for j in range(k + 1, n))) / rows[k][k]
+    return x
