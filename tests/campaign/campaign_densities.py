@@ -64,7 +64,9 @@ class Truth:
             return mpmath.sqrt(mpmath.pi * s2 / count) / 2 * part
         assert isinstance(self.measure, GaussianMeasure)
         centre, var = mpf(float(self.measure.mean[axis])), mpf(float(self.measure.std)) ** 2
-        return mpmath.exp(-count * (mean - centre) ** 2 / (s2 + 2 * count * var)) / mpmath.sqrt(1 + 2 * count * var / s2)
+        return mpmath.exp(-count * (mean - centre) ** 2 / (s2 + 2 * count * var)) / mpmath.sqrt(
+            1 + 2 * count * var / s2
+        )
 
     def _projection(self, V):
         """Orthonormal coordinates of the span of V's columns: L⁻¹Vᵀ with VᵀK̃V = LLᵀ."""
@@ -130,9 +132,12 @@ def run(seed):
         "solver": str(rng.choice(["auto", "auto", "accelerated"])),
     }
     options.update(_reference(rng, X, unit))
-    stop, kind = [({}, "fit"), ({}, "fit"), ({"max_iter": 1}, "fit stopped"), ({"callback": lambda step: True}, "fit stopped")][
-        rng.integers(4)
-    ]
+    stop, kind = [
+        ({}, "fit"),
+        ({}, "fit"),
+        ({"max_iter": 1}, "fit stopped"),
+        ({"callback": lambda step: True}, "fit stopped"),
+    ][rng.integers(4)]
     if options["solver"] == "accelerated" and not stop:
         stop = {"max_iter": 300}
     with mercer.config_context(dtype=dtype):
@@ -170,7 +175,14 @@ def _judge(trial, rng, model, X, w, kind):
     if problem is None:
         return
     truth = Truth(
-        model.kernel_.sigma, model.support_, model.measure_, X, w, model.regularization_, problem.basis, problem.whitening
+        model.kernel_.sigma,
+        model.support_,
+        model.measure_,
+        X,
+        w,
+        model.regularization_,
+        problem.basis,
+        problem.whitening,
     )
     bracket = ("the exact integrals", truth.bracket())
     trial.judge(kind, model.certificate_, bracket, minimised=True, attained=truth.attained("stored", model.factor_))
@@ -198,5 +210,3 @@ def _tampered(trial, rng, model, X, truth, bracket):
     if certificate is not None:
         attained = truth.attained("stored", F)
         trial.judge("verify tampered", certificate, bracket, minimised=True, attained=attained)
-
-

@@ -76,7 +76,10 @@ class Programme:
         if tuple(moved) != face:
             return tuple(moved)
         slack = self._gradient(v) + self.d * multiplier
-        worst = [(slack[i] / self.d[i] if s == 0 else -slack[i] / self.d[i] if s == 2 else mpf(0)) for i, s in zip(self.nodes, face, strict=True)]
+        worst = [
+            (slack[i] / self.d[i] if s == 0 else -slack[i] / self.d[i] if s == 2 else mpf(0))
+            for i, s in zip(self.nodes, face, strict=True)
+        ]
         moved[min(range(len(moved)), key=lambda a: worst[a])] = 1
         return tuple(moved)
 
@@ -252,7 +255,9 @@ def _fits(trial, rng, kernel, X, w, truth, extras, family):
         kind = f"{family} {kind}{' stopped' if stop else ''}"
         if stop.get("max_iter") and set(form) == {"n_nodes"}:
             stop = {}
-        model = trial.ask(kind, lambda f=form, s=stop: QuadratureSparsifier(kernel, **(f | s), **extras).fit(X, sample_weight=w))
+        model = trial.ask(
+            kind, lambda f=form, s=stop: QuadratureSparsifier(kernel, **(f | s), **extras).fit(X, sample_weight=w)
+        )
         if model is None:
             continue
         _judge(trial, kind, model, model.certificate_, truth, form, [model.kappa_])
@@ -266,7 +271,10 @@ def _fits(trial, rng, kernel, X, w, truth, extras, family):
             certificate = trial.ask(name, lambda m=model: mercer.verify(m, X))
             if certificate is not None:
                 nodes = np.searchsorted(truth.rows, model.indices_)
-                totals = [sum(truth.d(k)[i] * mpf(float(v)) for i, v in zip(nodes, model.weights_, strict=True)) for k in range(len(truth.matrices))]
+                totals = [
+                    sum(truth.d(k)[i] * mpf(float(v)) for i, v in zip(nodes, model.weights_, strict=True))
+                    for k in range(len(truth.matrices))
+                ]
                 wanted = {k: v for k, v in form.items() if k != "trace_fraction" or not tampered}
                 _judge(trial, name, model, certificate, truth, wanted | {"tampered": tampered, "form": form}, totals)
 
@@ -281,7 +289,10 @@ def _form(rng, truth):
         return {"trace_fraction": fraction, "solver": solver, **limit}, "trace"
     if kind < 5:
         ratio = np.max(to_long(truth.programme(0).distortion / truth.d(0)))
-        return {"alpha": float(ratio) * float(10 ** rng.uniform(-12, -0.05)), "solver": str(rng.choice(SOLVERS[:3]))}, "penalty"
+        return {
+            "alpha": float(ratio) * float(10 ** rng.uniform(-12, -0.05)),
+            "solver": str(rng.choice(SOLVERS[:3])),
+        }, "penalty"
     if kind == 5:
         return {"n_nodes": int(rng.integers(1, n + 2))}, "nodes"
     if kind == 6:
@@ -298,7 +309,11 @@ def _judge(trial, kind, model, certificate, truth, form, kappas):
     alone = "trace_fraction" not in asked and "alpha" not in asked
     alpha, fraction = asked.get("alpha"), None if tampered else asked.get("trace_fraction")
     whole = alone and asked["n_nodes"] >= len(truth.rows)
-    if alone and (not whole or any(c is not None and c < o for c, o in zip(truth.caps, truth.omega, strict=True)) or any(truth.ridge)):
+    if alone and (
+        not whole
+        or any(c is not None and c < o for c, o in zip(truth.caps, truth.omega, strict=True))
+        or any(truth.ridge)
+    ):
         alpha = 0.0
     elif whole:
         fraction = None if tampered else 1.0
@@ -340,7 +355,10 @@ def _arbitrary(trial, rng, kernel, X, w, truth, extras, family):
         )
         if certificate is None:
             continue
-        totals = [sum(truth.d(k)[i] * mpf(float(v)) for i, v in zip(nodes, values, strict=True)) for k in range(len(truth.matrices))]
+        totals = [
+            sum(truth.d(k)[i] * mpf(float(v)) for i, v in zip(nodes, values, strict=True))
+            for k in range(len(truth.matrices))
+        ]
         kappas = [kappa, *totals] if constrained else None
         brackets = truth.brackets(nodes, alpha=alpha, kappas=kappas, nodes=nodes if on_nodes else None)
         attained = truth.attained(nodes, values, alpha)

@@ -27,7 +27,9 @@ class Truth:
         self.xi, self.eta = exact(model.support_[:, :-1]), exact(model.support_[:, -1])
         self.X, self.y = exact(X), exact(y)
         self.m, self.d = self.xi.shape
-        shares = np.full(n, 1 / n) if model.sample_weight_ is None else model.sample_weight_ / np.sum(model.sample_weight_)
+        shares = (
+            np.full(n, 1 / n) if model.sample_weight_ is None else model.sample_weight_ / np.sum(model.sample_weight_)
+        )
         pairs = make_pairs(X, y, shares, model.support_, float(model.kernel_.sigma), model.target_sigma_)
         U, _ = function_basis(pairs, integrated=model.radius > 0)
         self.gram = self._pairs(self.xi, self.xi, self.sigma)
@@ -63,22 +65,36 @@ class Truth:
         T = _orthonormal(exact(ball.basis), W)
         gram = self.gram * self._pairs(self.eta[:, None], self.eta[:, None], self.tau)
         V = _orthonormal(exact(ball.whitening), gram)
-        triple = [np.array([[self._product((p, q, r), self.xi, self.sigma) for q in every] for p in every], object) for r in every]
-        of_three = [np.array([[self._product((p, q, r), self.eta, self.tau) for q in every] for p in every], object) for r in every]
+        triple = [
+            np.array([[self._product((p, q, r), self.xi, self.sigma) for q in every] for p in every], object)
+            for r in every
+        ]
+        of_three = [
+            np.array([[self._product((p, q, r), self.eta, self.tau) for q in every] for p in every], object)
+            for r in every
+        ]
         self.T, self.V = T, V
         self.A = [T.T.dot(sum(triple[r] * of_three[r] * V[r, k] for r in every)).dot(T) for k in range(V.shape[1])]
         at_sample = self._pairs(self.X, self.xi, self.sigma) * self._pairs(self.y[:, None], self.eta[:, None], self.tau)
         self.b = V.T.dot(at_sample.T.dot(self.w))
         self.S = T.T.dot(W * (middle**2 + self.tau**2 / 4)).dot(T)
-        self.R = [T.T.dot(sum(triple[a] * self.U[a, j] for a in range(m)) * of_y * middle).dot(T) for j in range(self.U.shape[1])]
-        self.Q = [[self._fourfold(T, self.U[:, j], self.U[:, k], of_y) for k in range(self.U.shape[1])] for j in range(self.U.shape[1])]
+        self.R = [
+            T.T.dot(sum(triple[a] * self.U[a, j] for a in range(m)) * of_y * middle).dot(T)
+            for j in range(self.U.shape[1])
+        ]
+        self.Q = [
+            [self._fourfold(T, self.U[:, j], self.U[:, k], of_y) for k in range(self.U.shape[1])]
+            for j in range(self.U.shape[1])
+        ]
 
     def _fourfold(self, T, u, v, of_y):
         every = range(self.m)
         total = np.array([[mpf(0)] * self.m for _ in every], object)
         for a in every:
             for b in every:
-                four = np.array([[self._product((a, b, p, q), self.xi, self.sigma) for q in every] for p in every], object)
+                four = np.array(
+                    [[self._product((a, b, p, q), self.xi, self.sigma) for q in every] for p in every], object
+                )
                 total = total + four * (u[a] * v[b])
         return T.T.dot(total * of_y).dot(T)
 
@@ -129,7 +145,7 @@ class Truth:
         if self.radius == 0:
             return mpf(0), beta * 0
         alpha = self.U.dot(beta)
-        E = np.array([[x**mpf("0.5") for x in row] for row in self.gram], object)
+        E = np.array([[x ** mpf("0.5") for x in row] for row in self.gram], object)
         P = (E * alpha).dot(E)
         squares = P * P
         total = alpha.dot(squares.dot(alpha))
@@ -202,9 +218,12 @@ def run(seed):
         "relaxation": [None, None, "rkhs"][rng.integers(3)],
         "keep_sample": bool(rng.random() < 0.8),
     }
-    stop, kind = [({}, "fit"), ({}, "fit"), ({"max_iter": 1}, "fit stopped"), ({"callback": lambda step: True}, "fit stopped")][
-        rng.integers(4)
-    ]
+    stop, kind = [
+        ({}, "fit"),
+        ({}, "fit"),
+        ({"max_iter": 1}, "fit stopped"),
+        ({"callback": lambda step: True}, "fit stopped"),
+    ][rng.integers(4)]
     if options["radius"] == 0 or options["relaxation"]:
         stop.pop("callback", None)
     name = "ridge" if options["radius"] == 0 else "relaxation" if options["relaxation"] else "game"
@@ -241,5 +260,3 @@ def _tamper(model, rng):
         values = np.asarray(getattr(model, name), np.float64)
         changed = values * (1 + size * rng.normal(size=values.shape))
         setattr(model, name, (changed + changed.T) / 2 if changed.ndim == 2 else changed)
-
-

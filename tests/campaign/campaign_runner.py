@@ -20,7 +20,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-PARTS = ("embeddings", "measures", "densities", "regressions")
+WHOLE = {"embeddings": range(1200), "measures": range(900), "densities": range(500), "regressions": range(600)}
 
 
 @dataclass(frozen=True)
