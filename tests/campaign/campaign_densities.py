@@ -18,22 +18,21 @@ from mercer.certificates import certify_spectrahedron
 from mercer.density.programme import make_programme
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
 
+_BOX = 1e-12
+_STORED = 1e-12
+
 
 class Truth:
     """W, K̃, the tensor and the target to fifty digits; the programme over the functions that the model keeps."""
 
     def __init__(self, sigma, support, measure, X, w, regularization, basis, whitening):
         self.sigma, self.measure = mpf(float(sigma)), measure
-        Z, X = exact(support), exact(X)
+        Z = exact(support)
         m = Z.shape[0]
-        w = exact(np.ones(X.shape[0]) if w is None else w)
-        w = w / sum(w)
-        kernel = Gaussian(sigma)
+        self.kernel, self.support = Gaussian(sigma), Z
         self.regularization = mpf(float(regularization))
-        self.K = kernel_matrix(kernel, support)
-        self.target = np.array(
-            [sum(a * kernel_value(kernel, x, z) for a, x in zip(w, X, strict=True)) for z in Z], object
-        )
+        self.K = kernel_matrix(self.kernel, support)
+        self.embed_sample(X, w)
         integral = cache(lambda *rows: self._integral([Z[r] for r in rows]))
         self.W = np.array([[integral(*sorted((p, q))) for q in range(m)] for p in range(m)], object)
         self.tensor = np.array(
@@ -41,6 +40,12 @@ class Truth:
         )
         self.projection = self._projection(exact(whitening))
         self.basis = exact(basis)
+
+    def embed_sample(self, X, w):
+        """Σ a_i k(x_i, z_r) with weights brought to sum one."""
+        X, w = exact(X), exact(np.ones(len(X)) if w is None else w)
+        values = [[kernel_value(self.kernel, x, z) for x in X] for z in self.support]
+        self.target = np.array([sum(w * row) / sum(w) for row in np.array(values, object)], object)
 
     def _integral(self, centres):
         """∫ Π k(x, z) dρ(x) over some centres z."""
@@ -73,24 +78,42 @@ class Truth:
         return _lower_solve(_cholesky(V.T.dot(self.K).dot(V)), V.T)
 
     def bracket(self):
-        """Of the optimum over B = TCTᵀ/… with C ≽ 0, Tr(BW) = 1."""
+        """Of the optimum over B = TCTᵀ with C ≽ 0, Tr(BW) = 1.
+
+        On a box the library takes the integrals that floating point gives for the programme's own: what they may be
+        wrong by is added.
+        """
         L = _cholesky(self.basis.T.dot(self.W).dot(self.basis))
         T = _lower_solve(L, self.basis.T).T  # orthonormal in L²(ρ)
         inside = np.array([T.T.dot(each).dot(T) for each in self.tensor], object)
         q = self.projection.shape[0]
         A = np.array([sum(inside[r] * self.projection[k, r] for r in range(len(inside))) for k in range(q)], object)
         R = T.T.dot(self.K).dot(T) * self.regularization
-        return minimum(to_long(A), to_long(self.projection.dot(self.target)), to_long(R))
+        low, high = minimum(to_long(A), to_long(self.projection.dot(self.target)), to_long(R))
+        return low - self.uncertain(low), high + self.uncertain(high)
 
-    def attained(self, name, F):
-        """The objective of B = FFᵀ brought to mass one."""
-        F = exact(F)
+    def uncertain(self, value):
+        """How far the integrals of a box can move an objective; zero for other measures."""
+        b = to_long(self.projection.dot(self.target))
+        return _BOX * (np.sum(b * b) + abs(value)) if isinstance(self.measure, Box) else np.longdouble(0)
+
+    def attained(self, name, *factors, slack=0.0):
+        """The least objective of B = FFᵀ brought to mass one, for factors that differ by rounding."""
+        values = to_long(np.array([self._value(F) for F in factors], object))
+        b = to_long(self.projection.dot(self.target))
+        value = min(values)
+        return name, value, self.uncertain(value) + slack * (np.sum(b * b) + abs(value))
+
+    def _value(self, F):
         B = F.dot(F.T)
         mass = sum((B * self.W).ravel())
         embedded = np.array([sum((each * B).ravel()) for each in self.tensor], object) / mass
         residual = self.projection.dot(embedded - self.target)
-        value = residual.dot(residual) + self.regularization * sum((B * self.K).ravel()) / mass
-        return name, to_long(np.array([value], object))[0], np.longdouble(0)
+        return residual.dot(residual) + self.regularization * sum((B * self.K).ravel()) / mass
+
+    def stored(self, F):
+        """What a model's factor attains: the certificate is about its coordinates, which are the same to rounding."""
+        return self.attained("stored", exact(F), slack=_STORED)
 
     def mass(self, F):
         F = exact(F)
@@ -185,18 +208,22 @@ def _judge(trial, rng, model, X, w, kind):
         problem.whitening,
     )
     bracket = ("the exact integrals", truth.bracket())
-    trial.judge(kind, model.certificate_, bracket, minimised=True, attained=truth.attained("stored", model.factor_))
+    trial.judge(kind, model.certificate_, bracket, minimised=True, attained=truth.stored(model.factor_))
     certificate = trial.ask("verify", lambda: mercer.verify(model, X))
     if certificate is not None:
-        attained = truth.attained("stored", model.factor_)
+        attained = truth.stored(model.factor_)
         trial.judge("verify", certificate, bracket, minimised=True, attained=attained)
     _tampered(trial, rng, model, X, truth, bracket)
+    if w is not None:  # the programme was made with shares, which are other weights by a rounding
+        truth.embed_sample(X, shares)
+        bracket = ("the exact integrals", truth.bracket())
     for _ in range(4):
         factor = rng.normal(size=(problem.dimension, int(rng.integers(1, problem.dimension + 1))))
         factor *= 10 ** rng.uniform(-3, 3, (problem.dimension, 1))
         certificate = trial.ask("arbitrary", lambda f=factor: certify_spectrahedron(problem, f))
         if certificate is not None:
-            attained = truth.attained("given", problem.basis @ factor)
+            same = (factor, factor / np.linalg.norm(factor))
+            attained = truth.attained("given", *(truth.basis.dot(exact(each)) for each in same))
             trial.judge("arbitrary", certificate, bracket, minimised=True, attained=attained)
 
 
@@ -208,5 +235,5 @@ def _tampered(trial, rng, model, X, truth, bracket):
     model.factor_, model.coefficients_ = F, F @ F.T
     certificate = trial.ask("verify tampered", lambda: mercer.verify(model, X))
     if certificate is not None:
-        attained = truth.attained("stored", F)
+        attained = truth.stored(F)
         trial.judge("verify tampered", certificate, bracket, minimised=True, attained=attained)

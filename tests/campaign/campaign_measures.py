@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import mpmath
@@ -18,6 +19,7 @@ from mercer.quadrature.sample import make_problem, make_sample
 
 _DIGITS = 110  # S of a wide kernel is singular to any fewer
 _KKT = mpf(10) ** -45
+_MOST_FACES = 7  # points beyond which all faces are too many
 SOLVERS = ("auto", "active-set", "path", "exchange", "exchange-second-order", "exchange-plain")
 
 
@@ -42,6 +44,8 @@ class Programme:
             found = self._pivoted(guess)
             if found is not None:
                 return found
+        if self.convex and len(self.nodes) > _MOST_FACES:
+            return None
         best = None
         for face in product(*[(0, 1) if self.caps[i] is None else (0, 1, 2) for i in self.nodes]):
             v, multiplier = self._stationary(face)
@@ -147,7 +151,7 @@ class Truth:
         K = K[np.ix_(self.rows, self.rows)]
         self.precomputed = isinstance(kernel, Precomputed)
         self.matrices = [("the exact kernel", K * K, np.diagonal(K))]
-        given = X.astype(dtype)[self.rows]
+        given = X[self.rows]
         given = given[:, self.rows] if self.precomputed else given
         self.hull = self.precomputed and not np.array_equal(given, given.T)
         if self.hull:
@@ -218,7 +222,7 @@ def _run(seed):
     rng = np.random.default_rng([2, seed])
     dtype = precision_of(rng)
     trial = Trial("measures", seed, dtype)
-    n = int(rng.integers(2, 7))
+    n = int(rng.integers(2, 7) if rng.random() < 0.9 else rng.integers(7, 13))
     if rng.random() < 0.25:
         X, kernel, family = matrix(rng, dtype, min(n, 5)), Precomputed(), "matrix"
     else:
@@ -297,7 +301,8 @@ def _form(rng, truth):
         return {"n_nodes": int(rng.integers(1, n + 2))}, "nodes"
     if kind == 6:
         merge = [None, "eliminate", "strong", "weak"][rng.integers(4)]
-        return {"trace_fraction": fraction, "n_nodes": int(rng.integers(1, n + 1)), "merge": merge}, "trace reduced"
+        form = {"trace_fraction": fraction, "n_nodes": int(rng.integers(1, n + 1)), "merge": merge}
+        return form | ({"reweight": True} if rng.random() < 0.3 else {}), "trace reduced"
     return {"alpha": 0.0}, "no penalty"
 
 
@@ -317,6 +322,8 @@ def _judge(trial, kind, model, certificate, truth, form, kappas):
         alpha = 0.0
     elif whole:
         fraction = None if tampered else 1.0
+    if asked.get("reweight"):
+        alpha = 0.0
     if alpha is not None:
         kappas, fraction = None, None
     brackets = truth.brackets(nodes, alpha=alpha, kappas=kappas, fraction=fraction, nodes=nodes if on_nodes else None)
@@ -350,9 +357,8 @@ def _arbitrary(trial, rng, kernel, X, w, truth, extras, family):
         alpha = None if constrained else float(problem.largest_alpha * 10 ** rng.uniform(-10, 0))
         kappa = float(penalty[nodes] @ values) if constrained else None
         kind = f"{family} arbitrary {'trace' if constrained else 'penalty'}"
-        certificate = trial.ask(
-            kind, lambda: certify_measure(problem, nodes, values, alpha=alpha, kappa=kappa, on_nodes=on_nodes)
-        )
+        prove = partial(certify_measure, problem, nodes, values, alpha=alpha, kappa=kappa, on_nodes=on_nodes)
+        certificate = trial.ask(kind, prove)
         if certificate is None:
             continue
         totals = [

@@ -26,7 +26,7 @@ def points(rng, dtype, n):
     elif shape == 4:
         X = X + 10 ** rng.uniform(0, 5)
     elif shape == 5:
-        X = X * 10 ** rng.uniform(-12, 12)
+        X = X * 10 ** (rng.uniform(-12, 12) if dtype == "float32" else rng.uniform(-140, 140))
     elif shape == 6:
         X[0] = X[0] + 10 ** rng.uniform(0, 3)
     elif shape == 7:
@@ -36,7 +36,8 @@ def points(rng, dtype, n):
 
 def spread(X):
     """The median of the positive distances, one where there are none."""
-    distances = np.sqrt(np.sum((X[:, None] - X) ** 2, axis=2))
+    unit = max(float(np.max(np.abs(X))), 1e-300)
+    distances = unit * np.sqrt(np.sum((X[:, None] / unit - X / unit) ** 2, axis=2))
     positive = distances[distances > 0]
     return float(np.median(positive)) if positive.size else 1.0
 
@@ -76,7 +77,7 @@ def weights(rng, n):
         w = np.ones(n)
         w[rng.integers(n)] = 10 ** rng.uniform(-12, 12)
         return w
-    return 10.0 ** rng.integers(-4, 1, n) * 10 ** rng.uniform(-30, 30)
+    return 10.0 ** rng.integers(-4, 1, n) * 10 ** rng.uniform(-200, 150)
 
 
 def matrix(rng, dtype, n):
