@@ -59,7 +59,9 @@ class GramOperator(LinearMap):
 
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
-        self._evaluator = kernel.evaluator(*kernel._checked(X, Y), dtype=dtype)
+        points = kernel._checked(X, Y)
+        self._evaluator = kernel.evaluator(*points, dtype=dtype)
+        self._narrow = points if points[0].dtype != self._evaluator.dtype else None
         symmetric = self._evaluator.symmetric and weights is None
         super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
         self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
@@ -75,6 +77,26 @@ class GramOperator(LinearMap):
     def entry_error(self) -> EntryError:
         """How far an entry of K, without weights, can be from the kernel's value at the points given."""
         return self._evaluator.entry_error
+
+    def entry_error_of_points(self) -> EntryError:
+        """The same for entries in the precision of the points, where products run in a wider one."""
+        if self._narrow is None:
+            return self.entry_error
+        return self.kernel.evaluator(*self._narrow).entry_error
+
+    @property
+    def product_depth(self) -> int:
+        """Roundings that a term of a product goes through: a stored row is summed by BLAS, tiles are summed in turn."""
+        if self._stored is not None or self._storing_pays():
+            return self.shape[1]
+        return products.summation_depth(self._evaluator)
+
+    def absolute_product(self, v: Array) -> Array:
+        """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
+        rows, v = max(1, products.PANEL_BYTES // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
+        starts = range(0, self.shape[0], rows)
+        parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
+        return np.concatenate(parts) if parts else np.empty(0)
 
     @property
     def nonnegative(self) -> bool:
