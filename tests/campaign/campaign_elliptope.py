@@ -55,11 +55,13 @@ def optimum(J):
 
 
 def value(J, H):
-    """⟨J, HHᵀ⟩ for rows of H brought to unit length, and a bound on what extended precision makes of it."""
-    H = np.asarray(H, LONG)
-    lengths = np.sqrt(np.sum(H * H, axis=1))
-    safe = np.where(lengths > 0, lengths, 1)
-    H = H / safe[:, None]
+    """⟨J, HHᵀ⟩ for rows of H brought to unit length, and a bound on what extended precision makes of it.
+
+    A row of zeros has the first axis for its direction, as in the library.
+    """
+    H = np.array(H, LONG)
+    H[~np.any(H, axis=1), 0] = 1
+    H = H / np.sqrt(np.sum(H * H, axis=1))[:, None]
     J = to_long(J)
     return np.sum(J * (H @ H.T)), 8 * (H.shape[1] + H.shape[0] + 4) * EPS * np.sum(np.abs(J))
 
