@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.backends.evaluator import Evaluator, Side, Which
 from mercer.backends.profiles import log_in_place
+from mercer.backends.rounding import EntryError, unit_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -16,7 +17,7 @@ class PairEvaluator(Evaluator):
     """Sum or product of two evaluators on the same points."""
 
     def __init__(self, left: Evaluator, right: Evaluator, product: bool, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
+        super().__init__(rows, cols, left.dtype)
         self.shape = left.shape
         self._left, self._right, self._product = left, right, product
 
@@ -44,6 +45,13 @@ class PairEvaluator(Evaluator):
     def cost(self) -> float:
         return self._left.cost + self._right.cost
 
+    @property
+    def entry_error(self) -> EntryError:
+        left, right, unit = self._left.entry_error, self._right.entry_error, unit_of(self.dtype)
+        if self._product:
+            return left.times(right, unit=unit)
+        return left.plus(right, nonnegative=self.nonnegative, unit=unit)
+
     def diagonal(self, side: Side = "rows") -> Array:
         out = self._left.diagonal(side)
         self._combine(out, self._right.diagonal(side), out, log=False)
@@ -54,7 +62,7 @@ class ScalarEvaluator(Evaluator):
     """A multiple or a power of one evaluator."""
 
     def __init__(self, inner: Evaluator, value: float, power: bool, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
+        super().__init__(rows, cols, inner.dtype)
         self.shape = inner.shape
         self._inner, self._value, self._power = inner, value, power
 
@@ -87,6 +95,11 @@ class ScalarEvaluator(Evaluator):
     def cost(self) -> float:
         return self._inner.cost
 
+    @property
+    def entry_error(self) -> EntryError:
+        inner, unit = self._inner.entry_error, unit_of(self.dtype)
+        return inner.power(self._value, unit=unit) if self._power else inner.multiple(self._value, unit=unit)
+
     def diagonal(self, side: Side = "rows") -> Array:
         out = self._inner.diagonal(side)
         self._change(out)
@@ -97,7 +110,7 @@ class NormalizedEvaluator(Evaluator):
     """k(x, y) / sqrt(k(x, x) k(y, y))."""
 
     def __init__(self, inner: Evaluator, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
+        super().__init__(rows, cols, inner.dtype)
         self.shape = inner.shape
         self._inner = inner
         self._scales = {side: self._inverse_roots(inner, side) for side in ("rows", "cols")}
@@ -128,6 +141,10 @@ class NormalizedEvaluator(Evaluator):
     @property
     def cost(self) -> float:
         return self._inner.cost
+
+    @property
+    def entry_error(self) -> EntryError:
+        return self._inner.entry_error.normalised(unit=unit_of(self.dtype))
 
     def diagonal(self, side: Side = "rows") -> Array:
         return (self._scales[side] > 0).astype(self.dtype)

@@ -8,19 +8,21 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer.backends.rounding import EntryError
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Side = Literal["rows", "cols"]
 Which = slice | Array
 
 
 class Evaluator(ABC):
-    """One form on given points, filled tile by tile."""
+    """One form on given points, filled tile by tile in the arithmetic of the points, or in a wider one."""
 
-    def __init__(self, rows: Any, cols: Any | None) -> None:
+    def __init__(self, rows: Any, cols: Any | None, dtype: Any = None) -> None:
         self._points = {"rows": rows, "cols": rows if cols is None else cols}
         self.symmetric = cols is None
         self.shape = (rows.shape[0], self._points["cols"].shape[0])
-        self.dtype = np.result_type(rows.dtype, self._points["cols"].dtype)
+        self.dtype = np.dtype(np.result_type(rows.dtype, self._points["cols"].dtype) if dtype is None else dtype)
         self.n_features = int(rows.shape[1])
 
     @abstractmethod
@@ -44,6 +46,11 @@ class Evaluator(ABC):
     @abstractmethod
     def cost(self) -> float:
         """What an entry costs to evaluate, in units of one coordinate of an inner product."""
+
+    @property
+    @abstractmethod
+    def entry_error(self) -> EntryError:
+        """How far an entry, the diagonal's too, can be from the kernel's value at the points given."""
 
     def fill(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         """Write k (or log k) of some rows and columns into out, with the diagonal as :meth:`diagonal` has it."""

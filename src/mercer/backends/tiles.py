@@ -24,9 +24,19 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import forms
+from mercer.backends.accuracy import profile_error
 from mercer.backends.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
 from mercer.backends.evaluator import Evaluator, Side, Which
-from mercer.backends.profiles import Exponential, Identity, Profile, RootExponential, log_in_place
+from mercer.backends.profiles import (
+    Exponential,
+    Identity,
+    PowerOfAffine,
+    Profile,
+    RootExponential,
+    TanhOfAffine,
+    log_in_place,
+)
+from mercer.backends.rounding import EntryError, gamma, unit_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,6 +44,8 @@ _DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accu
 _EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
 _COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
 _LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
+_SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
+_PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
 _PREPARE_ROWS = 4096
 _UNPACKED = 10**6
 _LOWEST_STRIP = 64
@@ -43,8 +55,8 @@ _WHOLE = 2**30
 class _DistanceEvaluator(Evaluator):
     """Squared Euclidean, l1 and chi-squared distances of scaled points."""
 
-    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
+    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
         self._metric, self._profile = form.metric, form.profile
         self._length = float(form.length)
         self._work = self.dtype
@@ -56,7 +68,7 @@ class _DistanceEvaluator(Evaluator):
         """Find the precision in which inner products are accurate enough, if there is one."""
         self._limit = _COORDINATE_LIMIT[self.dtype.name]
         self._center = _center(self._points["cols"])
-        largest = self._largest_norm()
+        self._largest = largest = self._largest_norm()
         allowed = _EXPONENT_ERROR[self.dtype.name] ** (1 / self._profile.power_at_zero)
         for work in (self.dtype, np.dtype(np.float64)):
             self._work = work
@@ -148,6 +160,22 @@ class _DistanceEvaluator(Evaluator):
         compiled_profile = isinstance(self._profile, (Exponential, RootExponential))
         return (d if self._use_blas else 4 * d) + (10 if compiled_profile else 1000)
 
+    @cached_property
+    def entry_error(self) -> EntryError:
+        d, unit = self.n_features, unit_of(self.dtype)
+        if not self._use_blas:
+            return profile_error(self._profile, self.dtype, gamma(d + _SUBTRACTIONS, unit), 0.0, self._most())
+        lost = gamma(2 * d + _PRODUCTS, unit_of(self._work)) * self._largest
+        return profile_error(self._profile, self.dtype, 4 * unit, lost, 4 * self._largest)
+
+    def _most(self) -> float:
+        """A bound on the distances of the points."""
+        ends = list(self._extremes())
+        with np.errstate(over="ignore"):
+            low, high = np.min(ends[::2], axis=0).astype(np.float64), np.max(ends[1::2], axis=0).astype(np.float64)
+            ranges = high / self._length - low / self._length  # a chi-squared term is below the larger coordinate
+            return float(np.sum(ranges**2 if self._metric == "sqeuclidean" else ranges))
+
     def diagonal(self, side: Side = "rows") -> Array:
         zeros = np.zeros((1, 1), self.dtype)
         _apply_profile(self._profile, zeros, log=False)
@@ -157,8 +185,8 @@ class _DistanceEvaluator(Evaluator):
 class _InnerProductEvaluator(Evaluator):
     """Inner products of the points or of their directions."""
 
-    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None) -> None:
-        super().__init__(rows, cols)
+    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
         self._metric, self._profile = form.metric, form.profile
 
     def panel(self, side: Side, which: Which) -> Array:
@@ -183,6 +211,34 @@ class _InnerProductEvaluator(Evaluator):
     def cost(self) -> float:
         return float(self._points["rows"].shape[1] + (0 if isinstance(self._profile, Identity) else 40))
 
+    @cached_property
+    def entry_error(self) -> EntryError:
+        """|Δ(x·y)| ≤ γ ‖x‖‖y‖, and (γ‖x‖‖y‖ + c)² ≤ (γ‖x‖² + c)(γ‖y‖² + c) where c ≥ 0."""
+        unit = unit_of(self.dtype)
+        lost = gamma(self.n_features + 8, unit)
+        profile = self._profile
+        if isinstance(profile, Identity):
+            return EntryError(unit, lost)
+        if isinstance(profile, PowerOfAffine) and profile.coef0 >= 0:
+            return EntryError(8 * unit, float(np.expm1(profile.degree * np.log1p(lost + 4 * unit))))
+        size = (
+            max(
+                float(np.max(np.linalg.norm(points.astype(np.float64), axis=1), initial=0.0))
+                for points in self._points.values()
+            )
+            ** 2
+        )
+        if isinstance(profile, PowerOfAffine):
+            base = profile.gamma * size + abs(profile.coef0)
+            return EntryError(
+                8 * unit, 0.0, float(base**profile.degree * np.expm1(profile.degree * np.log1p(2 * lost)))
+            )
+        return EntryError(
+            8 * unit,
+            0.0,
+            (profile.gamma * size + abs(profile.coef0)) * lost if isinstance(profile, TanhOfAffine) else float("inf"),
+        )
+
     def diagonal(self, side: Side = "rows") -> Array:
         points: Array = self._points[side]
         if self._metric == "dot":
@@ -196,8 +252,8 @@ class _InnerProductEvaluator(Evaluator):
 class StoredEvaluator(Evaluator):
     """A kernel matrix that is given, dense or sparse: the points are its rows."""
 
-    def __init__(self, form: forms.Stored, rows: Any, cols: Any | None) -> None:
-        super().__init__(rows, cols)
+    def __init__(self, form: forms.Stored, rows: Any, cols: Any | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
         self.matrix = rows
         self.shape = rows.shape
         self._new_diagonal = form.new_diagonal
@@ -219,6 +275,11 @@ class StoredEvaluator(Evaluator):
     def cost(self) -> float:
         return 0.0
 
+    @property
+    def entry_error(self) -> EntryError:
+        """None, but where the matrix may have been rounded to single precision on its way here."""
+        return EntryError(unit_of(self.matrix.dtype) if self.matrix.dtype == np.float32 else 0.0)
+
     def diagonal(self, side: Side = "rows") -> Array:
         points = self._points[side]
         if self.symmetric or side == "cols":
@@ -235,22 +296,25 @@ class StoredEvaluator(Evaluator):
         return np.full(self.shape[0], value, self.dtype)
 
 
-def compile_form(form: forms.Form, rows: Any, cols: Any | None = None) -> Evaluator:
-    """Make the evaluator of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
+def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype: Any = None) -> Evaluator:
+    """Make the evaluator of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself.
+
+    Entries have the dtype of the points, or a wider one that is asked for: points are then widened tile by tile.
+    """
     if isinstance(form, forms.Pairing):
         kind = _InnerProductEvaluator if form.metric in ("dot", "cosine") else _DistanceEvaluator
-        return kind(form, rows, cols)
+        return kind(form, rows, cols, dtype)
     if isinstance(form, forms.Stored):
-        return StoredEvaluator(form, rows, cols)
+        return StoredEvaluator(form, rows, cols, dtype)
     if isinstance(form, (forms.SumOf, forms.ProductOf)):
-        left, right = compile_form(form.left, rows, cols), compile_form(form.right, rows, cols)
+        left, right = (compile_form(part, rows, cols, dtype=dtype) for part in (form.left, form.right))
         return PairEvaluator(left, right, isinstance(form, forms.ProductOf), rows, cols)
     if isinstance(form, forms.MultipleOf):
-        return ScalarEvaluator(compile_form(form.inner, rows, cols), form.factor, False, rows, cols)
+        return ScalarEvaluator(compile_form(form.inner, rows, cols, dtype=dtype), form.factor, False, rows, cols)
     if isinstance(form, forms.PowerOf):
-        return ScalarEvaluator(compile_form(form.inner, rows, cols), form.exponent, True, rows, cols)
+        return ScalarEvaluator(compile_form(form.inner, rows, cols, dtype=dtype), form.exponent, True, rows, cols)
     if isinstance(form, forms.NormalizedOf):
-        return NormalizedEvaluator(compile_form(form.inner, rows, cols), rows, cols)
+        return NormalizedEvaluator(compile_form(form.inner, rows, cols, dtype=dtype), rows, cols)
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
 
 

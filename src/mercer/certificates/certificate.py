@@ -11,6 +11,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _FAR = 0.1
 
 
+class CrossedBoundsError(ArithmeticError):
+    """A proof gave a lower bound above its upper one: something it counts on does not hold."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """lower ≤ optimum ≤ upper, proved.
@@ -26,8 +30,9 @@ class Certificate:
     method : str
         How the bound was proved.
     n_products : int
-        Columns the operator was applied to (or whose entries were formed) for the proof; not those of a stand-in that
-        was handed in.
+        Columns of the sample's kernel matrix (of its square, for a measure) that the proof multiplied by or whose
+        entries it formed; not those of a stand-in that was handed in. Zero for proofs on the integrals of a support, as
+        of densities and regressions.
     least_eigenvalues : array
         The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an
         optimum. No part of the proof: found to working accuracy where the matrix was factored, estimates from above
@@ -56,6 +61,14 @@ class Certificate:
     stand_in_rank: int = 0
     minimised: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse bounds that contradict each other: a proof of that kind proves nothing."""
+        if not self.lower <= self.upper:
+            raise CrossedBoundsError(
+                f"The {self.method} gave {self.lower!r} as lower and {self.upper!r} as upper bound, which cannot be: "
+                "the matrix is not what it is taken for (symmetric, positive semi-definite), or the proof is wrong."
+            )
+
     @property
     def objective(self) -> float:
         """The value of the solution at hand."""
@@ -64,7 +77,7 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """(upper - lower) / objective, never negative; infinite where the objective is zero and the bound is not."""
-        width = max(self.upper - self.lower, 0.0)
+        width = self.upper - self.lower
         if width == 0:
             return 0.0
         return width / abs(self.objective) if self.objective != 0 else float("inf")

@@ -61,9 +61,9 @@ class Kernel(ABC):
             )
         return self._form(n_features)
 
-    def evaluator(self, X: Any, Y: Any = None) -> Evaluator:
-        """Compile this kernel for points X (and Y) on the CPU."""
-        return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y))
+    def evaluator(self, X: Any, Y: Any = None, *, dtype: Any = None) -> Evaluator:
+        """Compile this kernel for points X (and Y) on the CPU; entries of the points' dtype, or of a wider one."""
+        return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y), dtype=dtype)
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
         """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself.

@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mercer.backends import get_config, products
+from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
 from mercer.backends.tiles import StoredEvaluator
 from mercer.kernels.base import Kernel
@@ -36,6 +37,9 @@ class GramOperator(LinearMap):
         Points of the columns; X if left out.
     weights : array of shape (m,), optional
         Non-negative weights of the columns.
+    dtype : dtype, optional
+        The arithmetic of entries and products, that of the points if left out. A wider one widens the points tile by
+        tile and copies none of them: float64 products of float32 points, as proofs want them.
 
     Notes
     -----
@@ -53,9 +57,9 @@ class GramOperator(LinearMap):
     array([1.73575888, 2.36787944])
     """
 
-    def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None) -> None:
+    def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
-        self._evaluator = kernel.evaluator(*kernel._checked(X, Y))
+        self._evaluator = kernel.evaluator(*kernel._checked(X, Y), dtype=dtype)
         symmetric = self._evaluator.symmetric and weights is None
         super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
         self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
@@ -66,6 +70,16 @@ class GramOperator(LinearMap):
     def is_stored(self) -> bool:
         """Whether the matrix lies in memory now."""
         return self._stored is not None
+
+    @property
+    def entry_error(self) -> EntryError:
+        """How far an entry of K, without weights, can be from the kernel's value at the points given."""
+        return self._evaluator.entry_error
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry is negative, for certain."""
+        return self._evaluator.nonnegative
 
     def unweighted(self) -> GramOperator:
         """The same map without its weights, sharing points and stored entries."""

@@ -1,0 +1,39 @@
+"""How accurate the profiles of distances are in floating point, given how accurate the distances are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.profiles import BesselMatern, Exponential, Profile, RootExponential
+from mercer.backends.rounding import EntryError
+
+_CUT = {"float32": 87.0, "float64": 708.0}  # exponents beyond are taken as zero
+_EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powers of two
+_POLYNOMIAL = 16.0  # of (1 + a s + b s²) exp(-s), s = √t
+_AT_THE_CUT = 1e6  # (1 + a s + b s²) at s = 708, and more
+_BESSEL = 1e-12  # of s^ν K_ν(s), by SciPy's functions and the expansions beyond them
+
+
+def profile_error(profile: Profile, dtype: np.dtype[Any], relative: float, absolute: float, most: float) -> EntryError:
+    """The error of f(t) where t ≤ ``most`` is known to |Δt| ≤ relative·t + absolute.
+
+    d log f/dt is -1 for exp(-t); for the Matérn profiles it is at least -1/2 where f is smooth at zero, and for
+    exp(-√t) an error e of t ≈ 0 becomes √e.
+    """
+    unit, cut = float(np.finfo(dtype).eps) / 2, _CUT[dtype.name]
+    lost = float(np.exp(1 - cut))
+    if isinstance(profile, Exponential):
+        exponent = relative * min(most, cut) + absolute
+        return EntryError(_expm1(exponent) + _EXPONENTIAL * unit, lost)
+    if isinstance(profile, (RootExponential, BesselMatern)):
+        s = max(1.0, min(float(np.sqrt(most)), cut))
+        exponent = s * (relative / 2 + unit) + absolute**profile.power_at_zero
+        own = _POLYNOMIAL * unit if isinstance(profile, RootExponential) else _BESSEL + _POLYNOMIAL * unit
+        return EntryError(_expm1(exponent) + own, _AT_THE_CUT * lost)
+    return EntryError(relative + 4 * unit, 0.0, absolute)
+
+
+def _expm1(exponent: float) -> float:
+    return float(np.expm1(exponent)) if exponent < 1 else float("inf")
