@@ -3,7 +3,7 @@
 from mercer.solvers.accelerated import AcceleratedPower
 from mercer.solvers.conic import solve_conic
 from mercer.solvers.conic_spectrahedron import conic_spectrahedron
-from mercer.solvers.interior_point import InteriorPoint, interior_point
+from mercer.solvers.interior_point import InteriorPoint, solve_interior_point
 from mercer.solvers.loop import Method, maximise
 from mercer.solvers.low_rank_spectrahedron import low_rank_spectrahedron
 from mercer.solvers.measure import ExchangeStep, SparseMeasure
@@ -33,8 +33,8 @@ __all__ = [
     "accelerated_spectrahedron",
     "conic_spectrahedron",
     "exchange",
-    "interior_point",
     "low_rank_spectrahedron",
     "maximise",
     "solve_conic",
+    "solve_interior_point",
 ]

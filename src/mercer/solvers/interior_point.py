@@ -74,7 +74,7 @@ class InteriorPoint:
         return float("inf") if gap is None else gap
 
 
-def interior_point(
+def solve_interior_point(
     J: Array,
     *,
     tol: float,
@@ -190,7 +190,7 @@ class _Pair:
         dX = self._direction(inverse, dy[:, None] * X, 0.0)
         primal, dual = self._reach(dX, dy)
         left = self._gap_after(dX, dy, primal, dual) / n
-        target = mu * min(1.0, max(left / mu, 0.0) ** 2 * (1.0 if min(primal, dual) > 0.1 else 10.0))
+        target = mu * min(1.0, max(left / mu, 0.0) ** 2)
         second = dy[:, None] * dX
         correction = np.einsum("ij,ji->i", inverse, second)
         dy = _solve(system, target * np.diagonal(inverse) - 1 - correction)

@@ -29,7 +29,7 @@ from mercer.backends import get_config
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.accelerated import AcceleratedPower
-from mercer.solvers.interior_point import STEPS, InteriorPoint, bytes_needed, interior_point
+from mercer.solvers.interior_point import STEPS, InteriorPoint, bytes_needed, solve_interior_point
 from mercer.solvers.loop import Callback, Certify, Method, maximise
 from mercer.solvers.minorise import Minorise
 from mercer.solvers.result import Iteration, SolverResult, Status
@@ -45,9 +45,8 @@ _STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
 _DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point method
 _CLIMB, _LEAST_CLIMB = 4, 2000  # columns a row, and at least, before the climb hands over to it
-_POLISH = 4  # columns a row for the way from its face to the boundary
 _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
-_SHARP, _SHARPEST = 1e-8, 1e-11  # relative gaps to which the interior-point method goes for a face
+_SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
 _ESCAPE_COLUMNS = 20
 _ESCAPE_ANGLE = 0.3
@@ -220,7 +219,7 @@ class Climb:
             return self._done
         bound = float(found.multipliers.sum())
         for start in self._starts(face, climbed, bound):
-            most = self.problem.n_columns + _POLISH * self.problem.size + 4 * start.shape[1]
+            most = self.problem.n_columns + self._climb_columns + 4 * start.shape[1]
             result = self._at_its_rank(self._phase(TrustRegion(), start, most=most), TrustRegion)
             if result.status is Status.CONVERGED or result.status in _USERS_OWN:
                 return result
@@ -266,9 +265,9 @@ class Climb:
             answers = [callback(history[-1]) for callback in self.callbacks]
             return any(answers)
 
-        found = interior_point(
+        found = solve_interior_point(
             (J + J.T) / 2,
-            tol=min(_SHARP, max(0.1 * self.tol, _SHARPEST)),
+            tol=_SHARP,
             lengths=problem.lengths[active],
             max_iter=min(STEPS, left),
             n_columns=problem.n_columns,
