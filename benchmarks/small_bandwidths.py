@@ -1,8 +1,8 @@
 """Embeddings from bandwidths far too small to far too large: every fit ends, and ends with a proof.
 
-    MERCER_DATA=... python benchmarks/small_bandwidths.py                 # writes benchmarks/results/small_bandwidths.md
-    MERCER_DATA=... python benchmarks/small_bandwidths.py --only wine     # one sample, printed only
-    MERCER_DATA=... python benchmarks/small_bandwidths.py --growth        # the interior-point method alone, n = 250 … 2000
+    MERCER_DATA=... python benchmarks/small_bandwidths.py               # writes benchmarks/results/small_bandwidths.md
+    MERCER_DATA=... python benchmarks/small_bandwidths.py --only wine   # one sample, printed only
+    MERCER_DATA=... python benchmarks/small_bandwidths.py --growth      # the interior-point method alone
 
 1. σ from 1/32 of the median distance to 4 times it, in factors of two, with the defaults of ``SDPEmbedding`` (tolerance
    1e-6 on gap and residual), on the first 1 000 rows of scikit-learn's digits, standardised; wine; HTRU2 (2 000 rows);
@@ -114,9 +114,8 @@ def growth() -> list[str]:
         found = solve_interior_point(J, tol=1e-8)
         seconds, process = time.perf_counter() - began, time.process_time() - used
         steps, flops = found.history[-1].number, FLOPS * n**3 / 1e9
-        lines.append(
-            f"| {n} | {sigma:.3g} | {steps} | {seconds:.1f} | {process:.1f} | {flops:.2f} | {steps * flops / seconds:.0f} |"
-        )
+        rate = steps * flops / seconds
+        lines.append(f"| {n} | {sigma:.3g} | {steps} | {seconds:.1f} | {process:.1f} | {flops:.2f} | {rate:.0f} |")
         print(lines[-1], flush=True)
     return lines
 

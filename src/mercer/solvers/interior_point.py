@@ -37,6 +37,7 @@ _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _BACK, _TRIES = 0.7, 40
+_ENOUGH, _FALLS = 1e-9, 0.8  # below such a gap, steps that leave more than this part of it are rounding's
 _SHORT = 1e-5  # steps below this part are rounding's
 _FULL_ORDER = 700  # below, threads of BLAS gain nothing
 
@@ -105,12 +106,17 @@ def solve_interior_point(
     InteriorPoint
         The last strictly feasible pair, whatever the status. On Ctrl-C too.
 
+    Raises
+    ------
+    ValueError
+        If J is not square, symmetric and finite.
+
     Notes
     -----
     A step costs about 6n³ flops, nearly all in products and factorisations of matrices; 80n² bytes. The row residual in
     the history is that of a point on the central path, √(μZᵢᵢ)/|yᵢ|, which needs no product.
     """
-    n = J.shape[0]
+    n = _checked(J).shape[0]
     scale = float(np.max(np.abs(J), initial=0.0))
     if scale == 0:
         line = Iteration(0, 0.0, 0.0, n_columns, 0.0, 0.0, PHASE)
@@ -122,7 +128,8 @@ def solve_interior_point(
     with _threads(n):
         try:
             for number in range(max_iter + 1):
-                if number and not pair.step():
+                before = pair.relative_gap
+                if number and (not pair.step() or (before < _ENOUGH and pair.relative_gap > _FALLS * before)):
                     status = Status.STALLED
                     break
                 history.append(
@@ -146,6 +153,18 @@ def solve_interior_point(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
     return InteriorPoint(pair.X, scale * pair.y, status, tuple(history))
+
+
+def _checked(J: Array) -> Array:
+    if J.ndim != 2 or J.shape[0] != J.shape[1]:
+        raise ValueError(f"J must be a square matrix, not of shape {J.shape}.")
+    if not np.all(np.isfinite(J)):
+        row, column = (int(index) for index in np.argwhere(~np.isfinite(J))[0])
+        raise ValueError(f"J has {J[row, column]} at ({row}, {column}): every entry must be finite.")
+    if not np.array_equal(J, J.T):
+        row, column = (int(index) for index in np.argwhere(J != J.T)[0])
+        raise ValueError(f"J is not symmetric at ({row}, {column}): pass (J + J.T) / 2.")
+    return J
 
 
 def _threads(n: int) -> AbstractContextManager[None]:
