@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends.threads import run_chunks, watch
-from mercer.kernels import Kernel
-from mercer.operators import GramOperator
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
+from mercer.kernels import Kernel
+from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
 
