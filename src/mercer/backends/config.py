@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.backends.memory import free_memory
 
+_NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -76,6 +77,16 @@ def get_config() -> Config:
     'float64'
     """
     return _current.get()
+
+
+def require_memory(needed: float, what: str, advice: str) -> None:
+    """Refuse work that cannot keep to a memory limit that was set; what takes less than 16 MB is not counted."""
+    limit = get_config().memory_limit
+    if limit is not None and needed > max(limit, _NOT_COUNTED):
+        raise MemoryError(
+            f"{what} takes about {needed / 1e6:.0f} MB beyond the data, above memory_limit={limit / 1e6:.0f} MB: "
+            f"{advice}, or raise memory_limit."
+        )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.config import require_memory
 from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
@@ -47,6 +48,7 @@ _METHODS: dict[str, type[Method]] = {
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
 SOLVERS = ("auto", *_METHODS, "interior-point")
+_VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
@@ -225,6 +227,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
+        require_memory(
+            8 * _VECTORS * self.initial_rank * points.shape[0],
+            f"An embedding of {points.shape[0]} points in initial_rank={self.initial_rank} dimensions",
+            "lower initial_rank, pass landmarks",
+        )
         programme = Programme.of(self.kernel_, points, support.scaled, rng)
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
@@ -238,7 +245,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             result = self._solve(programme, factored, kept)
             H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-        self.n_products_ = programme.problem.n_columns
+        self.n_products_ = programme.n_columns
         self._store(X, points, support, programme, H)
         self._report(float(np.median(self.diagonal_ + self.stationary_ / programme.operator.weights)))
         return self
@@ -257,7 +264,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     ) -> Certificate:
         method = self.certify if isinstance(self.certify, str) else "auto"
         return certify_elliptope(
-            programme.problem,
+            programme.proof,
             H,
             rng=programme.rng,
             stand_in=factored,

@@ -139,7 +139,7 @@ class DiffusionOperator(LinearMap):
             diagonal += stationary * (degrees + volume + rounded)
             cut = np.asarray(self.diagonal()) == 0
             diagonal = np.where(cut, diagonal + 2 * _NOISE * unit * staying, diagonal)
-        definite = bool(self.gram.kernel.properties.positive_definite)
+        definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero > 0
         product = gamma(self.gram.product_depth + _ENTRY, unit)
         return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
 

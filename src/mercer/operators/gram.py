@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mercer.backends import get_config, products
+from mercer.backends.evaluator import Evaluator
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
 from mercer.backends.tiles import StoredEvaluator
@@ -19,6 +20,8 @@ _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading i
 _PRODUCTS_BEFORE_STORING = 1
 _STORED_SHARE = 0.5  # of the memory limit: a fit needs room beside the matrix
 _DENSE_ROWS = 512
+_MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
+_VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
 
 @final
@@ -80,10 +83,30 @@ class GramOperator(LinearMap):
         return self._evaluator.entry_error
 
     def entry_error_of_points(self) -> EntryError:
-        """The same for entries in the precision of the points, where products run in a wider one."""
+        """The same for entries in the precision of the points, where products run in a wider one.
+
+        It is measured, entry by entry, up to some thousand points, and bounded beyond.
+        """
         if self._narrow is None:
             return self.entry_error
-        return self.kernel.evaluator(*self._narrow).entry_error
+        narrow = self.kernel.evaluator(*self._narrow)
+        if self.shape[0] * self.shape[1] > _MEASURED:
+            return narrow.entry_error
+        return self._measured(narrow, self.entry_error)
+
+    def _measured(self, narrow: Evaluator, own: EntryError) -> EntryError:
+        """The largest difference between entries in two precisions, relative to them where they are not vanishing."""
+        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]  # type: ignore[arg-type]
+        relative = scaled = 0.0
+        for lo in range(0, self.shape[0], _DENSE_ROWS):
+            part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
+            values = np.abs(wide := products.block(self._evaluator, part, slice(None)))
+            off = np.abs(products.block(narrow, part, slice(None)) - wide)
+            size = np.maximum(np.outer(roots[0][part], roots[1]), np.finfo(np.float64).tiny)
+            large = values > _VANISHING * size
+            relative = max(relative, float(np.max(off[large] / values[large], initial=0.0)))
+            scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
+        return EntryError(relative + own.relative, scaled + own.scaled, own.absolute)
 
     @property
     def product_depth(self) -> int:

@@ -110,8 +110,11 @@ class Elliptope:
         maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
         reproduces the embedding at the training points.
         """
+        largest = float(np.max(self.lengths, initial=0.0))
+        if largest == 0:  # every row lies at the origin, wherever it is turned
+            return 0.0
         distance = np.linalg.norm(self.project(G, H) - H, axis=1)
-        return float(np.max(self.lengths * distance) / np.max(self.lengths))
+        return float(np.max(self.lengths * distance)) / largest
 
     def project(self, M: Array, fallback: Array) -> Array:
         """Divide every row by its length; a zero row becomes that of the fallback."""
