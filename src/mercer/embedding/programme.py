@@ -47,7 +47,7 @@ class Programme:
         """The programme of points under a resolved kernel; one pass of row sums."""
         operator = DiffusionOperator(GramOperator(kernel, points, weights=weights))
         proof = _definiteness(operator, kernel, rng)
-        operator.below_zero = proof.slack
+        operator.below_zero = proof.slack if proof.shift == 0 else None
         diagonal = operator.diagonal()
         lengths = np.sqrt(diagonal / operator.weights)
         problem = Elliptope(
