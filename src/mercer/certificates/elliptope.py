@@ -77,7 +77,7 @@ def certify_elliptope(
         of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000. The best
         bound is kept.
     block : int, optional
-        Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory is short, eight otherwise.
+        Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory short, eight otherwise.
     multipliers : array of shape (n,), optional
         A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation
         tries it first, and proves what is true of it; the other ways have no use for it.

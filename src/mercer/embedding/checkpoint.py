@@ -23,8 +23,8 @@ from mercer.solvers import Iteration
 Array = np.ndarray[Any, np.dtype[Any]]
 _SECONDS_BETWEEN = 10.0
 _UNIT = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
-_PHASES = ("climb", "interior point")
 _FIELDS = 7
+_PHASES = ("climb", "interior point")
 
 
 class CheckpointWarning(UserWarning):
@@ -124,10 +124,17 @@ class Checkpoint:
         return bool(np.all(np.abs(lengths - 1) <= _UNIT))  # a NaN is not
 
 
-def _as_numbers(line: Iteration) -> list[float]:
-    gap = np.nan if line.relative_gap is None else line.relative_gap
-    phase = _PHASES.index(line.phase)
-    return [line.number, line.objective, line.row_residual, line.n_columns, line.seconds, gap, phase]
+def _as_numbers(iteration: Iteration) -> list[float]:
+    gap = np.nan if iteration.relative_gap is None else iteration.relative_gap
+    return [
+        iteration.number,
+        iteration.objective,
+        iteration.row_residual,
+        iteration.n_columns,
+        iteration.seconds,
+        gap,
+        _PHASES.index(iteration.phase),
+    ]
 
 
 def _as_iteration(numbers: list[float]) -> Iteration:
@@ -137,12 +144,13 @@ def _as_iteration(numbers: list[float]) -> Iteration:
 
 
 def _is_history(lines: Array) -> bool:
-    """Whether these are lines of a run: finite but for gaps that were not asked for, with counts that are counts."""
+    """Whether these are lines of a run: finite but for gaps that were not asked for, counted on from zero."""
     if lines.dtype != np.float64 or lines.ndim != 2 or lines.shape[0] == 0 or lines.shape[1] != _FIELDS:
         return False
-    finite, counts = np.delete(lines, 5, axis=1), lines[:, [0, 3, 6]]
-    whole = np.isfinite(finite).all() and (counts >= 0).all() and (counts % 1 == 0).all()
-    return bool(whole and (lines[:, 4] >= 0).all() and (lines[:, 6] < len(_PHASES)).all())
+    counted, phases = lines[:, [0, 3, 4]], lines[:, 6]
+    if not np.isfinite(np.delete(lines, 5, axis=1)).all() or not np.isin(phases, range(len(_PHASES))).all():
+        return False
+    return bool((counted >= 0).all() and (counted[:, :2] % 1 == 0).all())
 
 
 def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
-from mercer.embedding._hint import with_hint
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.log import log_iteration, log_phase
@@ -48,7 +47,6 @@ _METHODS: dict[str, type[Method]] = {
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
 SOLVERS = ("auto", *_METHODS, "interior-point")
-certify_elliptope = with_hint(certify_elliptope)
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
