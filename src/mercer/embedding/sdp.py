@@ -60,8 +60,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -213,8 +214,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
-            is embedded as a new point.
+            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero, or
+            too light for the arithmetic beside the heaviest, takes no part and is embedded as a new point.
         """
         self._check_parameters()
         if self.verbose:
