@@ -219,7 +219,7 @@ def test_reading_a_checkpoint_runs_no_code(X, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(marker),)
 
-    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), history=np.zeros((1, 6)))
+    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), history=np.zeros((1, 7)))
     with pytest.raises(ValueError, match="is not a checkpoint"):
         SDPEmbedding(KERNEL, checkpoint=tmp_path / "run.npz").fit(X)
     assert not marker.exists()
@@ -315,7 +315,11 @@ def _half_a_step(H, history):
     history[0, 0] = 0.5
 
 
-@pytest.mark.parametrize("forge", [_nan, _zero, _long, _huge, _no_numbers, _half_a_step])
+def _unknown_phase(H, history):
+    history[0, 6] = 5
+
+
+@pytest.mark.parametrize("forge", [_nan, _zero, _long, _huge, _no_numbers, _half_a_step, _unknown_phase])
 def test_a_forged_iterate_or_history_is_refused(X, tmp_path, forge):
     file = tmp_path / "run.npz"
     SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)

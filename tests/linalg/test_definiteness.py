@@ -163,6 +163,10 @@ def test_what_is_left_below_zero_is_an_error_of_the_entries_to_every_proof():
     assert programme.problem.shift == 0.0
     assert programme.operator.rounding().entries >= -least
     assert programme.operator.undeflated().rounding().entries >= -least
+    assert programme.operator.rounding().semidefinite  # but for what is counted
+    indefinite = Programme.of(Precomputed(), _banded(60, 1.0) + 0.5 * np.eye(60), None, np.random.default_rng(0))
+    assert indefinite.problem.shift > 0
+    assert not indefinite.operator.rounding().semidefinite
 
 
 def test_a_shift_that_may_be_too_small_is_a_chance_of_the_certificate():

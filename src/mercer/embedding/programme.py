@@ -53,7 +53,7 @@ class Programme:
         exact = gram if gram.dtype == np.float64 else GramOperator(kernel, points, weights=weights, dtype=np.float64)
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
-        operator.below_zero = found.slack
+        operator.below_zero = found.slack if found.shift == 0 else None
         proof = _low_rank_form(operator, found)
         if exact is gram:
             return cls(operator, proof, proof, rng)

@@ -62,8 +62,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -215,8 +216,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
-            is embedded as a new point.
+            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero, or
+            too light for the arithmetic beside the heaviest, takes no part and is embedded as a new point.
         """
         self._check_parameters()
         if self.verbose:
@@ -247,7 +248,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
         self.n_products_ = programme.n_columns
         self._store(X, points, support, programme, H)
-        self._report(float(np.median(self.diagonal_ + self.stationary_ / programme.operator.weights)))
+        self._report(float(np.median(programme.problem.diagonal + self.stationary_)))  # w k(x, x)/m: in any unit
         return self
 
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:

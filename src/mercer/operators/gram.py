@@ -96,7 +96,7 @@ class GramOperator(LinearMap):
 
     def _measured(self, narrow: Evaluator, own: EntryError) -> EntryError:
         """The largest difference between entries in two precisions, relative to them where they are not vanishing."""
-        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]  # type: ignore[arg-type]
+        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]
         relative = scaled = 0.0
         for lo in range(0, self.shape[0], _DENSE_ROWS):
             part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
