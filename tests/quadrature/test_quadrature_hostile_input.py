@@ -280,4 +280,4 @@ def test_what_is_no_sample(X):
     with pytest.raises(ValueError, match="not positive semi-definite"):
         QuadratureSparsifier(Sigmoid(gamma=1.0, coef0=-1.0)).fit(X)
     with pytest.raises(TypeError, match="must be a kernel of mercer.kernels"):
-        QuadratureSparsifier("rbf").fit(X)
+        QuadratureSparsifier(3).fit(X)

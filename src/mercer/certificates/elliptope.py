@@ -77,7 +77,7 @@ def certify_elliptope(
         of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000. The best
         bound is kept.
     block : int, optional
-        Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory is short, eight otherwise.
+        Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory short, eight otherwise.
     multipliers : array of shape (n,), optional
         A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation
         tries it first, and proves what is true of it; the other ways have no use for it.
@@ -117,10 +117,16 @@ def certify_elliptope(
     )
     if method != "auto":
         proof.attempt(method, stand_in)
-        return proof.certificate(spectrum)
+        return _with_chance(proof.certificate(spectrum), problem)
     proof.run_all(stand_in, quick=small)
-    certificate = proof.certificate(spectrum)
+    certificate = _with_chance(proof.certificate(spectrum), problem)
     return _better(certificate, factorise()) if fits and not proof.done else certificate
+
+
+def _with_chance(certificate: Certificate, problem: Elliptope) -> Certificate:
+    """The certificate with the probability that the shift of the problem, on which it builds, is too small."""
+    chance = certificate.failure_probability + problem.failure_probability
+    return replace(certificate, failure_probability=chance) if problem.failure_probability else certificate
 
 
 def _better(first: Certificate, second: Certificate) -> Certificate:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,7 +25,7 @@ from mercer.quadrature.sample import Sample, make_problem, make_sample, scaled_w
 from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel
+from mercer.validation import KernelParameters, checked_kernel, checked_points, checked_weights, resolved_kernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,7 +52,7 @@ def _heaviest_first(weights: Array, points: Array | None) -> Array:
     return np.asarray(np.lexsort((*keys, -rounded)))
 
 
-class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Choose landmarks, and their weights, that stand for a whole sample.
 
     The sample is the measure μ = Σ ωₖ δ(xₖ). A sparse measure ν on some of its points is found that minimises
@@ -353,8 +353,3 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 UserWarning,
                 stacklevel=4,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        return tags
