@@ -62,10 +62,22 @@ def test_the_limit_is_kept(work):
 @pytest.mark.parametrize(
     ("work", "sentence"),
     [
-        (lambda: SumOfSquaresDensity(Gaussian(0.8), support=600).fit(sample(600, 2)), r"^A density on 600 support points"),
-        (lambda: SumOfSquaresDensity(Gaussian(3.0)).fit(sample(2000, 6)), r"^A density on 100 support points takes about"),
-        (lambda: SumOfSquaresDensity(Matern(1.5, 1.0)).fit(sample(200, 2)), r"^The quadrature of Matern.* takes \d+ MB"),
-        (lambda: RobustKernelRidge(support=90).fit(sample(90, 2), sample(90, 1)[:, 0]), r"^The integrals of the loss on 90"),
+        (
+            lambda: SumOfSquaresDensity(Gaussian(0.8), support=600).fit(sample(600, 2)),
+            r"^A density on 600 support points",
+        ),
+        (
+            lambda: SumOfSquaresDensity(Gaussian(3.0)).fit(sample(2000, 6)),
+            r"^A density on 100 support points takes about",
+        ),
+        (
+            lambda: SumOfSquaresDensity(Matern(1.5, 1.0)).fit(sample(200, 2)),
+            r"^The quadrature of Matern.* takes \d+ MB",
+        ),
+        (
+            lambda: RobustKernelRidge(support=90).fit(sample(90, 2), sample(90, 1)[:, 0]),
+            r"^The integrals of the loss on 90",
+        ),
         (lambda: mmd(sample(20_000, 3), sample(20_000, 3), Gaussian(1.0)), r"^Sums over the pairs of 40000 points"),
         (lambda: MeanEmbedding(Gaussian(1.0), sample(50_000, 3)).norm(), r"^Sums over the pairs of 50000 points"),
     ],

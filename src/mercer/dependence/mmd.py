@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends.threads import run_chunks, watch
-from mercer.kernels import Kernel
-from mercer.operators import GramOperator
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
+from mercer.kernels import Kernel
+from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
 
@@ -110,7 +110,7 @@ def mmd(
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
     require_memory(X.shape[0] + Y.shape[0], X.shape[1])
     fixed = resolved_kernel(kernel, np.concatenate([X, Y]), np.concatenate([a, b]))
-    a, b, power = in_one_unit(a, b)
+    a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         if estimator == "biased":
