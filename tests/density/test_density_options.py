@@ -159,7 +159,7 @@ def test_weights_have_no_unit(unit):
 @pytest.mark.parametrize("sigma", [1e-300, 1e-150, 1e-8, 1e-3, 1e3, 1e8, 1e150])
 @pytest.mark.parametrize("reference", ["lebesgue", "gaussian"])
 def test_bandwidths_of_any_size_end_in_numbers_or_a_sentence(sigma, reference):
-    if not 1e-100 < sigma < 1e100:
+    if sigma < 1e-100 or (sigma > 1e100 and reference == "gaussian"):
         with pytest.raises(ValueError, match=r"^Gaussian.* times as narrow or wide as the points .*\.$|beyond double"):
             density(kernel=Gaussian(sigma), reference=reference)
         return

@@ -228,7 +228,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         shares = normalised(weights, X.shape[0])
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
-        require_memory(support.shape[0], *X.shape, not isinstance(self.kernel, Laplacian))
+        require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
         with config_context(dtype="float64"), blas_for(support.shape[0]):
             kernel = self._resolved_kernel(X, shares, support)
             problem = make_programme(kernel, support, measure, X, weights, **options)

@@ -49,7 +49,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     shares = normalised(weights, X.shape[0])
     support = require_numbers(model, "support_")
     _require_support(model, support, X, shares)
-    require_memory(support.shape[0], *X.shape, not isinstance(model.kernel_, Laplacian))
+    require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(model.kernel_, Laplacian))
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), blas_for(support.shape[0]):
         require_kernel(model, model._resolved_kernel(X, shares, support))
