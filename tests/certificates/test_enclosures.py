@@ -87,5 +87,5 @@ def test_the_rest_of_a_solve_is_in_the_radius():
     """A system whose solution double precision misses: 2xᵀz - xᵀSx alone is below the truth."""
     S = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-50]])
     z = np.array([1.0, 2.0])
-    x, value = inverse_form(Ball(S, 0.0, 2.0**-80), Ball(z, 0.0, 2.0**-30))
+    _, value = inverse_form(Ball(S, 0.0, 2.0**-80), Ball(z, 0.0, 2.0**-30))
     assert float(value.upper()) >= 2.0**50  # (z₂ - z₁)² 2⁵⁰ + …

@@ -1,9 +1,9 @@
 """Numbers with a proved error: a midpoint of twice the double precision, and a radius.
 
 A :class:`Ball` holds arrays hi, lo and radius: the number it stands for lies within ``radius`` of hi + lo. Midpoints
-are computed with some 100 bits, by error-free transformations of sums and products (Dekker 1971, Knuth); every operation
-adds to the radius what its operands' radii and its own rounding can do. So what comes out of a formula is true for
-exact arithmetic, whatever cancels in it: a cancellation shows as a radius that is large beside its midpoint.
+are computed with some 100 bits, by error-free transformations of sums and products (Dekker 1971, Knuth); every
+operation adds to the radius what its operands' radii and its own rounding can do. So what comes out of a formula is
+true for exact arithmetic, whatever cancels in it: a cancellation shows as a radius that is large beside its midpoint.
 
 The rounding of one sum is at most 4·2⁻¹⁰⁶ of the result, that of one product 7·2⁻¹⁰⁶ (Joldes, Muller and Popescu 2017,
 algorithms 6 and 10); 2⁻¹⁰² is taken for both. Radii are rounded upwards by a factor 1 + 2⁻⁴⁰ and by 10⁻³⁰⁰, which

@@ -1,9 +1,9 @@
 """Eigenvalues bounded by a factorisation that succeeds, and squares of projections from both sides.
 
 A - θS is positive semi-definite if a Cholesky factorisation of it, less a shift, runs to its end: RᵀR then differs from
-the matrix by γ_{n+2} ``abs(Rᵀ) abs(R)`` at most (Higham 2002, theorem 10.3, in any order of summation), and the shift is
-made larger than that. What the radii of the entries can do is taken off the diagonal before. Rows and columns are scaled
-by powers of two first, so that the shift is small beside each diagonal entry, not beside the largest.
+the matrix by γ_{n+2} ``abs(Rᵀ) abs(R)`` at most (Higham 2002, theorem 10.3, in any order of summation), and the shift
+is made larger than that. What the radii of the entries can do is taken off the diagonal before. Rows and columns are
+scaled by powers of two first, so that the shift is small beside each diagonal entry, not beside the largest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MORE = 1.1
 
 
 def least_ratio(A: Ball, S: Ball | None = None) -> float:
-    """A proved θ ≤ min ⟨A, C⟩ over C ≽ 0 with ⟨S, C⟩ = 1, S the identity if left out; minus infinity where none is found.
+    """A proved θ ≤ min ⟨A, C⟩ over C ≽ 0 with ⟨S, C⟩ = 1, S the identity if left out; minus infinity without a proof.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ Nothing is believed of the solver but the learner's f with the prices g, which b
 
     max_μ ∫ (f - y)² dμ ≤ max(λ, R̂(f) - ⟨g, v⟩) + ⟨g, v⟩ + ε‖g‖
 
-for every λ with λ TᵀWT ≽ Tᵀ(∫ ((f - y)² - g) k_z k_zᵀ)T, and the adversary's distribution, which bounds it from below by
-a ridge regression: with h half the gradient of the learner's objective at any β, no β' has less than its value there
+for every λ with λ TᵀWT ≽ Tᵀ(∫ ((f - y)² - g) k_z k_zᵀ)T, and the adversary's distribution, which bounds it from below
+by a ridge regression: with h half the gradient of the learner's objective at any β, no β' has less than its value there
 minus ‖h‖²/(λ λ_min(Uᵀ k U)). All integrals are balls with proved radii, see :mod:`mercer.problems.precise_regression`.
 """
 
@@ -98,7 +98,7 @@ def risk_bound(game: RobustRegression, precise: PreciseRegression, beta: Array, 
 
 
 def response_bound(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> float:
-    """A number that no learner's objective is below, against a distribution near to this one; minus infinity without."""
+    """A number that no learner's objective is below, against a distribution near to this one; or minus infinity."""
     density = _admissible(game, precise, adversary)
     if density is None:
         return -np.inf

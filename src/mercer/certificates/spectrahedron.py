@@ -78,7 +78,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
 
 
 def objective_bound(programme: PreciseSquares, factor: Array) -> tuple[Array, float]:
-    """The coordinates in Ω of P(w_p - v) for C = F Fᵀ over its mass, and a number that the objective does not exceed."""
+    """The coordinates in Ω of P(w_p - v) for C = F Fᵀ over its mass, and a number no less than the objective."""
     L = programme.basis @ ball(factor)
     share = (L * (programme.mass @ L)).sum().inverse()
     residual = programme.integrals.embed(L) * share - programme.target

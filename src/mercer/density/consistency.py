@@ -1,4 +1,4 @@
-"""What a fitted model states, against what follows from its solution and the data: one sentence for what does not fit."""
+"""What a fitted model states, against what follows from its solution and the data: a sentence for what does not fit."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def require_kernel(model: Any, expected: Kernel) -> None:
     """Refuse a ``kernel_`` other than the one that the parameters and the data make."""
     if not _same(model.kernel_, expected):
         raise ValueError(
-            f"The model's kernel_ is {model.kernel_!r} where its parameters and X make {expected!r}: it is damaged, or X "
-            "is not the data of the fit."
+            f"The model's kernel_ is {model.kernel_!r} where its parameters and X make {expected!r}: it is damaged, or "
+            "X is not the data of the fit."
         )
 
 
@@ -65,7 +65,7 @@ def require_meeting(model: Any, again: Certificate) -> Certificate:
     stored = model.certificate_
     if not isinstance(stored, Certificate) or stored.lower > again.upper or again.lower > stored.upper:
         raise ValueError(
-            f"The model's certificate_ excludes [{again.lower:.9g}, {again.upper:.9g}], which was proved again from its "
-            "solution and X: it is damaged, or X is not the data of the fit."
+            f"The model's certificate_ excludes [{again.lower:.9g}, {again.upper:.9g}], which was proved again from "
+            "its solution and X: it is damaged, or X is not the data of the fit."
         )
     return again

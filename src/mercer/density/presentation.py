@@ -17,8 +17,9 @@ _RANK = 1e-9  # mass of a square relative to the largest below which it is round
 
 
 class Presentation(NamedTuple):
-    """A density of mass one: its scaled factor of shape (m, r), the masses of its squares, what rounding makes of their
-    sum, and the certificate of exactly these numbers.
+    """A density of mass one by its scaled factor of shape (m, r), and the certificate of exactly these numbers.
+
+    ``masses`` are those of its squares, ``rounding`` what rounding makes of their sum.
     """
 
     factor: Array

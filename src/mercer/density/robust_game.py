@@ -94,7 +94,8 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
         raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
     if not 1 / _LARGEST_WIDTH < target_sigma / size < _LARGEST_WIDTH:
         raise ValueError(
-            f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, or a rule."
+            f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, "
+            "or a rule."
         )
     inputs = np.ascontiguousarray(support[:, :-1])
     return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size, given)

@@ -1,4 +1,4 @@
-"""The numbers that a robust regression keeps, and the proof of exactly these: the same for fitting and for verifying."""
+"""The numbers that a robust regression keeps, and the proof of exactly these: the same for fitting and verifying."""
 
 from __future__ import annotations
 

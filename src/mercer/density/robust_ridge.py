@@ -145,8 +145,8 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     -----
     Everything is dense: the cost depends on the support, and on n only through n m. The solver works in double
     precision; its bounds are recomputed with twice as many digits and every rounding counted, and :func:`mercer.verify`
-    does so from the model and the data. What is certified are exactly the numbers of the fitted attributes, in the three
-    spans of functions, densities and prices that the model keeps.
+    does so from the model and the data. What is certified are exactly the numbers of the fitted attributes, in the
+    three spans of functions, densities and prices that the model keeps.
 
     *What is proved.* For every distribution of the class, a share of the sample and a density of the truncated span,
     whose MMD from the sample is at most ε, the mean squared error of f is at most ``robust_risk_``; and no f in the

@@ -97,8 +97,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces of the spectrahedron. ``"accelerated"``:
         projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
-        ``"conic"``: the optional package cvxpy, for some 40 points at most; ``max_iter`` and ``warm_start`` are not for it,
-        and its history is one line.
+        ``"conic"``: the optional package cvxpy, for some 40 points at most; ``max_iter`` and ``warm_start`` are not for
+        it, and its history is one line.
     tol : float, default=1e-8
         The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any, or
         to the optimum itself where that is larger.
@@ -228,7 +228,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         shares = normalised(weights, X.shape[0])
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
-        require_memory(support.shape[0], *X.shape, closed=not isinstance(self.kernel, Laplacian))
+        require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
         with config_context(dtype="float64"), blas_for(support.shape[0]):
             kernel = self._resolved_kernel(X, shares, support)
             problem = make_programme(kernel, support, measure, X, weights, **options)

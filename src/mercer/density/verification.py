@@ -16,6 +16,7 @@ from mercer.density.programme import make_programme
 from mercer.density.reference import choose_reference
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.density.support import choose_support
+from mercer.kernels import Laplacian
 from mercer.kernels.measures import Box, GaussianMeasure
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
@@ -34,8 +35,8 @@ _SPANNED = 4.0  # times the eigenvalue at which a span is cut, that may lie outs
 def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """Certify a fitted density again, believing nothing that its solver left behind.
 
-    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew, for the densities of the span
-    that the model keeps; that it is the one its truncation says is checked. So is every other number of the model:
+    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew, for the densities of the
+    span that the model keeps; that it is the one its truncation says is checked. So is every other number of the model:
     kernel, measure, λ and sampled support against the parameters and X; ``coefficients_``, ``eigenvalues_``, ``rank_``,
     the scale and the distances against its factor; and that the density integrates to one.
     """
@@ -48,7 +49,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     shares = normalised(weights, X.shape[0])
     support = require_numbers(model, "support_")
     _require_support(model, support, X, shares)
-    require_memory(support.shape[0], *X.shape, closed=not isinstance(model.kernel_, Laplacian))
+    require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(model.kernel_, Laplacian))
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), blas_for(support.shape[0]):
         require_kernel(model, model._resolved_kernel(X, shares, support))
@@ -145,6 +146,6 @@ def _require_distance(model: SumOfSquaresDensity, name: str, value: float, large
     stored = float(require_numbers(model, name, ()))
     if stored < 0 or abs(stored**2 - value**2) > _DISTANCE * (largest**2 + value**2):
         raise ValueError(
-            f"The model's {name} is {stored:.9g} where its factor and X make {value:.9g}: it is damaged, or X is not the "
-            "data of the fit."
+            f"The model's {name} is {stored:.9g} where its factor and X make {value:.9g}: it is damaged, or X is not "
+            "the data of the fit."
         )

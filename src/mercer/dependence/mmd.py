@@ -110,7 +110,7 @@ def mmd(
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
     require_memory(X.shape[0] + Y.shape[0], X.shape[1])
     fixed = resolved_kernel(kernel, np.concatenate([X, Y]), np.concatenate([a, b]))
-    a, b, power = in_one_unit(a, b)
+    a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         if estimator == "biased":

@@ -119,8 +119,8 @@ def _require_memory(kernel: Kernel, entries: int) -> None:
     needed, limit = 8 * _COPIES * entries, get_config().memory_bytes
     if needed > limit:
         raise ValueError(
-            f"The quadrature of {kernel!r} takes {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} MB: "
-            "take a smaller support, a kernel with closed forms such as Gaussian(), or raise memory_limit."
+            f"The quadrature of {kernel!r} takes {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} "
+            "MB: take a smaller support, a kernel with closed forms such as Gaussian(), or raise memory_limit."
         )
 
 

@@ -19,6 +19,7 @@ _PAIRWISE_UP_TO = 150
 _ROUNDING = 1e-7
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 0.5
 _GRID_ROWS = 2048
+_LARGEST_RATIO = 1e100
 
 
 class GaussianMixture(NamedTuple):
@@ -39,13 +40,14 @@ class GaussianIntegrals(KernelIntegrals):
 
     with c_n = (π/(na))^{d/2}, or (b/(na+b))^{d/2} for the Gaussian measure. For n = 3 the exponential is a product over
     pairs: u_pqr = c₃ h_p h_q h_r G_pq G_pr G_qr, so that U(B) = c₃ h ∘ diag(G (B ∘ hhᵀ ∘ G) G) needs matrix products
-    and O(m²) memory alone (SOS Lemma 4 stores m³ numbers). Lengths are counted in powers of two near σ, so that no a² or
-    ab leaves the floating-point range.
+    and O(m²) memory alone (SOS Lemma 4 stores m³ numbers). Lengths are counted in powers of two near σ, so that no a²
+    or ab leaves the floating-point range.
     """
 
     def __init__(self, kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
         d = points.shape[1]
         self._sigma, self._power = float(kernel.sigma), -int(np.frexp(float(kernel.sigma))[1])
+        _require_scale(kernel, points, measure)
         a = 1.0 / np.ldexp(self._sigma, self._power) ** 2
         normal = isinstance(measure, GaussianMeasure)
         b = 0.5 / np.ldexp(measure.std, self._power) ** 2 if isinstance(measure, GaussianMeasure) else 0.0
@@ -176,3 +178,17 @@ class GaussianIntegrals(KernelIntegrals):
         """exp(-ab/(na+b) ‖y - μ₀‖²)."""
         rate = self._b / (order + self._b / self._a)
         return np.asarray(np.exp(-rate * np.sum((np.ldexp(Y, self._power) - self._centre) ** 2, axis=1)))
+
+
+def _require_scale(kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
+    """Refuse bandwidths whose ratios to the points or to the reference's width have squares beyond double precision."""
+    sigma = float(kernel.sigma)
+    widths = [measure.std] if isinstance(measure, GaussianMeasure) else []
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = [float(np.max(np.abs(points))) / sigma, *(width / sigma for width in widths)]
+        lengths += [sigma / width for width in widths]
+    if not max(lengths) < _LARGEST_RATIO:
+        raise ValueError(
+            f"{kernel!r} is {max(lengths):.0e} times as narrow or wide as the points and the reference: take a "
+            "bandwidth near their scale."
+        )

@@ -186,7 +186,7 @@ def squared_distances(X: Array, Y: Array) -> Ball:
 
 
 def rounded_exponential(X: Array, Y: Array, rate: Ball) -> Ball:
-    """exp(-rate ‖x - y‖²) in double precision: d + 5 roundings in the exponent, and four units in the last place of exp."""
+    """exp(-rate ‖x - y‖²) in double precision: d + 5 roundings of the exponent, and four units in exp's last place."""
     squares = np.zeros((X.shape[0], Y.shape[0]))
     for x, y in zip(X.T, Y.T, strict=True):
         squares += (x[:, None] - y) ** 2

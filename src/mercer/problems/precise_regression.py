@@ -4,8 +4,8 @@ The bases of the game divide by small eigenvalues, so its integrals are differen
 from zero, or a wide kernel, double precision leaves four digits of them. The solver can live with that, a proof cannot.
 Here they are formed for one function and one density from the pairs and the bandwidths, as balls.
 
-The game is fixed by three subspaces, the ranges of T (densities k_zᵀ T C Tᵀ k_z), U (functions Σ_a (Uβ)_a k(·, ξ_a)) and
-Ω (functions of pairs that the ball's distance is projected on), and by the pairs, weights, bandwidths, ε and λ.
+The game is fixed by three subspaces, the ranges of T (densities k_zᵀ T C Tᵀ k_z), U (functions Σ_a (Uβ)_a k(·, ξ_a))
+and Ω (functions of pairs that the ball's distance is projected on), and by the pairs, weights, bandwidths, ε and λ.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class SumOfSquares:
         return np.asarray(self.basis @ (factor / np.linalg.norm(factor)))
 
     def coordinates(self, coefficients: Array) -> Array:
-        """The F with T F nearest to a factor of the scaled B, of shape (m, r), by least squares in T's orthogonal columns.
+        """The F with T F nearest to a factor of the scaled B, of shape (m, r): T has orthogonal columns.
 
         What T does not span is left out.
         """
@@ -177,8 +177,8 @@ def _spanned(integrals: KernelIntegrals, gram: Array, truncation: float) -> Span
     levels, V = positive_eigenpairs(gram, truncation / m)
     if masses.size == 0 or levels.size == 0:
         raise ValueError(
-            "The kernel's sections have no mass under the reference measure, to double precision: take a reference nearer "
-            "to the points, or a wider kernel."
+            "The kernel's sections have no mass under the reference measure, to double precision: take a reference "
+            "nearer to the points, or a wider kernel."
         )
     return Spans(Q / np.sqrt(masses), V / np.sqrt(levels))
 
