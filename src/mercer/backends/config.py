@@ -27,7 +27,8 @@ class Config:
     device : {"cpu"}
         Where products run.
     memory_limit : int or None
-        Bytes an operator may spend on a stored matrix. None means a quarter of the memory that is free when asked.
+        Bytes that may be taken beyond the data and the answer, as near as a run can keep to it. None means a quarter of
+        the memory that is free when asked.
     n_threads : int or None
         Worker threads of a product. None means every core this process may use.
     dtype : {"float64", "float32"}
@@ -43,6 +44,11 @@ class Config:
     def memory_bytes(self) -> int:
         """The memory limit in bytes, now."""
         return free_memory() // 4 if self.memory_limit is None else self.memory_limit
+
+    def share(self, part: float, most: int | None = None) -> int:
+        """A part of the memory limit in bytes, now, but no more than ``most``."""
+        allowed = int(part * self.memory_bytes)
+        return allowed if most is None else min(allowed, most)
 
     @property
     def threads(self) -> int:
@@ -87,7 +93,8 @@ def config_context(
     device : {"cpu"}, optional
         Where products run.
     memory_limit : int or str, optional
-        Bytes an operator may store, as a number or as text such as ``"2GB"`` or ``"500 MiB"``.
+        Bytes that may be taken beyond the data and the answer, as a number or as text such as ``"2GB"`` or
+        ``"500 MiB"``. A fit that cannot keep to it says so before it starts.
     n_threads : int, optional
         Worker threads of a product.
     dtype : {"float64", "float32"}, optional

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.kernels import Kernel
-from mercer.linalg import least_eigenvalue, rp_cholesky
+from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
 
@@ -46,10 +46,18 @@ class Programme:
     def of(cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator) -> Programme:
         """The programme of points under a resolved kernel; one pass of row sums."""
         operator = DiffusionOperator(GramOperator(kernel, points, weights=weights))
-        shift = _shift(operator, kernel, rng)
+        proof = _definiteness(operator, kernel, rng)
+        operator.below_zero = proof.slack
         diagonal = operator.diagonal()
         lengths = np.sqrt(diagonal / operator.weights)
-        problem = Elliptope(operator, diagonal, shift=shift, removed=operator.stationary, lengths=lengths)
+        problem = Elliptope(
+            operator,
+            diagonal,
+            shift=proof.shift * float(diagonal.max()),  # J = Diag(√d) Ã Diag(√d)
+            removed=operator.stationary,
+            lengths=lengths,
+            failure_probability=proof.failure_probability,
+        )
         return cls(operator, problem, rng)
 
     def cholesky(self) -> LowRankOperator | None:
@@ -69,15 +77,17 @@ class Programme:
         problem, rank = self.problem, min(rank, self.problem.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
+        last = last / np.max(np.abs(last))  # lengths of any unit, whose squares are finite
         widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
         elsewhere = problem.random_point(widened.shape[1], self.rng)
         noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere
         return problem.project(widened + noise, elsewhere).astype(problem.operator.dtype)
 
 
-def _shift(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> float:
-    """A number c with J + cI ≽ 0: zero for a positive semi-definite kernel, from the least eigenvalue otherwise."""
+def _definiteness(operator: DiffusionOperator, kernel: Kernel, rng: np.random.Generator) -> Definiteness:
+    """How far below zero the spectrum of the diffusion matrix can reach: nothing of a positive semi-definite kernel."""
     if kernel.properties.positive_definite:
-        return 0.0
-    least = least_eigenvalue(operator, rng=rng)
-    return 1.1 * max(0.0, -least) * float(operator.diagonal().max())
+        return Definiteness(0.0)
+    return prove_definiteness(
+        operator.undeflated(), operator.stationary, rng=rng, nonnegative=operator.gram.nonnegative
+    )

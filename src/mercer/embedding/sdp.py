@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,12 +15,12 @@ from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
-from mercer.embedding.extension import log_degrees_and_sums, log_radius
-from mercer.embedding.log import log_iteration
+from mercer.embedding.extension import Extension, embedded_rows
+from mercer.embedding.log import log_iteration, log_phase
 from mercer.embedding.programme import Programme
+from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.embedding.validation import check_room, pad_components, refuse_degenerate
-from mercer.kernels import Precomputed
+from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -36,7 +36,7 @@ from mercer.solvers import (
     TrustRegion,
     solve_conic,
 )
-from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,10 +46,11 @@ _METHODS: dict[str, type[Method]] = {
     "trust-region": TrustRegion,
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
+SOLVERS = ("auto", *_METHODS, "interior-point")
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
-class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Embed points by the optimal kernel of a semi-definite programme, and prove that it is optimal.
 
     The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the
@@ -74,11 +75,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rank counted, and solved to the same tolerances there.
     max_iter : int, default=5000
         Steps of the solver at most.
-    solver : {"auto", "power", "accelerated", "trust-region", "conic"}, default="auto"
-        ``"auto"`` solves with a low-rank stand-in first, then with few exact products; the user guide says how. The
-        others use one method alone: the papers' projected power method, the same with momentum, the Riemannian trust
-        region, or, up to 200 points, a conic solver for the programme itself, polished by the trust region (needs
-        cvxpy).
+    solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
+        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, and hands over to the
+        interior-point method up to 2000 points where that no longer pays; the user guide says how. The others use one
+        method alone: the papers' projected power method, the same with momentum, the Riemannian trust region, an
+        interior-point method for the programme itself (dense: 80n² bytes and about 100n³ flops at any bandwidth), or,
+        up to 200 points, a conic solver (needs cvxpy); the last two are polished by the trust region.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
         ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the row residual alone
@@ -131,12 +133,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     status_ : Status
         Why the solver stopped.
     history_ : tuple of Iteration
-        Objective and residual of every step.
+        Objective and residual of every step, those of an earlier run that a checkpoint kept included.
+    multipliers_ : array of shape (m,) or None
+        Dual variables y with J ≼ Diag(y) for the scaled matrix J = Diag(√d) Ã Diag(√d), where the interior-point method
+        ran: a hint that certificates check and never believe. None elsewhere.
     n_iter_ : int
-        Steps taken.
+        Steps taken, those of an earlier run that a checkpoint kept included.
     n_products_ : int
-        Columns the operator was applied to; a factorisation proof reads entries instead, see
-        ``certificate_.n_products``.
+        Columns the operator was applied to, or whose entries the interior-point method formed; a factorisation proof
+        reads entries instead, see ``certificate_.n_products``.
     n_stand_in_products_ : int
         Columns a low-rank stand-in was applied to.
 
@@ -220,24 +225,32 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
-        programme = Programme.of(self.kernel_, points, support.weights, rng)
+        programme = Programme.of(self.kernel_, points, support.scaled, rng)
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
+        if self.solver == "interior-point":
+            check_dense(int(programme.problem.active.sum()), self.max_products)
+        kept = self._opened_checkpoint(points, support)
+        if self.solver == "auto":
+            self._tell("factoring a stand-in")
         factored = programme.cholesky() if self.solver == "auto" else None
         with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-            result = self._solve(programme, factored, self._opened_checkpoint(points, support))
-            H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
-            self.certificate_ = self._final_certificate(programme, result, H, factored)
+            result = self._solve(programme, factored, kept)
+            H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
         self.n_products_ = programme.problem.n_columns
         self._store(X, points, support, programme, H)
-        self._report()
+        self._report(float(np.median(self.diagonal_ + self.stationary_ / programme.operator.weights)))
         return self
 
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        return Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
+        return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
+
+    def _tell(self, phase: str) -> None:
+        if self.verbose:
+            log_phase(phase)
 
     def _certificate(
         self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
@@ -251,7 +264,18 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             tol=self.tol,
             method=method,
             spectrum=spectrum,
+            multipliers=self.multipliers_,
         )
+
+    def _certified(self, programme: Programme, result: SolverResult, factored: LowRankOperator | None) -> Array:
+        """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
+        H = programme.problem.reduced(result.H, self.rank_tol)
+        self.certificate_ = self._final_certificate(programme, result, H, factored)
+        if result.status is not Status.FLAT or self.certificate_ is None or self.certificate_.holds(self.tol):
+            return H
+        H = programme.problem.reduced(result.H, 0.0)
+        self.certificate_ = self._final_certificate(programme, result, H, factored)
+        return H
 
     def _final_certificate(
         self, programme: Programme, result: SolverResult, H: Array, factored: LowRankOperator | None
@@ -263,6 +287,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         same = ended is not None and ended is result.H and H.shape == ended.shape
         if same and proof.least_eigenvalues.size:
             return proof
+        self._tell("proving the bound")
         certificate = self._certificate(programme, H, factored)
         if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
             return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
@@ -277,28 +302,37 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
+        self.multipliers_: Array | None = None
         climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
         if kept is not None:
             climb.resume_after(kept[1])
-            H = kept[0].astype(programme.operator.dtype)
-        elif self.solver == "conic":
-            H = solve_conic(programme.problem)
+        if self.solver == "interior-point":
+            result = climb.interior()
         else:
-            last = getattr(self, "coordinates_", None) if self.warm_start else None
-            H = programme.first_point(self.initial_rank, last)
-        if self.solver == "auto":
-            result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
-        else:
-            result = climb.by(_METHODS[self.solver], H)
+            H = self._first_point(programme, None if kept is None else kept[0])
+            if self.solver == "auto":
+                result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
+            else:
+                result = climb.by(_METHODS[self.solver], H)
         if checkpoint is not None:
-            checkpoint.keep(result.H, result.history[-1])
+            checkpoint.keep(result.H, result.history)
             checkpoint.flush()
-        self.n_stand_in_products_ = climb.n_stand_in_columns
+        self.multipliers_, self.n_stand_in_products_ = climb.multipliers, climb.n_stand_in_columns
         return result
+
+    def _first_point(self, programme: Programme, kept: Array | None) -> Array:
+        if kept is not None:
+            return kept.astype(programme.operator.dtype)
+        if self.solver == "conic":
+            return solve_conic(programme.problem)
+        last = getattr(self, "coordinates_", None) if self.warm_start else None
+        return programme.first_point(self.initial_rank, last)
 
     def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
         def gap(H: Array, G: Array) -> float:
+            self.multipliers_ = climb.multipliers
+            self._tell("proving the bound")
             certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
             programme.last_proof = H, certificate
             return certificate.relative_gap
@@ -308,7 +342,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 log_iteration(iteration)
             return self.callback is not None and bool(self.callback(iteration))
 
-        return Climb(
+        climb = Climb(
             programme.problem,
             certify=gap if self.certify else None,
             tol=self.tol,
@@ -319,34 +353,24 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             callbacks=(notify,),
             save=None if checkpoint is None else checkpoint.keep,
             rng=programme.rng,
+            tell=self._tell,
         )
+        return climb
 
     def _store(self, X: Any, points: Any, support: Support, programme: Programme, H: Array) -> None:
         operator, problem = programme.operator, programme.problem
         weighted, self.eigenvalues_ = problem.principal(H)
         self.rank_ = H.shape[1]
-        root = np.sqrt(operator.weights)
-        coordinates = weighted / root[:, None]
+        coordinates = weighted / np.sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
-        self.diagonal_ = problem.diagonal / operator.weights
+        self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
         self.stationary_ = operator.stationary**2
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = coordinates
-        self._training, self._support = points, support
-        self._weights = np.asarray(operator.weights, np.float64)
-        self._log_volume = float(np.log(operator.volume))
-        mean = (operator.stationary * root) @ coordinates
-        self._beta = coordinates / np.sqrt(operator.degrees)[:, None] - mean / np.sqrt(operator.volume)
+        self.coordinates_ = support.lengths(coordinates)
+        self._extension = Extension.of(self.kernel_, points, support, operator, coordinates)
         self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        self.embedding_ = pad_components(self._embedded(X, support), self._n_features_out, self.rank_)
-
-    def _embedded(self, X: Any, support: Support) -> Array:
-        """The solution on its points, extended to the others where it does not cover all rows of X."""
-        if support.indices is None:
-            return self.coordinates_
-        everywhere = self._extend_checked(X)[:, : self.rank_]
-        everywhere[support.indices] = self.coordinates_
-        return everywhere
+        embedded = embedded_rows(self.coordinates_, self._extension, X, capped=self.radius == "capped")
+        self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -374,30 +398,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         check_is_fitted(self)
-        return -self._sums(checked_points(self, X, fitting=False), self._beta[:, :0])[0]
-
-    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
-        X = self._support.columns(X, self.kernel_)
-        return log_degrees_and_sums(self.kernel_, X, self._training, values, self._weights)
+        return self._extension.novelty(checked_points(self, X, fitting=False))
 
     def _extend(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._extend_checked(checked_points(self, X, fitting=False))
-
-    def _extend_checked(self, X: Any) -> Array:
-        log_degrees, averages, log_diagonal = self._sums(X, self._beta)
-        lengths = np.linalg.norm(averages, axis=1, keepdims=True)
-        directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
-        return np.exp(self._kept_radius(log_radius(log_degrees, log_diagonal, self._log_volume)))[:, None] * directions
-
-    def _kept_radius(self, value: Array) -> Array:
-        """Logarithms of lengths, capped or as they are."""
-        if self.radius == "capped":
-            return np.minimum(value, 0.5 * np.log(self.diagonal_.max()))
-        if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
-            row = int(np.argmax(value))
-            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
-        return value
+        return self._extension.coordinates(checked_points(self, X, fitting=False), capped=self.radius == "capped")
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
@@ -409,7 +414,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for name in ("tol", "residual_tol", "rank_tol"):
             fraction(getattr(self, name), name)
         choices = (
-            ("solver", ("auto", *_METHODS)),
+            ("solver", SOLVERS),
             ("radius", ("capped", "paper")),
             ("certify", (True, False, *CERTIFICATE_METHODS)),
         )
@@ -419,14 +424,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
 
-    def _report(self) -> None:
+    def _report(self, staying: float) -> None:
+        """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         state = "" if self.certificate_ is None else f" {self.certificate_}."
-        warnings.warn(f"{self.status_.message}{state}", ConvergenceWarning, stacklevel=3)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
-        return tags
+        isolated = Diagnosis.NEARLY_ISOLATED
+        reason = ""
+        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
+            reason = f" {isolated.value.capitalize()}: {isolated.message}"
+        warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)

@@ -17,6 +17,7 @@ from mercer.operators.base import Array, Index, LinearMap, require_square
 _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 _PRODUCTS_BEFORE_STORING = 1
+_STORED_SHARE = 0.5  # of the memory limit: a fit needs room beside the matrix
 _DENSE_ROWS = 512
 
 
@@ -44,7 +45,7 @@ class GramOperator(LinearMap):
     Notes
     -----
     A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its
-    memory is a tile a thread. From the second product on the matrix is stored if it fits the memory limit of the
+    memory is a tile a thread. From the second product on the matrix is stored if it fits half the memory limit of the
     configuration *and* reading it is cheaper than evaluating it: when it fits the cache, or the points have many
     features.
 
@@ -93,7 +94,7 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
-        rows, v = max(1, products.PANEL_BYTES // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
+        rows, v = max(1, products.panel_bytes() // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
         starts = range(0, self.shape[0], rows)
         parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
         return np.concatenate(parts) if parts else np.empty(0)
@@ -129,7 +130,7 @@ class GramOperator(LinearMap):
 
     def _storing_pays(self) -> bool:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        if size > get_config().memory_bytes:
+        if size > get_config().share(_STORED_SHARE):
             return False
         return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
 
