@@ -57,7 +57,7 @@ def run(seed):
     rng = np.random.default_rng([1, seed])
     dtype = precision_of(rng)
     trial = Trial("embeddings", seed, dtype)
-    n = int(rng.choice([2, 2, 3, 4, 5, 6, 8, 8, 40] if seed % 10 == 0 else [2, 3, 4, 5, 6, 8]))
+    n = 40 if seed % 25 == 3 else int(rng.choice([2, 3, 4, 5, 6, 8]))  # from 32 on there is a stand-in
     w = weights(rng, n)
     if rng.random() < 0.25:
         X, kernel, family = matrix(rng, dtype, n), Precomputed(), "matrix"
