@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _PART, _MOST, _LEAST = 4, 1500, 8  # a stand-in has at most n/4 and this many columns; with fewer than the last, none
 _LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as the matrix
-_FACTOR_SHARE = 1 / 8  # of the memory limit
+_FACTOR_SHARE, _STORED_SHARE = 1 / 8, 0.5  # of the memory limit: a factor, and a matrix that is stored
 _WARM_NOISE = 0.03
 
 
@@ -51,6 +51,7 @@ class Programme:
         """The programme of points under a resolved kernel; one pass of row sums, two for points in single precision."""
         gram = GramOperator(kernel, points, weights=weights)
         exact = gram if gram.dtype == np.float64 else GramOperator(kernel, points, weights=weights, dtype=np.float64)
+        gram.stored_share = exact.stored_share = _STORED_SHARE
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
         operator.below_zero = found.slack if found.shift == 0 else None

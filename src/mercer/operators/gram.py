@@ -18,7 +18,6 @@ from mercer.operators.base import Array, Index, LinearMap, require_square
 _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 _PRODUCTS_BEFORE_STORING = 1
-_STORED_SHARE = 0.5  # of the memory limit: a fit needs room beside the matrix
 _DENSE_ROWS = 512
 _MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
 _VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
@@ -45,10 +44,15 @@ class GramOperator(LinearMap):
         The arithmetic of entries and products, that of the points if left out. A wider one widens the points tile by
         tile and copies none of them: float64 products of float32 points, as proofs want them.
 
+    Attributes
+    ----------
+    stored_share : float, default=1
+        The part of the memory limit that a stored matrix may take; who needs room beside it sets less.
+
     Notes
     -----
     A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its
-    memory is a tile a thread. From the second product on the matrix is stored if it fits half the memory limit of the
+    memory is a tile a thread. From the second product on the matrix is stored if it fits the memory limit of the
     configuration *and* reading it is cheaper than evaluating it: when it fits the cache, or the points have many
     features.
 
@@ -63,6 +67,7 @@ class GramOperator(LinearMap):
 
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
+        self.stored_share = 1.0
         points = kernel._checked(X, Y)
         self._evaluator = kernel.evaluator(*points, dtype=dtype)
         self._narrow = points if points[0].dtype != self._evaluator.dtype else None
@@ -153,7 +158,7 @@ class GramOperator(LinearMap):
 
     def _storing_pays(self) -> bool:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        if size > get_config().share(_STORED_SHARE):
+        if size > get_config().share(self.stored_share):
             return False
         return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
 
