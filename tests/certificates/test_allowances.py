@@ -13,7 +13,7 @@ from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, confi
 from mercer.certificates import certify_elliptope, factorisation, krylov, stand_in
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos
+from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.operators.base import LinearMap, MapRounding
 from mercer.problems import Elliptope
 
@@ -91,18 +91,14 @@ def test_errors_of_the_prescribed_lengths(method, sign, part):
 
 @pytest.mark.parametrize("method", PROOFS)
 def test_an_indefinite_matrix_loses_more_by_lengths(method):
-    """Where nothing is known of the signs, the term of second order is a loss too: here Ã has the eigenvalue -20."""
-    d, off = np.full(2, 1.0), np.array([0.5, 0.5])
-    shown = np.array([[0.5, -20.0], [-20.0, 0.5]])
-    rounding = MapRounding(20.5, 0.0, 0.0, off, semidefinite=False)
-    problem = Elliptope(Altered(shown, rounding), d, shift=19.5)
-    H = np.array([[1.0, 0.0], [1.0, 0.0]])  # the worst point
-    certificate = certify_elliptope(problem, H, rng=np.random.default_rng(0), method=method)
-    for turn in ((1, 1), (1, -1), (-1, -1)):
-        lengths = np.sqrt(d + off * turn)
-        assert certificate.lower <= lengths @ np.abs(shown) @ lengths  # the optimum: signs that agree
-    attained = np.sqrt(d + off) @ shown @ np.sqrt(d + off)
-    assert certificate.lower <= attained
+    """Ã = -q(I - 11ᵀ/3): the value of H = 1, the best, is zero to first order and -q times the spread of √d beyond."""
+    q, off = 20.0, np.array([0.5, 0.0, 0.0])
+    shown = -q * (np.eye(3) - 1 / 3)
+    problem = Elliptope(Altered(shown, MapRounding(q, 0.0, 0.0, off)), np.ones(3), shift=q)
+    certificate = certify_elliptope(problem, np.ones((3, 1)), rng=np.random.default_rng(0), method=method)
+    lengths = np.sqrt(1 + off)
+    assert lengths @ shown @ lengths < -0.5
+    assert certificate.lower <= lengths @ shown @ lengths
 
 
 @pytest.mark.parametrize("definite", [True, False])
@@ -191,6 +187,14 @@ def test_the_deflated_lanczos_bound_lifts_what_is_below_zero(monkeypatch):
     deflated = deflate(lambda V: values[:, None] * V, np.eye(40)[:, :1])
     found, _ = bound_by_lanczos(deflated, lift=1.0, failure_probability=1e-9, rng=np.random.default_rng(0), goal=3.0)
     assert found >= 1.0
+
+
+def test_the_trace_of_what_a_factor_leaves_out_allows_for_its_errors():
+    """A diagonal that seems to be left out by nothing, and is left out by as much as the factor may err."""
+    values = np.concatenate([[1e-3], np.full(20, 0.5)])
+    deflated = deflate(lambda V: values[:, None] * V, np.eye(21)[:, :1])
+    hidden = StandIn(np.zeros((21, 1)), np.ones(21), np.zeros(21), np.zeros(21), deflated, factor_rounding=0.5)
+    assert bound_by_trace(hidden, goal=0.0)[0] >= 0.5
 
 
 @pytest.mark.parametrize("slip", [0.0, 1e-12, 1e-6, 1e-3])

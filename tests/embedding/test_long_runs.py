@@ -41,7 +41,7 @@ def _gram(model):
 # --- solvers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "power", "accelerated", "trust-region", "conic"])
+@pytest.mark.parametrize("solver", ["auto", "power", "accelerated", "trust-region", "interior-point", "conic"])
 def test_every_solver_finds_the_same_kernel(X, reference, solver):
     model = SDPEmbedding(KERNEL, solver=solver, random_state=1, residual_tol=1e-5, max_iter=100_000).fit(X)
     assert model.certificate_.holds(1e-6)
@@ -175,10 +175,14 @@ def test_resumed_run_gives_the_same_answer(X, reference, solver, tmp_path):
     assert file.exists()
     resumed = SDPEmbedding(KERNEL, **options).fit(X)
     assert resumed.status_ is Status.CONVERGED
-    assert resumed.history_[: len(broken.history_)] == broken.history_  # the whole history, counted on
-    numbers = [line.number for line in resumed.history_]
-    assert numbers == sorted(numbers)
-    assert resumed.n_iter_ > broken.n_iter_
+    earlier = len(broken.history_)
+    assert resumed.history_[:earlier] == broken.history_  # every step of the first run is kept
+    assert [line.number for line in resumed.history_[earlier:]] == sorted(
+        line.number for line in resumed.history_[earlier:]
+    )
+    assert resumed.history_[earlier].number >= broken.n_iter_  # counted on
+    assert resumed.history_[earlier].n_columns > broken.history_[-1].n_columns
+    assert resumed.history_[earlier].seconds > broken.history_[-1].seconds
     assert resumed.certificate_.lower == pytest.approx(reference.certificate_.lower, rel=1e-6)
     np.testing.assert_allclose(_gram(resumed), _gram(reference), atol=1e-3 * _gram(reference).max())
     again = SDPEmbedding(KERNEL, **options).fit(X)  # a finished run is taken up at its end
@@ -215,7 +219,7 @@ def test_reading_a_checkpoint_runs_no_code(X, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(marker),)
 
-    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), history=np.zeros((1, 6)))
+    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), history=np.zeros((1, 7)))
     with pytest.raises(ValueError, match="is not a checkpoint"):
         SDPEmbedding(KERNEL, checkpoint=tmp_path / "run.npz").fit(X)
     assert not marker.exists()
@@ -311,7 +315,11 @@ def _half_a_step(H, history):
     history[0, 0] = 0.5
 
 
-@pytest.mark.parametrize("forge", [_nan, _zero, _long, _huge, _no_numbers, _half_a_step])
+def _unknown_phase(H, history):
+    history[0, 6] = 5
+
+
+@pytest.mark.parametrize("forge", [_nan, _zero, _long, _huge, _no_numbers, _half_a_step, _unknown_phase])
 def test_a_forged_iterate_or_history_is_refused(X, tmp_path, forge):
     file = tmp_path / "run.npz"
     SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)

@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, SDPEmbedding, config_context
+from mercer.certificates import certify_elliptope
+from mercer.embedding.programme import Programme
 from mercer.linalg import definiteness as module
 from mercer.linalg import prove_definiteness
 from mercer.linalg.definiteness import spectral_radius
@@ -145,3 +147,37 @@ def test_no_eigenvalue_by_arpack_on_the_way(monkeypatch):
     assert abs(given.n_products_ - points.n_products_) <= 0.2 * points.n_products_
     assert given.certificate_.lower == pytest.approx(points.certificate_.lower, rel=1e-7)
     assert given.certificate_.holds(1e-6)
+
+
+def test_what_is_left_below_zero_is_an_error_of_the_entries_to_every_proof():
+    """A matrix that dips below zero by less than rounding goes without a shift; its dip is counted where entries err."""
+    walk = _walk(Gaussian(2.0)(_cloud(60)))
+    values, vectors = np.linalg.eigh(walk.to_dense())
+    root = np.sqrt(walk.degrees)
+    dip = walk.to_dense() - (values[0] + 5e-11) * np.outer(vectors[:, 0], vectors[:, 0])
+    K = root[:, None] * dip * root
+    K = (K + K.T) / 2
+    programme = Programme.of(Precomputed(), K, None, np.random.default_rng(0))
+    least = np.linalg.eigvalsh(programme.operator.undeflated().to_dense())[0]
+    assert least < -4e-11
+    assert programme.problem.shift == 0.0
+    assert programme.operator.rounding().entries >= -least
+    assert programme.operator.undeflated().rounding().entries >= -least
+    assert programme.operator.rounding().semidefinite  # but for what is counted
+    indefinite = Programme.of(Precomputed(), _banded(60, 1.0) + 0.5 * np.eye(60), None, np.random.default_rng(0))
+    assert indefinite.problem.shift > 0
+    assert not indefinite.operator.rounding().semidefinite
+
+
+def test_a_shift_that_may_be_too_small_is_a_chance_of_the_certificate():
+    K = _banded(300, 1.0) + 0.5 * np.eye(300)
+    with config_context(memory_limit="600kB"):
+        programme = Programme.of(Precomputed(), K, None, np.random.default_rng(0))
+        problem, chance = programme.problem, programme.problem.failure_probability
+        H = problem.random_point(3, programme.rng)
+        chances = []
+        for problem.failure_probability in (chance, 0.0):
+            proof = certify_elliptope(problem, H, rng=np.random.default_rng(0), method="deflated-lanczos")
+            chances.append(proof.failure_probability)
+    assert chance > 0
+    assert chances[0] - chances[1] == pytest.approx(chance, rel=1e-6)

@@ -23,7 +23,8 @@ from mercer.solvers import Iteration
 Array = np.ndarray[Any, np.dtype[Any]]
 _SECONDS_BETWEEN = 10.0
 _UNIT = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
-_FIELDS = 6
+_FIELDS = 7
+_PHASES = ("climb", "interior point")
 
 
 class CheckpointWarning(UserWarning):
@@ -132,20 +133,24 @@ def _as_numbers(iteration: Iteration) -> list[float]:
         iteration.n_columns,
         iteration.seconds,
         gap,
+        _PHASES.index(iteration.phase),
     ]
 
 
 def _as_iteration(numbers: list[float]) -> Iteration:
-    number, objective, residual, n_columns, seconds, gap = numbers
-    return Iteration(int(number), objective, residual, int(n_columns), seconds, None if np.isnan(gap) else gap)
+    number, objective, residual, n_columns, seconds, gap, phase = numbers
+    proved = None if np.isnan(gap) else gap
+    return Iteration(int(number), objective, residual, int(n_columns), seconds, proved, _PHASES[int(phase)])
 
 
 def _is_history(lines: Array) -> bool:
     """Whether these are lines of a run: finite but for gaps that were not asked for, counted on from zero."""
     if lines.dtype != np.float64 or lines.ndim != 2 or lines.shape[0] == 0 or lines.shape[1] != _FIELDS:
         return False
-    counted = lines[:, [0, 3, 4]]
-    return bool(np.isfinite(lines[:, :-1]).all() and (counted >= 0).all() and (counted[:, :2] % 1 == 0).all())
+    counted, phases = lines[:, [0, 3, 4]], lines[:, 6]
+    if not np.isfinite(np.delete(lines, 5, axis=1)).all() or not np.isin(phases, range(len(_PHASES))).all():
+        return False
+    return bool((counted >= 0).all() and (counted[:, :2] % 1 == 0).all())
 
 
 def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:

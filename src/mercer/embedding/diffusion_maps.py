@@ -26,8 +26,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1

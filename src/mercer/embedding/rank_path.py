@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
+from mercer.embedding.rank_path_result import STAYS, Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel
 from mercer.linalg.lanczos import BlockLanczos
@@ -22,7 +22,6 @@ from mercer.validation import checked_kernel, checked_points, whole_number
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BANDWIDTHS = ("sigma", "length_scale")
-_STAYS = 0.5
 _NEARLY_CONSTANT = 1e-2
 _UNDETERMINED = 1e-2
 _RIGID = 1e-4  # measured: above 0.3 where solutions from different starts agree, below 1e-16 where they do not
@@ -198,20 +197,20 @@ def _rigidity(model: SDPEmbedding, lengths: Array) -> float:
 
 def _diagnosis(status: Status, staying: float, signal: float, flat: bool) -> Diagnosis:
     """The reason first: a bandwidth that is far too small or too large also keeps the solver from converging."""
-    if staying > _STAYS:
+    if staying > STAYS:
         return Diagnosis.NEARLY_ISOLATED
     if signal <= _NEARLY_CONSTANT:
         return Diagnosis.NEARLY_CONSTANT
-    if status is not Status.CONVERGED:
+    if status not in (Status.CONVERGED, Status.FLAT):
         return Diagnosis.NOT_CONVERGED
-    return Diagnosis.FLAT if flat else Diagnosis.INFORMATIVE
+    return Diagnosis.FLAT if flat or status is Status.FLAT else Diagnosis.INFORMATIVE
 
 
 def _degenerate(kernel: Kernel, X: Any) -> Diagnosis:
     """Which end a kernel that was refused lies at."""
     gram = GramOperator(kernel, X)
     sums, diagonal = gram.row_sums(), gram.diagonal()
-    if np.all(sums > 0) and np.median(diagonal / sums) > _STAYS:
+    if np.all(sums > 0) and np.median(diagonal / sums) > STAYS:
         return Diagnosis.ISOLATED
     if np.all(sums > 0) and np.max(1 - sums**2 / (np.sum(sums) * diagonal)) <= _NEARLY_CONSTANT:
         return Diagnosis.CONSTANT

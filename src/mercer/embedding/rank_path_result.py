@@ -14,6 +14,7 @@ from mercer.solvers import Status
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _SHOWN = 4
+STAYS = 0.5  # a median of k(x, x)/m(x) above: the diffusion rather stays than moves
 
 
 class Diagnosis(Enum):

@@ -11,15 +11,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.config import require_memory
 from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import Extension, embedded_rows
-from mercer.embedding.log import log_iteration
+from mercer.embedding.log import log_iteration, log_phase
 from mercer.embedding.programme import Programme
+from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.embedding.validation import check_room, pad_components, refuse_degenerate
+from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -45,6 +47,8 @@ _METHODS: dict[str, type[Method]] = {
     "trust-region": TrustRegion,
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
+SOLVERS = ("auto", *_METHODS, "interior-point")
+_VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
@@ -58,8 +62,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -73,11 +78,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         rank counted, and solved to the same tolerances there.
     max_iter : int, default=5000
         Steps of the solver at most.
-    solver : {"auto", "power", "accelerated", "trust-region", "conic"}, default="auto"
-        ``"auto"`` solves with a low-rank stand-in first, then with few exact products; the user guide says how. The
-        others use one method alone: the papers' projected power method, the same with momentum, the Riemannian trust
-        region, or, up to 200 points, a conic solver for the programme itself, polished by the trust region (needs
-        cvxpy).
+    solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
+        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, and hands over to the
+        interior-point method up to 2000 points where that no longer pays; the user guide says how. The others use one
+        method alone: the papers' projected power method, the same with momentum, the Riemannian trust region, an
+        interior-point method for the programme itself (dense: 80n² bytes and about 100n³ flops at any bandwidth), or,
+        up to 200 points, a conic solver (needs cvxpy); the last two are polished by the trust region.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
         ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the row residual alone
@@ -130,12 +136,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     status_ : Status
         Why the solver stopped.
     history_ : tuple of Iteration
-        Objective and residual of every step.
+        Objective and residual of every step, those of an earlier run that a checkpoint kept included.
+    multipliers_ : array of shape (m,) or None
+        Dual variables y with J ≼ Diag(y) for the scaled matrix J = Diag(√d) Ã Diag(√d), where the interior-point method
+        ran: a hint that certificates check and never believe. None elsewhere.
     n_iter_ : int
-        Steps taken.
+        Steps taken, those of an earlier run that a checkpoint kept included.
     n_products_ : int
-        Columns the operator was applied to; a factorisation proof reads entries instead, see
-        ``certificate_.n_products``.
+        Columns the operator was applied to, or whose entries the interior-point method formed; a factorisation proof
+        reads entries instead, see ``certificate_.n_products``.
     n_stand_in_products_ : int
         Columns a low-rank stand-in was applied to.
 
@@ -207,8 +216,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
-            is embedded as a new point.
+            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero, or
+            too light for the arithmetic beside the heaviest, takes no part and is embedded as a new point.
         """
         self._check_parameters()
         if self.verbose:
@@ -219,18 +228,27 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
+        require_memory(
+            8 * _VECTORS * self.initial_rank * points.shape[0],
+            f"An embedding of {points.shape[0]} points in initial_rank={self.initial_rank} dimensions",
+            "lower initial_rank, pass landmarks",
+        )
         programme = Programme.of(self.kernel_, points, support.scaled, rng)
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
+        if self.solver == "interior-point":
+            check_dense(int(programme.problem.active.sum()), self.max_products)
+        kept = self._opened_checkpoint(points, support)
+        if self.solver == "auto":
+            self._tell("factoring a stand-in")
         factored = programme.cholesky() if self.solver == "auto" else None
         with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-            result = self._solve(programme, factored, self._opened_checkpoint(points, support))
-            H = programme.problem.reduced(result.H, self.rank_tol)  # what is stored is certified, whatever the status
-            self.certificate_ = self._final_certificate(programme, result, H, factored)
+            result = self._solve(programme, factored, kept)
+            H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-        self.n_products_ = programme.problem.n_columns
+        self.n_products_ = programme.n_columns
         self._store(X, points, support, programme, H)
-        self._report()
+        self._report(float(np.median(programme.problem.diagonal + self.stationary_)))  # w k(x, x)/m: in any unit
         return self
 
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
@@ -238,19 +256,34 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             return None
         return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
 
+    def _tell(self, phase: str) -> None:
+        if self.verbose:
+            log_phase(phase)
+
     def _certificate(
         self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
     ) -> Certificate:
         method = self.certify if isinstance(self.certify, str) else "auto"
         return certify_elliptope(
-            programme.problem,
+            programme.proof,
             H,
             rng=programme.rng,
             stand_in=factored,
             tol=self.tol,
             method=method,
             spectrum=spectrum,
+            multipliers=self.multipliers_,
         )
+
+    def _certified(self, programme: Programme, result: SolverResult, factored: LowRankOperator | None) -> Array:
+        """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
+        H = programme.problem.reduced(result.H, self.rank_tol)
+        self.certificate_ = self._final_certificate(programme, result, H, factored)
+        if result.status is not Status.FLAT or self.certificate_ is None or self.certificate_.holds(self.tol):
+            return H
+        H = programme.problem.reduced(result.H, 0.0)
+        self.certificate_ = self._final_certificate(programme, result, H, factored)
+        return H
 
     def _final_certificate(
         self, programme: Programme, result: SolverResult, H: Array, factored: LowRankOperator | None
@@ -262,6 +295,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         same = ended is not None and ended is result.H and H.shape == ended.shape
         if same and proof.least_eigenvalues.size:
             return proof
+        self._tell("proving the bound")
         certificate = self._certificate(programme, H, factored)
         if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
             return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
@@ -276,43 +310,37 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
+        self.multipliers_: Array | None = None
+        climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
-        earlier = () if kept is None else kept[1]
-        climb = self._climb(programme, factored, checkpoint, earlier)
         if kept is not None:
-            climb.resume_after(earlier[-1])
-            H = kept[0].astype(programme.operator.dtype)
-        elif self.solver == "conic":
-            H = solve_conic(programme.problem)
+            climb.resume_after(kept[1])
+        if self.solver == "interior-point":
+            result = climb.interior()
         else:
-            last = getattr(self, "coordinates_", None) if self.warm_start else None
-            H = programme.first_point(self.initial_rank, last)
-        if self.solver == "auto":
-            result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
-        else:
-            result = climb.by(_METHODS[self.solver], H)
-        result = replace(result, history=(*earlier, *result.history))
+            H = self._first_point(programme, None if kept is None else kept[0])
+            if self.solver == "auto":
+                result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
+            else:
+                result = climb.by(_METHODS[self.solver], H)
         if checkpoint is not None:
             checkpoint.keep(result.H, result.history)
             checkpoint.flush()
-        self.n_stand_in_products_ = climb.n_stand_in_columns
+        self.multipliers_, self.n_stand_in_products_ = climb.multipliers, climb.n_stand_in_columns
         return result
 
-    def _climb(
-        self,
-        programme: Programme,
-        factored: LowRankOperator | None,
-        checkpoint: Checkpoint | None,
-        earlier: tuple[Iteration, ...],
-    ) -> Climb:
-        lines = list(earlier)
+    def _first_point(self, programme: Programme, kept: Array | None) -> Array:
+        if kept is not None:
+            return kept.astype(programme.operator.dtype)
+        if self.solver == "conic":
+            return solve_conic(programme.problem)
+        last = getattr(self, "coordinates_", None) if self.warm_start else None
+        return programme.first_point(self.initial_rank, last)
 
-        def save(H: Array, line: Iteration) -> None:
-            lines.append(line)
-            if checkpoint is not None:
-                checkpoint.keep(H, lines)
-
+    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
         def gap(H: Array, G: Array) -> float:
+            self.multipliers_ = climb.multipliers
+            self._tell("proving the bound")
             certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
             programme.last_proof = H, certificate
             return certificate.relative_gap
@@ -322,7 +350,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
                 log_iteration(iteration)
             return self.callback is not None and bool(self.callback(iteration))
 
-        return Climb(
+        climb = Climb(
             programme.problem,
             certify=gap if self.certify else None,
             tol=self.tol,
@@ -331,9 +359,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             max_iter=self.max_iter,
             max_products=self.max_products,
             callbacks=(notify,),
-            save=None if checkpoint is None else save,
+            save=None if checkpoint is None else checkpoint.keep,
             rng=programme.rng,
+            tell=self._tell,
         )
+        return climb
 
     def _store(self, X: Any, points: Any, support: Support, programme: Programme, H: Array) -> None:
         operator, problem = programme.operator, programme.problem
@@ -392,7 +422,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         for name in ("tol", "residual_tol", "rank_tol"):
             fraction(getattr(self, name), name)
         choices = (
-            ("solver", ("auto", *_METHODS)),
+            ("solver", SOLVERS),
             ("radius", ("capped", "paper")),
             ("certify", (True, False, *CERTIFICATE_METHODS)),
         )
@@ -402,8 +432,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
 
-    def _report(self) -> None:
+    def _report(self, staying: float) -> None:
+        """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         state = "" if self.certificate_ is None else f" {self.certificate_}."
-        warnings.warn(f"{self.status_.message}{state}", ConvergenceWarning, stacklevel=3)
+        isolated = Diagnosis.NEARLY_ISOLATED
+        reason = ""
+        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
+            reason = f" {isolated.value.capitalize()}: {isolated.message}"
+        warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
+from mercer.solvers.interior_point import bytes_needed
 from mercer.validation import distinct_rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,6 +91,21 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
             "which no psd kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
             UserWarning,
             stacklevel=3,
+        )
+
+
+def check_dense(n: int, max_products: int | None) -> None:
+    """Refuse an interior-point solve that does not fit, before any work is done."""
+    needed, allowed = bytes_needed(n), get_config().memory_bytes
+    if needed > allowed:
+        raise ValueError(
+            f"solver='interior-point' needs {needed / 1e6:.0f} MB for {n} points and the memory limit allows "
+            f"{allowed / 1e6:.0f} MB: raise memory_limit, or use solver='auto'."
+        )
+    if max_products is not None and max_products < n:
+        raise ValueError(
+            f"solver='interior-point' forms {n} columns and max_products={max_products} allows fewer: raise "
+            "max_products, or use solver='auto'."
         )
 
 

@@ -68,7 +68,7 @@ def verify_embedding(
         _check_readings(model, programme.operator, support, coordinates)
         _check_extension(model, X, points, programme.operator, support, coordinates)
     certificate = certify_elliptope(
-        programme.problem,
+        programme.proof,
         coordinates,
         rng=rng,
         failure_probability=failure_probability,

@@ -45,6 +45,9 @@ class DiffusionOperator(LinearMap):
         W^½ v₀, the eigenvector of eigenvalue one that is removed; a unit vector.
     scale : array of shape (n,)
         q^-α, the density correction of every point.
+    below_zero : float or None
+        How far below zero the spectrum reaches at most, where a matrix that is given was proved positive semi-definite
+        up to rounding: :meth:`rounding` counts it among the errors of entries. None where nothing was proved.
 
     Notes
     -----
@@ -69,6 +72,7 @@ class DiffusionOperator(LinearMap):
         self.stationary = np.sqrt(shares / float(np.sum(shares, dtype=np.float64)))
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
+        self.below_zero: float | None = None
 
     def undeflated(self) -> DiffusionOperator:
         """The same map with its stationary part, W^½ A W^½; no row sums are computed again."""
@@ -128,13 +132,14 @@ class DiffusionOperator(LinearMap):
         stationary = np.asarray(self.stationary, np.float64) ** 2
         own = error.relative + error.scaled
         diagonal = staying * (own + degrees + rounded) + weights * error.absolute / m
+        entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
             norm += 1.0
             diagonal += stationary * (degrees + volume + rounded)
             cut = np.asarray(self.diagonal()) == 0
             diagonal = np.where(cut, diagonal + 2 * _NOISE * unit * staying, diagonal)
-        definite = bool(self.gram.kernel.properties.positive_definite)
+        definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero is not None
         product = gamma(self.gram.product_depth + _ENTRY, unit)
         return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
 

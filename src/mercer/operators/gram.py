@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mercer.backends import get_config, products
+from mercer.backends.evaluator import Evaluator
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
 from mercer.backends.tiles import StoredEvaluator
@@ -17,7 +18,10 @@ from mercer.operators.base import Array, Index, LinearMap, require_square
 _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 _PRODUCTS_BEFORE_STORING = 1
+_STORED_SHARE = 0.5  # of the memory limit: a fit needs room beside the matrix
 _DENSE_ROWS = 512
+_MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
+_VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
 
 @final
@@ -44,7 +48,7 @@ class GramOperator(LinearMap):
     Notes
     -----
     A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its
-    memory is a tile a thread. From the second product on the matrix is stored if it fits the memory limit of the
+    memory is a tile a thread. From the second product on the matrix is stored if it fits half the memory limit of the
     configuration *and* reading it is cheaper than evaluating it: when it fits the cache, or the points have many
     features.
 
@@ -79,10 +83,30 @@ class GramOperator(LinearMap):
         return self._evaluator.entry_error
 
     def entry_error_of_points(self) -> EntryError:
-        """The same for entries in the precision of the points, where products run in a wider one."""
+        """The same for entries in the precision of the points, where products run in a wider one.
+
+        It is measured, entry by entry, up to some thousand points, and bounded beyond.
+        """
         if self._narrow is None:
             return self.entry_error
-        return self.kernel.evaluator(*self._narrow).entry_error
+        narrow = self.kernel.evaluator(*self._narrow)
+        if self.shape[0] * self.shape[1] > _MEASURED:
+            return narrow.entry_error
+        return self._measured(narrow, self.entry_error)
+
+    def _measured(self, narrow: Evaluator, own: EntryError) -> EntryError:
+        """The largest difference between entries in two precisions, relative to them where they are not vanishing."""
+        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]
+        relative = scaled = 0.0
+        for lo in range(0, self.shape[0], _DENSE_ROWS):
+            part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
+            values = np.abs(wide := products.block(self._evaluator, part, slice(None)))
+            off = np.abs(products.block(narrow, part, slice(None)) - wide)
+            size = np.maximum(np.outer(roots[0][part], roots[1]), np.finfo(np.float64).tiny)
+            large = values > _VANISHING * size
+            relative = max(relative, float(np.max(off[large] / values[large], initial=0.0)))
+            scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
+        return EntryError(relative + own.relative, scaled + own.scaled, own.absolute)
 
     @property
     def product_depth(self) -> int:
@@ -93,7 +117,7 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
-        rows, v = max(1, products.PANEL_BYTES // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
+        rows, v = max(1, products.panel_bytes() // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
         starts = range(0, self.shape[0], rows)
         parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
         return np.concatenate(parts) if parts else np.empty(0)
@@ -129,7 +153,7 @@ class GramOperator(LinearMap):
 
     def _storing_pays(self) -> bool:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        if size > get_config().memory_bytes:
+        if size > get_config().share(_STORED_SHARE):
             return False
         return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
 

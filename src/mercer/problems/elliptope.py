@@ -44,6 +44,8 @@ class Elliptope:
         C. Certificates refuse a problem that has it.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
+    failure_probability : float, default=0
+        With which J + cI ≽ 0 may be false; certificates that build on it add it to their own.
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class Elliptope:
         removed: Array | None = None,
         linear: Array | None = None,
         lengths: Array | None = None,
+        failure_probability: float = 0.0,
     ) -> None:
         self.operator = operator
         self.diagonal = np.asarray(diagonal)
@@ -71,6 +74,7 @@ class Elliptope:
         self.removed = removed
         self.linear = linear
         self.lengths = self.scale if lengths is None else np.asarray(lengths)
+        self.failure_probability = failure_probability
         self.n_columns = 0
         self.max_columns: int | None = None
 
@@ -106,8 +110,11 @@ class Elliptope:
         maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
         reproduces the embedding at the training points.
         """
+        largest = float(np.max(self.lengths, initial=0.0))
+        if largest == 0:  # every row lies at the origin, wherever it is turned
+            return 0.0
         distance = np.linalg.norm(self.project(G, H) - H, axis=1)
-        return float(np.max(self.lengths * distance) / np.max(self.lengths))
+        return float(np.max(self.lengths * distance)) / largest
 
     def project(self, M: Array, fallback: Array) -> Array:
         """Divide every row by its length; a zero row becomes that of the fallback."""

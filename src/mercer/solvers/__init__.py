@@ -3,6 +3,7 @@
 from mercer.solvers.accelerated import AcceleratedPower
 from mercer.solvers.conic import solve_conic
 from mercer.solvers.conic_spectrahedron import conic_spectrahedron
+from mercer.solvers.interior_point import InteriorPoint, solve_interior_point
 from mercer.solvers.loop import Method, maximise
 from mercer.solvers.low_rank_spectrahedron import low_rank_spectrahedron
 from mercer.solvers.measure import ExchangeStep, SparseMeasure
@@ -18,6 +19,7 @@ __all__ = [
     "AcceleratedPower",
     "Climb",
     "ExchangeStep",
+    "InteriorPoint",
     "Iteration",
     "Method",
     "Minorise",
@@ -34,4 +36,5 @@ __all__ = [
     "low_rank_spectrahedron",
     "maximise",
     "solve_conic",
+    "solve_interior_point",
 ]

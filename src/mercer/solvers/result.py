@@ -25,6 +25,14 @@ class Status(Enum):
         "The solver converged, but rank_tol leaves dimensions out that the solution needs: lower rank_tol, or accept "
         "the gap that the certificate states."
     )
+    FLAT = (
+        "The gap is proved, but the optimum is nearly flat: other embeddings are as good to the tolerance, and the "
+        "rows of this one do not settle to residual_tol. Choose a larger bandwidth, or take it as one of many."
+    )
+    CRAWLING = (
+        "The certified gap hardly falls any more for the work it takes: this is the best iterate so far. Choose a "
+        "larger bandwidth, or accept the gap that the certificate states."
+    )
     SLOW = "The method falls behind its pace: another one should take over."
     STALLED = (
         "The iterate no longer moves, at the limit of rounding: the tolerances are out of reach in this arithmetic, "
@@ -41,7 +49,25 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of the history."""
+    """One line of the history.
+
+    Attributes
+    ----------
+    number : int
+        The step.
+    objective : float
+        Its value.
+    row_residual : float
+        How far the iterate is from its fixed point.
+    n_columns : int
+        Columns of the operator so far.
+    seconds : float
+        Since the solver began.
+    relative_gap : float or None
+        As proved by a certificate, where one was asked for; of an interior point that of its primal-dual pair.
+    phase : str
+        ``"climb"``, or ``"interior point"``.
+    """
 
     number: int
     objective: float
@@ -49,6 +75,7 @@ class Iteration:
     n_columns: int
     seconds: float
     relative_gap: float | None = None
+    phase: str = "climb"
 
     def following(self, last: Iteration) -> Iteration:
         """The same line with number and seconds running on from another."""

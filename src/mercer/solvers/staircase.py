@@ -8,20 +8,28 @@
    only the dominant directions are kept, and the trust region converges there quadratically.
 5. *Staircase.* A point that no longer moves but is not certified is a saddle of the next rank up: a column is added
    along the direction in which the dual slack is most negative, and the climb goes on (Boumal 2015).
+6. *Where it no longer pays.* Nearly isolated points make the optimum flat, and a climb wanders there. Up to some
+   thousand rows the interior-point method (:mod:`mercer.solvers.interior_point`) then solves the programme whole, in a
+   bounded number of dense steps: its dual proves the bound, its matrix shows the dimensions of the solution, and the
+   trust region takes the point to the boundary. For more rows the climb goes on while the certified gap falls by half
+   for every thousand columns, and ends with its best iterate otherwise. When to hand over is counted in columns, never
+   in seconds, so that a run can be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from mercer.backends import get_config
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.accelerated import AcceleratedPower
+from mercer.solvers.interior_point import STEPS, InteriorPoint, bytes_needed, solve_interior_point
 from mercer.solvers.loop import Callback, Certify, Method, maximise
 from mercer.solvers.minorise import Minorise
 from mercer.solvers.result import Iteration, SolverResult, Status
@@ -35,6 +43,11 @@ _ROUGH_RANK_TOL = (
 _ROUGH_RESIDUAL, _ROUGH_STEPS = 1e-3, 300
 _STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
+_DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point method
+_CLIMB, _LEAST_CLIMB = 4, 2000  # columns a row, and at least, before the climb hands over to it
+_SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
+_SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
+_NOISE = 1e-7  # of the trace: what an interior point has outside its face
 _ESCAPE_COLUMNS = 20
 _ESCAPE_ANGLE = 0.3
 
@@ -59,6 +72,7 @@ _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
 _DOMINANT, _DOUBTFUL = 0.1, 10.0  # directions with less of the trace than the first, or than the second times the
 # residual, are left to the staircase once first-order steps crawl
 _TURN = 0.1
+_USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
 
 
 @dataclass
@@ -82,11 +96,15 @@ class Climb:
     callbacks : tuple of callables
         Each receives every :class:`Iteration`; one that returns True stops the run.
     save : callable or None
-        Given the best iterate so far, and the last line of the history, after every step.
+        Given the best iterate so far and the history up to it, after every step.
     rng : numpy.random.Generator
         Escape directions.
     n_stand_in_columns : int
         Columns a stand-in was applied to.
+    multipliers : array of shape (n,) or None
+        The dual variables of the interior-point method, where it ran: a hint for certificates, J ≼ Diag(y).
+    tell : callable or None
+        Given the name of a phase when it begins.
     """
 
     problem: Elliptope
@@ -98,14 +116,21 @@ class Climb:
     rng: np.random.Generator
     max_products: int | None = None
     callbacks: tuple[Callback, ...] = ()
-    save: Callable[[Array, Iteration], None] | None = None
+    save: Callable[[Array, tuple[Iteration, ...]], None] | None = None
     n_stand_in_columns: int = 0
+    multipliers: Array | None = None
+    tell: Callable[[str], None] | None = None
     _done: SolverResult | None = field(default=None, repr=False)
-    _last: Iteration | None = field(default=None, repr=False)
+    _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
 
-    def resume_after(self, last: Iteration) -> None:
-        """Count steps and seconds on from the last line of an earlier run."""
-        self._last = last
+    @property
+    def _lines(self) -> tuple[Iteration, ...]:
+        """The history so far, that of an earlier run included."""
+        return self._earlier if self._done is None else self._done.history
+
+    def resume_after(self, history: tuple[Iteration, ...]) -> None:
+        """Go on after the history of an earlier run: steps, seconds and columns are counted on."""
+        self._earlier = tuple(history)
 
     def by(self, method: Callable[[], Method], H: Array) -> SolverResult:
         """Solve with one method, then once more at the rank that was found."""
@@ -113,19 +138,37 @@ class Climb:
 
     def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
         """Solve by the stages above, from a first point H with unit rows; a good one needs no ``rough`` solve."""
+        result = self._climbed(H, stand_in, rough)
+        if result.status not in (Status.TRAPPED, Status.STALLED, Status.CRAWLING):
+            return result
+        if self._dense:
+            spent = self.problem.n_columns + self.problem.size
+            within = self.max_products is None or spent <= self.max_products
+            return self.interior(result.H) if within else self._ended(result, Status.MAX_PRODUCTS)
+        return result if result.status is Status.STALLED else self._ended(result, Status.CRAWLING)
+
+    @property
+    def _dense(self) -> bool:
+        """Whether the interior-point method may end this climb."""
+        n = int(self.problem.active.sum())
+        return n <= _DENSE_UP_TO and bytes_needed(n) <= get_config().memory_bytes
+
+    def _climbed(self, H: Array, stand_in: LinearMap | None, rough: bool) -> SolverResult:
+        """Stages one to five, for as long as they pay."""
         if stand_in is not None:
             if rough:
+                self._announce("solving with the stand-in")
                 H, interrupted = self._on_stand_in(stand_in, H)
                 if interrupted:
                     return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
             lower_models = Minorise(stand_in)
-            result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE)
+            result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE, most=self._climb_columns)
             self.n_stand_in_columns += lower_models.n_stand_in_columns
         else:
-            result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE)
-        if result.status is Status.SLOW:
+            result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE, most=self._climb_columns)
+        if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
             cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
-            result = self._phase(TrustRegion(), self._narrowed(result.H, cut))
+            result = self._while_it_pays(self._narrowed(result.H, cut))
         for _ in range(_MOST_RAISES):
             if result.status is not Status.TRAPPED:
                 break
@@ -135,29 +178,157 @@ class Climb:
                 return replace(result, status=Status.INTERRUPTED)
             except ProductBudgetError:
                 return replace(result, status=Status.MAX_PRODUCTS)
-            result = self._phase(TrustRegion(), raised)
+            result = self._while_it_pays(raised)
         return self._at_its_rank(result, TrustRegion)
 
+    @property
+    def _climb_columns(self) -> int:
+        """Columns of the problem after which a climb has had its share."""
+        return max(_CLIMB * self.problem.size, _LEAST_CLIMB)
+
+    def _while_it_pays(self, H: Array) -> SolverResult:
+        """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
+        if self._dense:
+            return self._phase(TrustRegion(), H, most=self._climb_columns)
+        behind = np.inf
+        while True:
+            result = self._phase(TrustRegion(), H, most=self.problem.n_columns + _SLICE)
+            if result.status is not Status.CRAWLING:
+                return result
+            try:
+                gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
+            except KeyboardInterrupt:
+                return self._ended(result, Status.INTERRUPTED)
+            proved = gap <= self.tol  # then the rows are what is left to settle
+            still = self.problem.row_residual(result.H, result.G) if proved else gap / self.tol
+            if still > _PAYS * behind:
+                return self._ended(result, Status.FLAT if proved and self.certify is not None else Status.CRAWLING)
+            behind, H = still, result.H
+
+    def interior(self, climbed: Array | None = None) -> SolverResult:
+        """Solve by the interior-point method, and bring what it found to low rank and to the boundary.
+
+        Where the optimum is flat, its X is the middle of all solutions and of high rank. A point ``climbed`` to before
+        is taken instead where the dual shows that it is as good.
+        """
+        found = self._interior_point()
+        self.multipliers = self._full(found.multipliers)
+        face = self._point(found.X, max(self.rank_tol, _NOISE))
+        self._done = SolverResult(face, self.problem.apply(face), found.status, (*self._lines, *found.history))
+        if found.status in _USERS_OWN:
+            return self._done
+        bound = float(found.multipliers.sum())
+        for start in self._starts(face, climbed, bound):
+            most = self.problem.n_columns + self._climb_columns + 4 * start.shape[1]
+            result = self._at_its_rank(self._phase(TrustRegion(), start, most=most), TrustRegion)
+            if result.status is Status.CONVERGED or result.status in _USERS_OWN:
+                return result
+            if self._proved(result, bound):
+                return self._ended(result, Status.FLAT)
+        H = self._point(found.X, 0.0)
+        result = replace(result, H=H, G=self.problem.apply(H))
+        return self._ended(result, Status.FLAT if self._proved(result, bound) else Status.STALLED)
+
+    def _starts(self, face: Array, climbed: Array | None, bound: float) -> Iterator[Array]:
+        """Points to go to the boundary from, those of low rank before a face that is wider than an optimum need be."""
+        extreme = int(np.sqrt(2 * self.problem.size)) + 1  # an optimum of this rank exists (Barvinok 1995, Pataki 1998)
+        if face.shape[1] <= extreme:
+            yield self._narrowed(face, 0.0)
+        if climbed is not None:
+            narrow = self.problem.reduced(climbed, self.rank_tol)
+            if bound - self.problem.objective(narrow, self.problem.apply(narrow)) <= self.tol * abs(bound):
+                yield narrow
+        if face.shape[1] > extreme:
+            yield self.problem.project(face[:, -extreme:], np.eye(1, extreme))
+            yield face
+
+    def _proved(self, result: SolverResult, bound: float) -> bool:
+        """Whether a point meets the tolerance on the gap: by the dual at hand first, then by a certificate."""
+        value = self.problem.objective(result.H, result.G)
+        if bound - value > self.tol * abs(value):
+            return False
+        return self.certify is None or self.certify(result.H, result.G) <= self.tol
+
+    def _interior_point(self) -> InteriorPoint:
+        problem = self.problem
+        active = np.flatnonzero(problem.active)
+        s = problem.scale[active].astype(np.float64)
+        J = np.asarray(problem.operator.block(active, active), np.float64)
+        J *= s[:, None] * s
+        problem.n_columns += active.size  # its entries are formed
+        lines = self._lines
+        left = max(1, self.max_iter - (lines[-1].number if lines else 0))
+        history: list[Iteration] = []
+
+        def notify(iteration: Iteration) -> bool:
+            history.append(self._shown(iteration, lines))
+            answers = [callback(history[-1]) for callback in self.callbacks]
+            return any(answers)
+
+        found = solve_interior_point(
+            (J + J.T) / 2,
+            tol=_SHARP,
+            lengths=problem.lengths[active],
+            max_iter=min(STEPS, left),
+            n_columns=problem.n_columns,
+            callbacks=(notify,),
+        )
+        return replace(found, history=tuple(history))
+
+    def _full(self, y: Array) -> Array:
+        multipliers = np.zeros(self.problem.size)
+        multipliers[self.problem.active] = y
+        return multipliers
+
+    def _point(self, X: Array, cut: float) -> Array:
+        """A point H of low rank with H Hᵀ near X: the principal directions above this part of the trace."""
+        problem = self.problem
+        s = problem.scale[problem.active].astype(np.float64)
+        values, vectors = np.linalg.eigh(s[:, None] * X * s)
+        kept = values > cut * values.sum()
+        H = np.zeros((problem.size, int(kept.sum())))
+        H[problem.active] = vectors[:, kept] * np.sqrt(values[kept])
+        return problem.project(H, np.eye(1, H.shape[1])).astype(problem.operator.dtype)
+
+    def _ended(self, result: SolverResult, status: Status) -> SolverResult:
+        self._done = replace(result, status=status)
+        return self._done
+
+    def _announce(self, phase: str) -> None:
+        if self.tell is not None:
+            self.tell(phase)
+
     def _phase(
-        self, method: Method, H: Array, *, pace: Pace | None = None, max_iter: int | None = None
+        self,
+        method: Method,
+        H: Array,
+        *,
+        pace: Pace | None = None,
+        max_iter: int | None = None,
+        most: int | None = None,
     ) -> SolverResult:
-        """Run one method after what was done before; status ``SLOW`` when it falls behind its pace."""
-        last = self._last
+        """Run one method after what was done before.
+
+        Status ``SLOW`` when it falls behind its pace, ``CRAWLING`` when the problem has seen ``most`` columns.
+        """
+        lines = self._lines
+        shown: list[Iteration] = list(lines)
         residuals: list[float] = []
 
         def notify(iteration: Iteration) -> bool:
-            shown = iteration if last is None else iteration.following(last)
-            answers = [callback(shown) for callback in self.callbacks]  # all of them are told
+            answers = [callback(shown[-1]) for callback in self.callbacks]  # all of them are told
             return any(answers)
 
         def keep(H: Array, iteration: Iteration) -> None:
+            shown.append(self._shown(iteration, lines))
             if self.save is not None:
-                self.save(H, iteration if last is None else iteration.following(last))
+                self.save(H, tuple(shown))
 
         def watch(residual: float) -> bool:
             residuals.append(residual)
             return pace is not None and pace.is_slow(residuals)
 
+        allowed = [limit for limit in (most, self.max_products) if limit is not None]
         result = maximise(
             self.problem,
             method,
@@ -165,16 +336,23 @@ class Climb:
             certify=self.certify,
             tol=self.tol,
             residual_tol=self.residual_tol,
-            max_iter=max(0, self.max_iter - (0 if last is None else last.number)) if max_iter is None else max_iter,
-            max_products=self.max_products,
+            max_iter=max(0, self.max_iter - (lines[-1].number if lines else 0)) if max_iter is None else max_iter,
+            max_products=min(allowed, default=None),
             is_slow=watch,
             save=keep,
             callbacks=(notify,),
         )
-        result = result if last is None else result.following(last)
-        self._done = result if self._done is None else result.after(self._done)
-        self._last = result.history[-1]
+        ours = most is not None and (self.max_products is None or most < self.max_products)
+        status = Status.CRAWLING if ours and result.status is Status.MAX_PRODUCTS else result.status
+        history = tuple(shown) + tuple(self._shown(line, lines) for line in result.history[len(shown) - len(lines) :])
+        self._done = replace(result, status=status, history=history)
         return self._done
+
+    def _shown(self, line: Iteration, before: tuple[Iteration, ...]) -> Iteration:
+        """A line with number and seconds running on, and with the columns of an earlier run."""
+        columns = self._earlier[-1].n_columns if self._earlier else 0
+        line = replace(line, n_columns=line.n_columns + columns)
+        return line.following(before[-1]) if before else line
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
@@ -246,7 +424,7 @@ def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Gene
     At a stationary point, a positive value means that turning the rows of H towards v in a new dimension ascends.
     """
     z = problem.multipliers(H, G)
-    y = np.maximum(z, 1e-3 * float(np.max(z)))
+    y = np.maximum(z, max(1e-3 * float(np.max(np.abs(z), initial=0.0)), np.finfo(np.float64).tiny))
     Q, _ = np.linalg.qr(np.sqrt(y)[:, None] * H)
 
     def multiply(v: Array) -> Array:
@@ -259,8 +437,9 @@ def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Gene
     start = rng.standard_normal(n)
     try:
         _, vectors = eigsh(map_, k=1, which="LA", v0=start, ncv=min(_ESCAPE_COLUMNS, n), maxiter=4, tol=1e-2)
-    except ArpackNoConvergence:
+    except ArpackError:  # no convergence, or nothing outside the span of H
         for _ in range(4):
             start = multiply(start)
         vectors = start[:, None]
-    return vectors[:, 0] / np.sqrt(y)
+    direction = vectors[:, 0] / np.sqrt(y)
+    return direction if np.any(direction) else rng.standard_normal(n)
