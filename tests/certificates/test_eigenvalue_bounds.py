@@ -24,7 +24,7 @@ def test_factorisation_bounds_from_any_guess(n, guess):
     values = np.linspace(-1.0, 1.0, n) if n > 1 else np.ones(1)
     M, _ = _with_spectrum(values)
     top = np.linalg.eigvalsh(M)[-1]
-    bound = bound_largest_eigenvalue(M, guess, entry_error=0.0)
+    bound = bound_largest_eigenvalue(M, guess)
     assert bound >= top
     if guess <= 1.0:
         assert bound <= top + 5 * max(1.0 - guess, 1e-10)
@@ -33,24 +33,18 @@ def test_factorisation_bounds_from_any_guess(n, guess):
 def test_factorisation_is_tight():
     M, _ = _with_spectrum(np.linspace(0, 1, 500))
     top = np.linalg.eigvalsh(M)[-1]
-    assert top <= bound_largest_eigenvalue(M, top, entry_error=0.0) <= top + 1e-10
-
-
-def test_factorisation_adds_the_error_of_the_entries():
-    M, _ = _with_spectrum(np.linspace(0, 1, 20))
-    difference = bound_largest_eigenvalue(M, 1.0, entry_error=1e-3) - bound_largest_eigenvalue(M, 1.0, entry_error=0.0)
-    assert difference == pytest.approx(1e-3)
+    assert top <= bound_largest_eigenvalue(M, top) <= top + 1e-10
 
 
 def test_factorisation_refuses_what_is_not_finite():
     with pytest.raises(ArithmeticError, match="not symmetric or not finite"):
-        bound_largest_eigenvalue(np.full((3, 3), np.nan), 1.0, entry_error=0.0)
+        bound_largest_eigenvalue(np.full((3, 3), np.nan), 1.0)
 
 
 def test_factorisation_leaves_the_matrix_alone():
     M, _ = _with_spectrum(np.linspace(0, 1, 30))
     before = M.copy()
-    bound_largest_eigenvalue(M, 1.0, entry_error=0.0)
+    bound_largest_eigenvalue(M, 1.0)
     np.testing.assert_array_equal(M, before)
 
 

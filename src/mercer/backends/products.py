@@ -29,7 +29,7 @@ _LARGE_SIDE = 768  # with many features the pairing is all the work, and BLAS wa
 _MANY_FEATURES = {"float32": 128, "float64": 32}
 _BUFFER_BYTES = 64 * 2**20
 _MOST_CHUNKS = 64
-_PANEL_BYTES = 32 * 2**20
+PANEL_BYTES = 32 * 2**20
 
 
 def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:
@@ -53,6 +53,12 @@ def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
         add_sums(tile, total[rows], total[cols], rows != cols)
 
     return _sum_over_chunks(evaluator, (n,), use)
+
+
+def summation_depth(evaluator: Evaluator) -> int:
+    """The most roundings that a term of a product goes through: those inside a tile, over tiles and over chunks."""
+    side = _side(evaluator)
+    return min(evaluator.shape[1], side + -(-evaluator.shape[1] // side) + max(_MOST_CHUNKS, get_config().threads))
 
 
 def dense(evaluator: Evaluator) -> Array:
@@ -207,7 +213,7 @@ class Panels:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ranges = _ranges(evaluator.shape[1], _side(evaluator))
         self._evaluator = evaluator
-        keep = evaluator.shape[1] * evaluator.n_features * 8 <= _PANEL_BYTES
+        keep = evaluator.shape[1] * evaluator.n_features * 8 <= PANEL_BYTES
         self._kept = [evaluator.panel("cols", cols) for cols in self.ranges] if keep else None
 
     def __getitem__(self, q: int) -> Any:

@@ -6,16 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer.certificates.allowances import UNIT, Allowances
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue, least_eigenvalues
-from mercer.certificates.multipliers import (
-    UNIT,
-    additive_upper,
-    multiplicative_upper,
-    positive_multipliers,
-    product_rounding,
-    removed_vector,
-)
+from mercer.certificates.multipliers import positive_multipliers
 from mercer.certificates.residuals import complementarity, conformality_residual, mean_value_residual
 from mercer.problems import Elliptope
 
@@ -26,66 +20,88 @@ _SLACK = 1e-2  # of the tolerance
 
 
 def certify_by_factorisation(
-    problem: Elliptope, H: Array, *, rng: np.random.Generator, spectrum: bool, tol: float | None
+    problem: Elliptope,
+    H: Array,
+    *,
+    rng: np.random.Generator,
+    spectrum: bool,
+    tol: float | None,
+    multipliers: Array | None = None,
 ) -> Certificate:
     """Bounds from the dense matrix of the rows that take part.
 
-    The multiplicative bound comes first; where it does not prove the tolerance (or 1e-9), the additive ones are tried:
-    y = z + δ with δ = max(0, λmax(J - Diag(z))), and the same for Ã and z/d, its shift weighted by Σd. They hold for
-    multipliers of any sign. A factorisation each: n³/3 flops, n² entries, 3 n² doubles.
+    The multiplicative bound comes first, of the multipliers that are handed in and of those of H; where it does not
+    prove the tolerance (or 1e-9), the additive ones are tried: y = z + δ with δ = max(0, λmax(J - Diag(z))), and the
+    same for Ã and z/d, its shift weighted by Σd. They hold for multipliers of any sign. A factorisation each: n³/3
+    flops, n² entries, 4 n² doubles.
     """
     active = np.flatnonzero(problem.active)
+    if active.size == 0:
+        return _of_nothing(problem)
+    allowed = Allowances(problem)
     matrix = np.asarray(problem.operator.block(active, active), np.float64)
     s = problem.scale[active].astype(np.float64)
-    v, H = removed_vector(problem)[active], H[active]
+    H = H[active]
     G = s[:, None] * (matrix @ (s[:, None] * H))
     z = np.einsum("ij,ij->i", H, G)
-    size = float(s @ np.abs(matrix) @ s) + 2 * float(s @ v) ** 2
-    lower = float(z.sum()) - product_rounding(size, active.size, UNIT)
+    lower = allowed.lower(z, H.shape[1])
     wanted = _GOOD if tol is None else tol
-    upper, excess = _multiplicative(matrix, s, v, H, G, z, wanted, rng)
+    own = positive_multipliers(H, G, z, s**2 * np.diagonal(matrix), wanted)
+    upper = np.inf
+    for y in (own,) if multipliers is None else (np.asarray(multipliers, np.float64)[active], own):
+        if not upper - lower <= wanted * lower:
+            upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
     if not upper - lower <= wanted * lower:
-        upper = min(upper, _additive(matrix, s, v, H, z, s, rng), _additive(matrix, s, v, H, z, np.ones_like(s), rng))
-    least = np.empty(0)
-    if spectrum:
-        slack = z / s**2
-        matrix *= -1
-        matrix[np.diag_indices_from(matrix)] += slack
-        shift = 2 * excess * float(np.max(np.abs(slack)))
-        least = least_eigenvalues(matrix, min(LEAST, active.size), shift, rng)
+        for scale in (s, np.ones_like(s)):
+            upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
     return Certificate(
         lower=lower,
-        upper=max(upper, lower),
+        upper=upper,
         failure_probability=0.0,
         method="factorisation proof",
         n_products=int(active.size),
-        least_eigenvalues=least,
+        least_eigenvalues=_least(matrix, z / s**2, upper / lower - 1 if lower > 0 else 1.0, rng, spectrum),
         complementarity=complementarity(s, H, G, z),
         mean_value_residual=mean_value_residual(s, H, G, z),
         conformality_residual=conformality_residual(H, G),
     )
 
 
-def _multiplicative(
-    matrix: Array, s: Array, v: Array, H: Array, G: Array, z: Array, tol: float, rng: np.random.Generator
-) -> tuple[float, float]:
-    """max(λmax(M), 0) Σy, and how far λmax(M) lies above one."""
-    y = positive_multipliers(H, G, z, s**2 * np.diagonal(matrix), tol)
+def _of_nothing(problem: Elliptope) -> Certificate:
+    """No row takes part: whatever rounding took away of them is all there is."""
+    upper = Allowances(problem).upper(np.empty(0))
+    return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0)
+
+
+def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator, spectrum: bool) -> Array:
+    """The least eigenvalues of Diag(z/d) - Ã, where they are asked for; the matrix is used up."""
+    if not spectrum:
+        return np.empty(0)
+    matrix *= -1
+    matrix[np.diag_indices_from(matrix)] += slack
+    shift = 2 * max(excess, 0.0) * float(np.max(np.abs(slack)))
+    return least_eigenvalues(matrix, min(LEAST, slack.size), shift, rng)
+
+
+def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np.random.Generator) -> Array:
+    """Y with J ≼ Diag(Y): λmax(M) y where y > 0, M = Diag(y)^-½ J Diag(y)^-½; y and a shift where some are not."""
+    if not np.all(y > 0):
+        return _shifted(matrix, s, H, y, s, rng)
     root = s / np.sqrt(y)
     M = root[:, None] * matrix * root
     guess = estimate_largest_eigenvalue(M, _start(np.sqrt(y)[:, None] * H, rng))
-    top = bound_largest_eigenvalue(M, guess, entry_error=_entry_rounding(M, root * v), slack=_SLACK * tol)
-    return multiplicative_upper(top, y), max(top - 1, 0.0)
+    return max(bound_largest_eigenvalue(M, guess, slack=_SLACK * tol), 0.0) * y * (1 + 8 * UNIT)
 
 
-def _additive(matrix: Array, s: Array, v: Array, H: Array, z: Array, scale: Array, rng: np.random.Generator) -> float:
-    """Σz + δ Σw, w = (s/scale)² and δ ≥ λmax(N), N = Diag(scale) Ã Diag(scale) - Diag(z/w): so J ≼ Diag(z + δ w)."""
+def _shifted(matrix: Array, s: Array, H: Array, y: Array, scale: Array, rng: np.random.Generator) -> Array:
+    """y + δ w, w = (s/scale)² and δ ≥ λmax(N), N = Diag(scale) Ã Diag(scale) - Diag(y/w): so J ≼ Diag(y + δ w)."""
     weights = (s / scale) ** 2
     N = scale[:, None] * matrix * scale
-    N[np.diag_indices_from(N)] -= z / weights
+    N[np.diag_indices_from(N)] -= y / weights
     guess = estimate_largest_eigenvalue(N, _start((s / scale)[:, None] * H, rng))
-    rounding = _entry_rounding(N, scale * v) + 4 * UNIT * float(np.max(np.abs(z / weights)))
-    return additive_upper(z, bound_largest_eigenvalue(N, guess, entry_error=rounding), weights)
+    rounding = 4 * UNIT * float(np.max(np.abs(y / weights)))
+    excess = max(bound_largest_eigenvalue(N, guess) + rounding, 0.0)
+    return y + excess * weights + 8 * UNIT * (np.abs(y) + excess * weights)
 
 
 def _start(directions: Array, rng: np.random.Generator) -> Array:
@@ -93,9 +109,3 @@ def _start(directions: Array, rng: np.random.Generator) -> Array:
     towards = directions @ rng.standard_normal(directions.shape[1])
     noise = rng.standard_normal(towards.size)
     return towards + 0.1 * np.linalg.norm(towards) / np.linalg.norm(noise) * noise
-
-
-def _entry_rounding(M: Array, v: Array) -> float:
-    """A bound on ‖ΔM‖ for the roundings that formed M from the kernel's values: eight an entry, and the subtraction."""
-    bound = float(np.abs(M).sum(axis=1).max(initial=0.0))
-    return 8 * UNIT * (bound + 2 * float(v.max(initial=0.0) * v.sum()))

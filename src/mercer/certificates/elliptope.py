@@ -46,6 +46,7 @@ def certify_elliptope(
     tol: float | None = None,
     method: str = "auto",
     block: int | None = None,
+    multipliers: Array | None = None,
 ) -> Certificate:
     """Prove bounds on the optimum of the problem from any matrix H with rows of about unit length.
 
@@ -76,11 +77,15 @@ def certify_elliptope(
         bound is kept.
     block : int, optional
         Columns of a Lanczos block; one where the Gram matrix is stored and eight where it is evaluated if left out.
+    multipliers : array of shape (n,), optional
+        A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation tries
+        it first, and proves what is true of it; the other ways have no use for it.
 
     Returns
     -------
     Certificate
-        Bounds for the matrix whose entries the kernel gives in floating point.
+        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point:
+        :mod:`mercer.certificates.allowances` says what is counted.
 
     Notes
     -----
@@ -94,10 +99,12 @@ def certify_elliptope(
     fallback = np.eye(1, H.shape[1]).repeat(problem.size, axis=0)
     H = problem.project(np.asarray(H, np.float64), fallback)
     n = int(problem.active.sum())
-    fits = n <= _DENSE_UP_TO and 24 * n * n <= get_config().memory_bytes
+    if n == 0:
+        method = "factorisation"
+    fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().memory_bytes
 
     def factorise() -> Certificate:
-        return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol)
+        return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol, multipliers=multipliers)
 
     if method == "factorisation":
         return factorise()

@@ -20,35 +20,56 @@ _TRIES = 60
 _CHUNK = 512
 _DENSE_UP_TO = 500
 _BASIS = 60
+_INSIDE = 0.99  # the inverse of the least distance is found from below, to about a thousandth
 
 
-def bound_largest_eigenvalue(M: Array, guess: float, *, entry_error: float, slack: float = 0.0) -> float:
+def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> float:
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
-    ``guess`` is where to try first, and may be wrong: each failed factorisation raises it. ``entry_error`` bounds the
-    norm of the rounding errors with which M was formed; ``slack`` is by how much, relative to the guess, the bound is
-    raised at least once the guess has failed.
+    ``guess`` is where to try first, and may be wrong: each failed factorisation raises it, by ``slack`` relative to the
+    guess at least. A factor that was found in this way then tells by Lanczos on its inverse where λmax lies, and the
+    proof is made once more just above it.
     """
     n = M.shape[0]
     size = max(abs(guess), float(np.max(np.abs(np.diagonal(M)), initial=0.0)), np.finfo(np.float64).tiny)
-    margin = max(4 * n * _UNIT, 1e-14) * size
-    for _ in range(_TRIES):
-        proved = _rounding_of_proof(M, guess + margin)
-        if proved is not None:
-            return guess + margin + proved + entry_error
+    least = margin = max(4 * n * _UNIT, 1e-14) * size
+    for attempt in range(_TRIES):
+        value = guess + margin
+        proof = _proof(M, value)
+        if proof is not None:
+            bound, R = proof
+            return value + bound if attempt == 0 else min(value + bound, _sharpened(M, value, R, least))
         margin = max(4 * margin, slack * size)
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
 
 
-def _rounding_of_proof(M: Array, value: float) -> float | None:
-    """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie. None if it does not."""
+def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
+    """The bound just above λmax, found by inverse iteration from a factor of value·I - M; infinite if that fails."""
+    n = M.shape[0]
+    solve = LinearOperator((n, n), matvec=lambda v: lapack.dpotrs(R, v, lower=0)[0].ravel(), dtype=np.float64)
+    try:
+        start = np.random.default_rng(0).standard_normal(n)
+        inverse = eigsh(solve, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)[0] if n > 2 else np.inf
+    except ArpackNoConvergence:
+        return np.inf
+    guess = value - _INSIDE / inverse
+    for margin in (least, 16 * least, 256 * least):
+        proof = _proof(M, guess + margin) if guess + margin < value else None
+        if proof is not None:
+            return guess + margin + proof[0]
+    return np.inf
+
+
+def _proof(M: Array, value: float) -> tuple[float, Array] | None:
+    """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie, and the factor; else None."""
     S = -M
     S[np.diag_indices_from(S)] += value
+    formed = _UNIT * float(np.max(np.abs(np.diagonal(S)), initial=0.0))  # of the subtraction on the diagonal
     R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         return None
-    bound = _componentwise_bound(R)
-    return bound if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
+    bound = _componentwise_bound(R) + formed
+    return (bound, R) if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
 
 
 def _componentwise_bound(R: Array) -> float:

@@ -7,17 +7,10 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.certificates.allowances import UNIT, Allowances
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.certificates.multipliers import (
-    UNIT,
-    additive_upper,
-    multiplicative_upper,
-    positive_multipliers,
-    product_rounding,
-    raised_on_isolated_rows,
-    removed_vector,
-)
+from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
+from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows, removed_vector
 from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
 from mercer.certificates.stand_in import (
     StandIn,
@@ -73,13 +66,12 @@ class MatrixFreeProof:
         self._before, self._entries, self._spent = problem.n_columns, 0, 0.0
         self.active = problem.active
         self.scale = problem.scale.astype(np.float64)
-        self._unit = float(np.finfo(problem.operator.dtype).eps) / 2
-        self._removed = self.scale * removed_vector(problem)
+        self._allowed = Allowances(problem)
+        self._removed = removed_vector(problem)
         self.H = np.where(self.active[:, None], H, 0.0)
         self.G = np.asarray(problem.apply(self.H), np.float64)
         self.z = problem.multipliers(self.H, self.G)
-        size = float(np.abs(self.z).sum()) + 2 * float(self._removed.sum()) ** 2 + problem.size * problem.shift
-        self.lower = float(self.z.sum()) - product_rounding(size, problem.size, self._unit)
+        self.lower = self._allowed.lower(self.z[self.active], H.shape[1])
         self._prepare()
         self.upper, self.method, self._probability, self._rank = np.inf, "no bound", 0.0, 0
         self._reached = -np.inf
@@ -98,12 +90,12 @@ class MatrixFreeProof:
         self.y[self.active] = y
         self.inverse_root = self.active / np.sqrt(self.y)
         self.root = self.scale * self.inverse_root
-        known = self.inverse_root[:, None] * self.G if self._unit <= UNIT else None
+        double = self.problem.operator.dtype == np.float64
+        known = self.inverse_root[:, None] * self.G if double else None
         self.deflated = deflate(self._multiply, np.sqrt(self.y)[:, None] * self.H, known)
         self._widest = self.deflated
-        self.lift = self.problem.shift * float(np.max(self.inverse_root**2))
-        size = 1.0 + self.lift + 2 * float(np.sum((self.inverse_root * self._removed) ** 2))
-        self._rounding = self.deflated.amplification * product_rounding(size, self.problem.size, self._unit)
+        self.lift = self.problem.shift * float(np.max(self.inverse_root**2)) + self._allowed.lift(self.root)
+        self._rounding = _space_error(self.deflated) * self._allowed.product_error(self.root, self._removed, self.lift)
 
     def _raise_isolated_rows(self) -> None:
         """Spend a part of a loose tolerance on isolated rows, whose eigenvalues would make Lanczos dear."""
@@ -124,8 +116,9 @@ class MatrixFreeProof:
         """The bound on λmax(M) that proves the tolerance."""
         if self.tol is None or self.lower <= 0:
             return None
-        total = float(self.y[self.active].sum()) * (1 + 2 * self.y.size * UNIT)
-        return self.lower * (1 + self.tol) / total - self._rounding
+        y = self.y[self.active]
+        beside = self._allowed.upper(y) - float(y.sum())  # what rounding adds whatever λmax(M) is
+        return (self.lower * (1 + self.tol) - beside) / float(y.sum()) - self._rounding
 
     @property
     def done(self) -> bool:
@@ -146,7 +139,7 @@ class MatrixFreeProof:
 
     def _upper(self, top: float) -> float:
         rounding = self._rounding * max(1.0, top)
-        return multiplicative_upper(top + rounding, self.y[self.active])
+        return self._allowed.upper(max(top + rounding, 0.0) * self.y[self.active] * (1 + 8 * UNIT))
 
     # --- attempts -----------------------------------------------------------------------------------------------
 
@@ -178,10 +171,13 @@ class MatrixFreeProof:
 
     def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
         if stand_in is not None:
-            yield given_stand_in(self.problem, stand_in, self.root, self.deflated, self.rng)
+            yield given_stand_in(self.problem, stand_in, self.root, self.deflated, self._allowed.entries)
             return
         memory = get_config().memory_bytes
-        for candidate in own_stand_ins(self.problem, self.root, self.deflated, self.rng, memory, everything=everything):
+        own = own_stand_ins(
+            self.problem, self.root, self.deflated, self.rng, memory, self._allowed.entries, everything=everything
+        )
+        for candidate in own:
             self._entries += candidate.rank
             yield candidate
 
@@ -234,11 +230,12 @@ class MatrixFreeProof:
         def multiply(V: Array) -> Array:
             return np.asarray(self.problem.apply(V), np.float64) - z[:, None] * V
 
-        n, count = self.problem.size, int(active.sum())
+        count = int(active.sum())
         goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
-        lift = self.problem.shift + float(np.max(z, initial=0.0))
+        lift = self.problem.shift + float(np.max(z, initial=0.0)) + self._allowed.lift(self.scale)
+        deflated = deflate(multiply, self.H)
         excess, _ = bound_by_lanczos(
-            deflate(multiply, self.H),
+            deflated,
             lift=lift,
             failure_probability=self._share,
             rng=self.rng,
@@ -247,10 +244,10 @@ class MatrixFreeProof:
             block=self.block,
         )
         self._spent += self._share
-        size = abs(excess) + lift + float(np.max(np.abs(z))) + 2 * float(np.sum(self._removed**2))
-        excess += product_rounding(size, n, self._unit)
-        upper = additive_upper(z[active], excess, np.ones(count))
-        self._keep(upper, "additive Lanczos bound", self._spent, 0)
+        size = self._allowed.product * (self._allowed.norm * float(np.max(self.scale**2)) + float(np.max(np.abs(z))))
+        excess = max(excess + _space_error(deflated) * size, 0.0)
+        Y = z[active] + excess + 8 * UNIT * (np.abs(z[active]) + excess)
+        self._keep(self._allowed.upper(Y), "additive Lanczos bound", self._spent, 0)
 
     def _keep(self, upper: float, method: str, probability: float, rank: int) -> None:
         if upper < self.upper:
@@ -265,7 +262,7 @@ class MatrixFreeProof:
         s, H, G, z = self.scale[on], self.H[on], self.G[on], self.z[on]
         return Certificate(
             lower=self.lower,
-            upper=max(self.upper, self.lower),
+            upper=self.upper,
             failure_probability=self._probability,
             method=self.method,
             n_products=self.problem.n_columns - self._before + self._entries,
@@ -287,3 +284,8 @@ class MatrixFreeProof:
         Q = widest.Q * self.active[:, None]
         ratio = np.where(self.active, self.z / self.y, 0.0)
         return least_on_space(Q, widest.inside, ratio, self.root, min(LEAST, int(self.active.sum())))
+
+
+def _space_error(deflated: Deflated) -> float:
+    """By how much the errors of products with unit vectors grow in a bound from q of them and a Krylov space."""
+    return deflated.amplification * (4 + 2 * float(np.sqrt(deflated.Q.shape[1])))

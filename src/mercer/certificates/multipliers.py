@@ -1,4 +1,4 @@
-"""What every bound needs: admissible multipliers, and how far rounding can move a sum."""
+"""Admissible multipliers, from which every upper bound is made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 from mercer.problems import Elliptope
 
 Array = np.ndarray[Any, np.dtype[Any]]
-UNIT = float(np.finfo(np.float64).eps) / 2
-
-
 _TURNED = 0.5  # a row whose multiplier is below this part of what it would be in its best direction
 _LEAST = 1e-3  # of |Jᵢᵢ| + ‖Gᵢ - JᵢᵢHᵢ‖; without effect unless Jᵢᵢ < 0
 _FREE = 1e-2  # of the tolerance: what larger multipliers may cost in all
@@ -54,19 +51,3 @@ def raised_on_isolated_rows(y: Array, diagonal: Array, allowance: float) -> Arra
 def removed_vector(problem: Elliptope) -> Array:
     """The vector v of Ã = A - vvᵀ, whose subtraction rounds; zero if there is none."""
     return np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
-
-
-def multiplicative_upper(top: float, y: Array) -> float:
-    """λmax(M) Σy, rounded up."""
-    return max(top, 0.0) * float(y.sum()) * (1 + 2 * y.size * UNIT)
-
-
-def additive_upper(z: Array, excess: float, weights: Array) -> float:
-    """Σz + δ Σw for J ≼ Diag(z + δ w), rounded up."""
-    size = float(np.abs(z).sum()) + max(excess, 0.0) * float(weights.sum())
-    return float(z.sum()) + max(excess, 0.0) * float(weights.sum()) + 4 * z.size * UNIT * size
-
-
-def product_rounding(size: float, n: int, unit: float) -> float:
-    """How far rounding can move a quadratic form of this absolute size: a unit for every entry and every sum."""
-    return (n + 8) * unit * size

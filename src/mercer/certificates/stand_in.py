@@ -24,7 +24,9 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.backends.rounding import gamma, unit_of
 from mercer.backends.threads import run_chunks
+from mercer.certificates.factor_errors import factor_errors, remembered_errors
 from mercer.certificates.krylov import Deflated
 from mercer.linalg import rp_cholesky
 from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
@@ -39,7 +41,6 @@ _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
 _CHUNK, _PARTS = 4096, 4
-_CHECKED = 256
 _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
 
@@ -61,12 +62,19 @@ class StandIn:
         Dv; zero if nothing was removed.
     deflated : Deflated
         M and Q.
-    unit : float
-        The unit of rounding of the entries of A.
+    factor_rounding : float
+        How far the roundings of F and of the entries of A may take the eigenvalues of DED below zero, or its trace
+        above what the leftover says.
     """
 
     def __init__(
-        self, factor: Array, scaling: Array, leftover: Array, vector: Array, deflated: Deflated, unit: float
+        self,
+        factor: Array,
+        scaling: Array,
+        leftover: Array,
+        vector: Array,
+        deflated: Deflated,
+        factor_rounding: float = 0.0,
     ) -> None:
         self.deflated = deflated
         self.rank = factor.shape[1]
@@ -75,10 +83,10 @@ class StandIn:
         self._across = self._inner(deflated.Q).T
         self._gram = whole - self._across.T @ self._across  # of PD[F, v]
         trace = float(np.trace(whole[:-1, :-1]) + leftover.sum())
-        self.leftover = float(leftover.sum())
-        self.factor_rounding = 8 * (self.rank + 8) * unit * trace  # how far below zero the roundings of F may take E
+        self.factor_rounding = factor_rounding
+        self.leftover = float(leftover.sum()) + factor_rounding
         size = trace + float(vector @ vector)
-        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size + self.factor_rounding
+        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size
         self._values, self._mix = self._leading()
 
     def _whole_gram(self) -> Array:
@@ -206,7 +214,7 @@ def bound_by_leftover_lanczos(
         ritz = max(float(space.ritz_values()[0]), 0.0)
         epsilon = underestimate(depths[-1] if space.closed else depth, n - q, share, block)
         lift = stand_in.factor_rounding
-        leftover = (ritz + lift) / (1 - epsilon) + stand_in.rounding
+        leftover = (ritz + lift) / (1 - epsilon) + stand_in.rounding + lift
         found = _bound_given_leftover(stand_in, min(leftover, stand_in.leftover), goal)
         best = min(best, found, key=lambda pair: pair[0])
         if best[0] <= goal or space.closed or _number_to_take_out(stand_in, ritz) is None:
@@ -241,18 +249,26 @@ def _number_to_take_out(stand_in: StandIn, leftover: float) -> int | None:
 
 
 def given_stand_in(
-    problem: Elliptope, factored: LowRankOperator, root: Array, deflated: Deflated, rng: np.random.Generator
+    problem: Elliptope, factored: LowRankOperator, root: Array, deflated: Deflated, entries: float
 ) -> StandIn:
-    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that somebody else built, looked at first."""
+    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that somebody else built, looked at first.
+
+    ``entries`` bounds the norm of the rounding errors of A.
+    """
     matrix = _Scaled(problem, np.ones(problem.size))
-    _check(matrix, factored, rng)
+    if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
+        raise ValueError("stand_in must be a partial Cholesky factor of the problem's A, as rp_cholesky returns it.")
     F = np.asarray(factored.factor, np.float64)
-    unit = _unit_of(problem, factored)
-    diagonal = matrix.diagonal()
-    leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + (F.shape[1] + _DIAGONAL) * unit * np.abs(
-        diagonal
-    )
-    return StandIn(F, root, root**2 * leftover, root * matrix.removed, deflated, unit)
+    errors = remembered_errors(problem, factored, matrix, F)
+    rounding = unit_of(matrix.dtype) + unit_of(factored.dtype)
+    allowed = 1e3 * (F.shape[1] + 8) * rounding * float(np.max(np.abs(matrix.diagonal()), initial=0.0))
+    if not float(np.max(errors.disagreement, initial=0.0)) <= allowed * np.sqrt(F.shape[1] + 1):
+        raise ValueError(
+            "stand_in does not agree with the problem's operator at its own pivots: build it by rp_cholesky from "
+            "the same kernel, points and weights, without deflation."
+        )
+    leftover = root**2 * _left_out(matrix, F)
+    return StandIn(F, root, leftover, root * matrix.removed, deflated, errors.in_units_of(root, entries))
 
 
 def own_stand_ins(
@@ -261,52 +277,36 @@ def own_stand_ins(
     deflated: Deflated,
     rng: np.random.Generator,
     memory: int,
+    entries: float,
     *,
     everything: bool = False,
 ) -> Iterator[StandIn]:
     """Stand-ins of growing rank, as long as that brings down what they leave out and memory allows.
 
-    ``everything``: also where the rank is no small part of n.
+    ``entries`` bounds the norm of the rounding errors of A. ``everything``: also where the rank is no small part of n.
     """
     matrix = _Scaled(problem, root)
-    diagonal = matrix.diagonal()
-    unit = _unit_of(problem)
+    ones = np.ones_like(root)
+    entries = entries * float(np.max(root**2, initial=0.0))
     before = np.inf
     for rank in _RANKS:
         if not everything and (rank > problem.size // 4 or 32 * problem.size * rank > memory):
             return
-        F = rp_cholesky(matrix, rank, rng).factor
-        slack = (F.shape[1] + _DIAGONAL) * unit * np.abs(diagonal)
-        leftover = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack
-        yield StandIn(F, np.ones_like(root), leftover, root * matrix.removed, deflated, unit)
+        factored = rp_cholesky(matrix, rank, rng)
+        F = factored.factor
+        leftover = _left_out(matrix, F)
+        rounding = factor_errors(matrix, F, np.asarray(factored.landmarks)).in_units_of(ones, entries)
+        yield StandIn(F, ones, leftover, root * matrix.removed, deflated, rounding)
         if leftover.sum() > 0.5 * before or F.shape[1] < rank:
             return
         before = float(leftover.sum())
 
 
-def _unit_of(problem: Elliptope, factored: LowRankOperator | None = None) -> float:
-    unit = float(np.finfo(problem.operator.dtype).eps) / 2
-    return unit if factored is None else max(unit, float(np.finfo(factored.dtype).eps) / 2)
-
-
-def _check(matrix: _Scaled, factored: LowRankOperator, rng: np.random.Generator) -> None:
-    """Refuse a factor that is not a partial Cholesky factor of A: at its pivots FFᵀ must agree with A.
-
-    Some rows and pivots are looked at, which finds a factor of another matrix or in another scale.
-    """
-    if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
-        raise ValueError("stand_in must be a partial Cholesky factor of the problem's A, as rp_cholesky returns it.")
-    pivots = np.asarray(factored.landmarks)
-    cols = pivots if pivots.size <= _CHECKED else rng.choice(pivots, _CHECKED, replace=False)
-    rows = np.concatenate([cols, rng.integers(matrix.shape[0], size=_CHECKED)])
-    difference = np.abs(matrix.block(rows, cols) - factored.block(rows, cols))
-    eps = max(np.finfo(matrix.dtype).eps, np.finfo(factored.dtype).eps)
-    rounding = 1e3 * (factored.rank + 8) * float(eps) * float(np.max(matrix.diagonal(), initial=0.0))
-    if not float(np.max(difference, initial=0.0)) <= rounding:
-        raise ValueError(
-            "stand_in does not agree with the problem's operator at its own pivots: build it by rp_cholesky from "
-            "the same kernel, points and weights, without deflation."
-        )
+def _left_out(matrix: _Scaled, F: Array) -> Array:
+    """The diagonal of A - FFᵀ, from above."""
+    diagonal = np.abs(matrix.diagonal())
+    slack = gamma(F.shape[1] + _DIAGONAL, unit_of(matrix.dtype)) * diagonal
+    return np.asarray(np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack)
 
 
 @final

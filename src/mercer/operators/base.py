@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.rounding import gamma, unit_of
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Index = Any
+_ROWS = 256
+_STEPS = 16  # roundings of a product beside those of its sums: scales, casts
+
+
+@dataclass(frozen=True)
+class MapRounding:
+    """How far a map is, in floating point, from the symmetric matrix M it stands for.
+
+    Attributes
+    ----------
+    norm : float
+        A bound on the norm of M with every part of it taken by its absolute value.
+    product : float
+        A product errs by no more than ``product * norm * ‖x‖``.
+    entries : float
+        A bound on the norm of the difference between M and the matrix of the entries that ``block`` gives, or of those
+        that a product meets on its way.
+    diagonal : array of shape (n,)
+        A bound on the error of every entry of ``diagonal()``.
+    nonnegative : bool
+        Whether the parts of M have no negative entry.
+    semidefinite : bool
+        Whether M is positive semi-definite for certain.
+    """
+
+    norm: float
+    product: float
+    entries: float
+    diagonal: Array
+    nonnegative: bool = False
+    semidefinite: bool = False
 
 
 class LinearMap(ABC):
@@ -42,6 +76,17 @@ class LinearMap(ABC):
     def row_sums(self) -> Array:
         """The sum of every row."""
         return self @ np.ones(self.shape[1], self.dtype)
+
+    def rounding(self) -> MapRounding:
+        """What floating point does to this map; entries are taken as they are given unless a subclass knows better.
+
+        Cost: every entry is looked at once, a few rows at a time.
+        """
+        n = self.shape[0]
+        sums = [np.abs(self.block(slice(lo, lo + _ROWS), slice(None))).sum(axis=1) for lo in range(0, n, _ROWS)]
+        norm = float(np.max(np.concatenate(sums), initial=0.0)) if sums else 0.0
+        product = gamma(self.shape[1] + _STEPS, unit_of(self.dtype))
+        return MapRounding(norm, product, 0.0, np.zeros(n))
 
     @final
     def to_dense(self) -> Array:

@@ -6,11 +6,13 @@ from typing import final
 
 import numpy as np
 
+from mercer.backends.rounding import gamma, unit_of
 from mercer.kernels.validation import positive_number
-from mercer.operators.base import Array, Index, LinearMap
+from mercer.operators.base import Array, Index, LinearMap, MapRounding
 from mercer.operators.gram import GramOperator
 
 _NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
+_ENTRY = 12  # roundings of an entry beside that of the kernel: roots, quotients, products, the stationary part
 
 
 class DegenerateKernelError(ValueError):
@@ -93,6 +95,49 @@ class DiffusionOperator(LinearMap):
         difference = values - self.stationary**2
         noise = _NOISE * np.finfo(self.dtype).eps * values
         return np.where(difference > noise, difference, 0)
+
+    def rounding(self) -> MapRounding:
+        """What the errors of entries, of row sums and of the arithmetic amount to.
+
+        With q = max Σⱼ wⱼ|k(xᵢ, xⱼ)|/mᵢ (one for a kernel without negative values), |A| has the norm q at most: that is
+        what Collatz and Wielandt's quotient of the vector √(w m) says. Entries that err by relative·|k| change A by no
+        more than relative·q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
+        themselves by r·q. The diagonal k/m - m/vol is a difference: its error is that of its two terms, not of itself.
+        """
+        if self.alpha:
+            raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
+        unit, m = unit_of(self.dtype), self.degrees.astype(np.float64)
+        weights = self.weights.astype(np.float64)
+        lost_weights = unit if self.dtype == np.float32 else 0.0
+        error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
+        kernel_diagonal = np.abs(np.asarray(self.gram.diagonal(), np.float64))
+        rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
+        summing = gamma(self.gram.product_depth + _ENTRY, unit)
+        degrees = (error.relative + summing + 2 * lost_weights) * ratio + rho * float(weights @ rho) / m
+        worst = float(np.max(degrees, initial=0.0))
+        volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(m.size, unit_of(np.float64))
+        norm = float(np.max(ratio, initial=0.0))
+        rounded = gamma(_ENTRY, unit) + lost_weights
+        entries = (error.relative + worst + rounded) * norm + float(np.sum(weights * rho**2 / m))
+        staying = weights * kernel_diagonal / m
+        stationary = np.asarray(self.stationary, np.float64) ** 2
+        own = error.relative + error.scaled
+        diagonal = staying * (own + degrees + rounded) + weights * error.absolute / m
+        if self._deflate:
+            entries += worst + volume + rounded
+            norm += 1.0
+            diagonal += stationary * (degrees + volume + rounded)
+            cut = np.asarray(self.diagonal()) == 0
+            diagonal = np.where(cut, diagonal + 2 * _NOISE * unit * staying, diagonal)
+        definite = bool(self.gram.kernel.properties.positive_definite)
+        product = gamma(self.gram.product_depth + _ENTRY, unit)
+        return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
+
+    def _absolute_ratio(self) -> Array:
+        """Σⱼ wⱼ |k(xᵢ, xⱼ)| / mᵢ: one where no value is negative."""
+        if self.gram.nonnegative:
+            return np.ones(self.shape[0])
+        return self.gram.absolute_product(self.weights) / self.degrees.astype(np.float64)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""

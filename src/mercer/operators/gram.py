@@ -77,6 +77,20 @@ class GramOperator(LinearMap):
         return self._evaluator.entry_error
 
     @property
+    def product_depth(self) -> int:
+        """Roundings that a term of a product goes through: a stored row is summed by BLAS, tiles are summed in turn."""
+        if self._stored is not None or self._storing_pays():
+            return self.shape[1]
+        return products.summation_depth(self._evaluator)
+
+    def absolute_product(self, v: Array) -> Array:
+        """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
+        rows, v = max(1, products.PANEL_BYTES // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
+        starts = range(0, self.shape[0], rows)
+        parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    @property
     def nonnegative(self) -> bool:
         """Whether no entry is negative, for certain."""
         return self._evaluator.nonnegative
