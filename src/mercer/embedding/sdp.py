@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
-from mercer.embedding._hint import with_hint
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import log_degrees_and_sums, log_radius
 from mercer.embedding.log import log_iteration, log_phase
@@ -49,7 +48,6 @@ _METHODS: dict[str, type[Method]] = {
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
 SOLVERS = ("auto", *_METHODS, "interior-point")
-certify_elliptope = with_hint(certify_elliptope)
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
