@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Pace:
 
 _LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
-_DOMINANT, _DOUBTFUL = 0.1, 10.0  # directions with less of the trace than the first, or than the second times the
+_DOMINANT, _DOUBTFUL = 0.1, 1.0  # directions with less of the trace than the first, or than the second times the
 # residual, are left to the staircase once first-order steps crawl
 _TURN = 0.1
 _USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
@@ -122,6 +123,8 @@ class Climb:
     tell: Callable[[str], None] | None = None
     _done: SolverResult | None = field(default=None, repr=False)
     _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
+    _gap: float = field(default=np.inf, repr=False)
+    _best: tuple[float, Array, Array] | None = field(default=None, repr=False)
 
     @property
     def _lines(self) -> tuple[Iteration, ...]:
@@ -145,9 +148,9 @@ class Climb:
             spent = self.problem.n_columns + self.problem.size
             within = self.max_products is None or spent <= self.max_products
             return self.interior(result.H) if within else self._ended(result, Status.MAX_PRODUCTS)
-        return result if result.status is Status.STALLED else self._ended(result, Status.CRAWLING)
+        return result if result.status is Status.STALLED else self._ended(self._best_of(result), Status.CRAWLING)
 
-    @property
+    @cached_property
     def _dense(self) -> bool:
         """Whether the interior-point method may end this climb."""
         n = int(self.problem.active.sum())
@@ -169,9 +172,14 @@ class Climb:
         if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
             cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
             result = self._while_it_pays(self._narrowed(result.H, cut))
+        gap = np.inf
         for _ in range(_MOST_RAISES):
-            if result.status is not Status.TRAPPED:
+            if result.status is not Status.TRAPPED and (self._dense or result.status is not Status.CRAWLING):
                 break
+            if not self._dense:
+                if self._gap > _PAYS * gap:
+                    return self._ended(result, Status.CRAWLING)
+                gap = self._gap
             try:
                 raised = self._raised(result.H, result.G)
             except KeyboardInterrupt:
@@ -194,9 +202,10 @@ class Climb:
         while True:
             result = self._phase(TrustRegion(), H, most=self.problem.n_columns + _SLICE)
             if result.status is not Status.CRAWLING:
+                self._gap = result.history[-1].relative_gap or 0.0
                 return result
             try:
-                gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
+                self._gap = gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
             except KeyboardInterrupt:
                 return self._ended(result, Status.INTERRUPTED)
             proved = gap <= self.tol  # then the rows are what is left to settle
@@ -346,7 +355,16 @@ class Climb:
         status = Status.CRAWLING if ours and result.status is Status.MAX_PRODUCTS else result.status
         history = tuple(shown) + tuple(self._shown(line, lines) for line in result.history[len(shown) - len(lines) :])
         self._done = replace(result, status=status, history=history)
+        value = self.problem.objective(result.H, result.G)
+        if self._best is None or value > self._best[0]:
+            self._best = value, result.H, result.G
         return self._done
+
+    def _best_of(self, result: SolverResult) -> SolverResult:
+        """The best point of all phases: directions that a later phase dropped may not have come back."""
+        if self._best is None or self._best[0] <= self.problem.objective(result.H, result.G):
+            return result
+        return replace(result, H=self._best[1], G=self._best[2])
 
     def _shown(self, line: Iteration, before: tuple[Iteration, ...]) -> Iteration:
         """A line with number and seconds running on, and with the columns of an earlier run."""
