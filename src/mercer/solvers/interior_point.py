@@ -30,13 +30,13 @@ Callback = Callable[[Iteration], bool | None]
 
 PHASE = "interior point"
 MATRICES = 10  # of order n that a step holds at once
-STEPS = 60  # at most; some fifteen do
+STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _BACK, _TRIES = 0.7, 40  # shortening a step
-_ENOUGH, _FALLS = 1e-9, 0.8  # below such a gap, steps that leave more than this part of it are rounding's
+_ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
 _SHORT = 1e-5  # steps below this part are rounding's
 
 
@@ -77,6 +77,7 @@ def solve_interior_point(
     J: Array,
     *,
     tol: float,
+    enough: float = 0.0,
     lengths: Array | None = None,
     max_iter: int = STEPS,
     n_columns: int = 0,
@@ -90,9 +91,11 @@ def solve_interior_point(
         Symmetric; it need not be positive semi-definite.
     tol : float
         The relative gap at which to stop.
+    enough : float, default=0
+        A larger gap at which to stop as well, with the status ``STALLED``, where two steps no longer halve it.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed in the history; ones if left out.
-    max_iter : int, default=60
+    max_iter : int, default=40
         Steps at most.
     n_columns : int, default=0
         What the history says of the columns spent so far.
@@ -126,8 +129,7 @@ def solve_interior_point(
     with single_threaded_blas():  # products are dealt to our own threads
         try:
             for number in range(max_iter + 1):
-                before = pair.relative_gap
-                if number and (not pair.step() or (before < _ENOUGH and pair.relative_gap > _FALLS * before)):
+                if number and (not pair.step() or _lingers(history, pair.relative_gap, max(enough, _ENOUGH))):
                     status = Status.STALLED
                     break
                 history.append(
@@ -151,6 +153,13 @@ def solve_interior_point(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
     return InteriorPoint(pair.X, scale * pair.y, status, tuple(history))
+
+
+def _lingers(history: list[Iteration], gap: float, enough: float) -> bool:
+    """Whether a gap that is small enough has hardly fallen in two steps."""
+    if len(history) < 2 or history[-2].relative_gap is None:
+        return False
+    return gap < enough and gap > _FALLS * history[-2].relative_gap
 
 
 def _checked(J: Array) -> Array:

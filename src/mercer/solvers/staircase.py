@@ -48,7 +48,9 @@ _DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point met
 _CLIMB, _LEAST_CLIMB = 2, 2000  # columns a row, and at least, before the climb hands over to it
 _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
 _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
+_ENOUGH = 1e-8  # the gap from which on it may end sooner, where rounding holds it up
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
+_FURTHER, _SWEEPS = 20, 6  # columns beyond the rank that is looked for, and products with them
 _ESCAPE_COLUMNS = 20
 _ESCAPE_ANGLE = 0.3
 
@@ -240,7 +242,7 @@ class Climb:
 
     def _starts(self, face: Array, climbed: Array | None, bound: float) -> Iterator[Array]:
         """Points to go to the boundary from, those of low rank before a face that is wider than an optimum need be."""
-        extreme = int(np.sqrt(2 * self.problem.size)) + 1  # an optimum of this rank exists (Barvinok 1995, Pataki 1998)
+        extreme = _extreme_rank(self.problem.size)
         if face.shape[1] <= extreme:
             yield self._narrowed(face, 0.0)
         if climbed is not None:
@@ -277,6 +279,7 @@ class Climb:
         found = solve_interior_point(
             (J + J.T) / 2,
             tol=_SHARP,
+            enough=min(_ENOUGH, 0.1 * self.tol),
             lengths=problem.lengths[active],
             max_iter=min(STEPS, left),
             n_columns=problem.n_columns,
@@ -293,8 +296,10 @@ class Climb:
         """A point H of low rank with H Hᵀ near X: the principal directions above this part of the trace."""
         problem = self.problem
         s = problem.scale[problem.active].astype(np.float64)
-        values, vectors = np.linalg.eigh(s[:, None] * X * s)
-        kept = values > cut * values.sum()
+        S = s[:, None] * X * s
+        few = _extreme_rank(problem.size) + _FURTHER
+        values, vectors = np.linalg.eigh(S) if cut == 0 or s.size <= 4 * few else _leading(S, few)
+        kept = values > cut * np.trace(S)
         H = np.zeros((problem.size, int(kept.sum())))
         H[problem.active] = vectors[:, kept] * np.sqrt(values[kept])
         return problem.project(H, np.eye(1, H.shape[1])).astype(problem.operator.dtype)
@@ -434,6 +439,20 @@ class Climb:
             self.problem.max_columns = None
         reach = float(np.max(np.abs(direction)))
         return self.problem.project(np.column_stack([H, _ESCAPE_ANGLE / reach * direction]), np.eye(1, H.shape[1] + 1))
+
+
+def _extreme_rank(n: int) -> int:
+    """A rank at which there is an optimum (Barvinok 1995, Pataki 1998)."""
+    return int(np.sqrt(2 * n)) + 1
+
+
+def _leading(S: Array, count: int) -> tuple[Array, Array]:
+    """About the largest eigenvalues of a positive definite matrix, rising, with their vectors: subspace iteration."""
+    Q = np.random.default_rng(0).standard_normal((len(S), count))
+    for _ in range(_SWEEPS):
+        Q, _ = np.linalg.qr(S @ Q)
+    values, vectors = np.linalg.eigh(Q.T @ (S @ Q))
+    return values, Q @ vectors
 
 
 def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Generator) -> Array:
