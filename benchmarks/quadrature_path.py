@@ -18,6 +18,7 @@ from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator
 from mercer.problems import Discrepancy
+from mercer.solvers.measure import ExchangeStep
 from mercer.solvers.regularisation_path import Limits, follow
 
 RESULTS = Path(__file__).parent / "results" / "quadrature_path.md"
@@ -34,9 +35,9 @@ def seconds_by_nodes(problem: Discrepancy, most: int, *, refactor: bool) -> tupl
     stamps: list[float] = []
     nodes: list[int] = []
 
-    def note(number: int, alpha: float, count: int) -> None:
+    def note(step: ExchangeStep) -> None:
         stamps.append(time.perf_counter())
-        nodes.append(count)
+        nodes.append(step.n_nodes)
 
     follow(problem, Limits(n_nodes=most), refactor=refactor, callback=note)
     return np.array(nodes[:-1]), np.diff(stamps)

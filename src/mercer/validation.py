@@ -11,35 +11,118 @@ from sklearn.utils.validation import validate_data
 
 from mercer.backends import get_config
 from mercer.kernels import Gaussian, Kernel, Precomputed
-from mercer.kernels.validation import as_points
+from mercer.kernels.names import NAMED, kernel_named
+from mercer.kernels.validation import as_points, checked_weights, scale_free
+
+__all__ = [
+    "KernelParameters",
+    "checked_kernel",
+    "checked_points",
+    "checked_weights",
+    "distinct_rows",
+    "fraction",
+    "is_precomputed",
+    "normalised",
+    "require_points",
+    "require_rows",
+    "resolved_kernel",
+    "scale_free",
+    "two_samples",
+    "weighted_sample",
+    "whole_number",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+class KernelParameters(BaseEstimator):
+    """An estimator whose ``kernel`` may be None or a name: the parameters of what that stands for can be reached.
+
+    ``kernel`` itself stays as it was given, so that copies and ``get_params(deep=False)`` are as scikit-learn wants
+    them. The parameters of the kernel that it stands for are listed beside it as ``kernel__sigma`` and the like, and
+    the first of them to be set puts a new kernel object in its place: a grid search finds the bandwidth of an estimator
+    without arguments.
+    """
+
+    kernel: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        meant = self._meant_kernel(self.kernel) if deep else None
+        if meant is not None:
+            params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
+        inner = {key: params[key] for key in params if key.startswith("kernel__")}
+        meant = self._meant_kernel(params.get("kernel", self.kernel)) if inner else None
+        if meant is not None:
+            meant.set_params(**{key.removeprefix("kernel__"): value for key, value in inner.items()})
+            params = {key: value for key, value in params.items() if key not in inner} | {"kernel": meant}
+        return super().set_params(**params)
+
+    def _default_kernel(self) -> Kernel:
+        """What ``kernel=None`` stands for."""
+        return Gaussian()
+
+    def _meant_kernel(self, kernel: Any) -> Kernel | None:
+        """A new kernel where None or a known name was given; None where an object speaks for itself."""
+        if kernel is None:
+            return self._default_kernel()
+        return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
+        return tags
+
+
 def checked_kernel(kernel: Any) -> Kernel:
-    """The user's kernel, or the Gaussian with the median bandwidth."""
+    """The user's kernel, the one of that name, or the Gaussian with the median bandwidth."""
     if kernel is None:
         return Gaussian()
+    if isinstance(kernel, str):
+        return kernel_named(kernel)
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel={kernel.__name__} is a class: it must be a kernel, {kernel.__name__}().")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel={kernel!r} must be a kernel of mercer.kernels, such as Gaussian(sigma=1.0), or None.")
     return kernel
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the rows of X are rows of a kernel matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
 def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int = 2) -> Any:
     """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more."""
-    precomputed = isinstance(estimator.kernel, Precomputed)
-    X = validate_data(
-        estimator,
-        X,
-        reset=fitting,
-        accept_sparse="csr" if precomputed else False,
-        dtype=np.dtype(get_config().dtype),
-        order="C",
-        ensure_min_samples=least if fitting else 1,
-    )
+    precomputed = is_precomputed(estimator.kernel)
+    given, dtype = X, np.dtype(get_config().dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+        X = validate_data(
+            estimator,
+            X,
+            reset=fitting,
+            accept_sparse="csr" if precomputed else False,
+            dtype=dtype,
+            order="C",
+            ensure_min_samples=least if fitting else 1,
+        )
+    if dtype == np.float32 and not precomputed:
+        _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def _refuse_vanished(given: Any, X: Array) -> None:
+    """Refuse points that single precision makes zero, or leaves no digits of."""
+    largest, arithmetic = float(np.max(np.abs(X))), np.finfo(X.dtype)
+    if largest < float(arithmetic.tiny) / float(arithmetic.eps) and np.any(np.asarray(given, np.float64)):
+        raise ValueError(f"The entries of X are too small for {X.dtype}: multiply X by a constant.")
 
 
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
@@ -62,33 +145,12 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) -> Array:
-    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
-
-    Signed weights may be negative, and zero everywhere.
-    """
-    values = np.asarray(weights)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
-    values = values.astype(np.float64)
-    if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
-    if signed:
-        return values
-    if np.any(values < 0):
-        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
-    if not np.any(values > 0):
-        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
-    return values
-
-
 def normalised(weights: Array | None, n: int) -> Array:
-    """Weights that sum to one, equal ones if none are given."""
-    return np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+    """Weights that sum to one, equal ones if none are given; the same, bit for bit, whatever unit they come in."""
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    scaled = scale_free(weights)
+    return scaled / np.sum(scaled)
 
 
 def require_rows(X: Any, count: int) -> None:

@@ -56,7 +56,8 @@ def verify(
     ------
     ValueError
         If the model cannot belong to X: other numbers of rows or columns, other lengths than ‖Ξᵢ‖² = dᵢ, nodes that X
-        does not have.
+        does not have; or if anything that a person reads off the model or predicts with is not what its solution, its
+        kernel and X give.
 
     Examples
     --------

@@ -12,22 +12,21 @@ def small_pairs(seed, *, n=14, m=6, d=1):
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
     weights = rng.uniform(0.5, 1.5, n)
-    return Pairs(X, y, weights / weights.sum(), X[:m], y[:m], SIGMA, TAU)
+    return Pairs(X, y, weights / weights.sum(), X[:m], y[:m], SIGMA, TAU, given=weights)
 
 
-def small_game(seed, *, radius=0.2, regularization=1e-2, sample=True, **sizes):
-    pairs = small_pairs(seed, **sizes)
-    U, features = function_basis(pairs)
-    game = make_game(pairs, U, features, make_ball(pairs), radius=radius, regularization=regularization, sample=sample)
+def small_game(seed, **options):
+    pairs, _, game, _ = precise_game(seed, **options)
     return pairs, game
 
 
-def precise_game(seed, *, radius=0.2, regularization=1e-2, **sizes):
+def precise_game(seed, *, radius=0.2, regularization=1e-2, sample=True, truncation=1e-6, **sizes):
     pairs = small_pairs(seed, **sizes)
     U, features = function_basis(pairs)
-    ball = make_ball(pairs)
-    game = make_game(pairs, U, features, ball, radius=radius, regularization=regularization, sample=True)
-    return U, game, make_precise(pairs, U, ball, game)
+    ball = make_ball(pairs, truncation)
+    game = make_game(pairs, U, features, ball, radius=radius, regularization=regularization, sample=sample)
+    game.precise = make_precise(pairs, U, ball)  # for certificates of this game
+    return pairs, U, game, ball
 
 
 def conic_value(game):

@@ -46,7 +46,7 @@ def fit(points=X, weights=None, **options):
         ({"box": (-5.0, 5.0), "reference": "gaussian"}, "box goes with reference='lebesgue'"),
         ({"box": (-0.5, 0.5)}, "points lie outside the box, the first at ("),
         ({"kernel": Precomputed()}, "A density is a function of points"),
-        ({"kernel": "rbf"}, "kernel='rbf' must be a kernel"),
+        ({"kernel": 3}, "kernel=3 must be a kernel"),
         ({"random_state": "dice"}, "random_state='dice' must be"),
     ],
 )

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from robust_oracle import SIGMA, TAU, conic_value, precise_game, small_game, small_pairs
 
-from mercer.certificates.saddle_point import certify_saddle_point
+from mercer.backends.balls import ball
+from mercer.certificates.saddle_point import certify_saddle_point, response_bound, risk_bound
 from mercer.density.robust_game import function_basis, make_relaxed
-from mercer.kernels.loss_integrals import SectionIntegrals, SquaredLossIntegrals, packed, unpacked
+from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
 from mercer.problems.robust_regression import Adversary
 from mercer.solvers.newton import minimise_by_newton
 from mercer.solvers.result import Status
@@ -14,11 +15,12 @@ from mercer.solvers.saddle_point import solve_saddle_point
 
 
 def solved(game, tol=1e-8, **options):
-    def certify(*found):
-        return certify_saddle_point(game, *found)
+    found = solve_saddle_point(game, game.bounds, tol=tol, **options)
+    return found, certified(game, found.beta, found.prices, found.adversary)
 
-    found = solve_saddle_point(game, certify, tol=tol, **options)
-    return found, certify(found.beta, found.prices, found.adversary)
+
+def certified(game, *found):
+    return certify_saddle_point(game, game.precise, *found)
 
 
 def random_adversary(game, rng, rank=2):
@@ -141,12 +143,12 @@ def test_the_answer_is_a_saddle_point(sample):
 def test_a_spoilt_answer_is_found_out():
     _, game = small_game(7)
     found, certificate = solved(game)
-    worse = certify_saddle_point(game, found.beta + 0.1, found.prices, found.adversary)
+    worse = certified(game, found.beta + 0.1, found.prices, found.adversary)
     assert worse.relative_gap > 100 * certificate.relative_gap
-    worse = certify_saddle_point(game, found.beta, 0 * found.prices, found.adversary)
+    worse = certified(game, found.beta, 0 * found.prices, found.adversary)
     assert worse.upper > certificate.upper * 1.01
     tilted = Adversary(np.eye(game.order), found.adversary.share)
-    assert certify_saddle_point(game, found.beta, found.prices, tilted).lower < certificate.lower * 0.999
+    assert certified(game, found.beta, found.prices, tilted).lower < certificate.lower * 0.999
 
 
 def test_what_is_not_positive_is_cut_off():
@@ -156,7 +158,7 @@ def test_what_is_not_positive_is_cut_off():
     vectors = np.linalg.eigh(game.loss_matrix(found.beta))[1]
     tilted = 6 * np.outer(vectors[:, -2], vectors[:, -2]) - 5 * np.outer(vectors[:, 0], vectors[:, 0])
     assert game.best_response(Adversary(tilted, 0.0))[1] > certificate.upper
-    judged = certify_saddle_point(game, found.beta, found.prices, Adversary(tilted, -1.0))
+    judged = certified(game, found.beta, found.prices, Adversary(tilted, -1.0))
     assert judged.lower < 0.999 * certificate.upper
 
 
@@ -176,27 +178,15 @@ def test_a_callback_stops_and_history_narrows():
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_the_bounds_in_extended_precision_are_the_same(d):
+def test_the_proved_bounds_are_those_of_double_precision(d):
     """On a support that is far apart, where double precision is enough."""
-    U, game, precise = precise_game(10, m=5, d=d)
+    _, U, game, _ = precise_game(10, m=5, d=d)
     rng = np.random.default_rng(d)
-    beta, prices, adversary = rng.normal(size=game.n_functions), rng.normal(size=game.goal.size), np.eye(game.order)
-    alpha = U @ beta
-    assert precise.squared_norm(alpha) == pytest.approx(beta @ beta, rel=1e-9)
-    assert precise.worst_case(alpha, prices) == pytest.approx(game.worst_case(beta, prices), rel=1e-8)
-    fair = game.admissible(adversary, 1.0)
-    mine, theirs = precise.best_response(fair), game.best_response(fair)
-    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-6)
-    assert mine[1] == pytest.approx(theirs[1], rel=1e-8)
-
-
-def test_a_shaken_copy_is_near():
-    pairs = small_pairs(12)
-    sections = SectionIntegrals(pairs.support_inputs, pairs.support_targets, SIGMA, TAU)
-    rng = np.random.default_rng(12)
-    alpha = rng.normal(size=6)
-    change = sections.shaken(rng).loss_matrix(alpha) - sections.loss_matrix(alpha)
-    assert 0 < np.abs(change).max() < 1e-12
+    beta, prices = rng.normal(size=game.n_functions), rng.normal(size=game.goal.size)
+    assert float(game.precise.squared_norm(ball(U @ beta)).hi) == pytest.approx(beta @ beta, rel=1e-9)
+    assert risk_bound(game, game.precise, beta, prices) == pytest.approx(game.worst_case(beta, prices), rel=1e-8)
+    fair = game.admissible(np.eye(game.order), 1.0)
+    assert response_bound(game, game.precise, fair) == pytest.approx(game.best_response(fair)[1], rel=1e-8)
 
 
 def test_integrals_in_extended_precision_are_the_same():

@@ -384,5 +384,8 @@ def test_other_bad_input(fitted, sample):
         RobustKernelRidge().fit(X[:1], y[:1])
     with pytest.raises(ValueError, match=r"^sample_weight is negative"):
         RobustKernelRidge().fit(X, y, -np.ones(40))
-    with config_context(memory_limit=1000), pytest.raises(ValueError, match=r"take a smaller support\.$"):
+    with (
+        config_context(memory_limit=1000),
+        pytest.raises(ValueError, match=r"take a smaller support, or raise memory_limit\.$"),
+    ):
         robust(0.05).fit(X, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.neighbors import KernelDensity
 from mercer import Gaussian, Laplacian, Matern, QuadratureSparsifier, SumOfSquaresDensity, verify
 from mercer.datasets import load_real, two_moons
 from mercer.datasets.real import data_folder
-from mercer.kernels.measures import GaussianMeasure
+from mercer.kernels.measures import Box, GaussianMeasure
 from mercer.solvers import Status
 
 needs_data = pytest.mark.skipif(data_folder() is None, reason="MERCER_DATA names no folder with the real data sets")
@@ -209,11 +210,11 @@ def test_a_budget_too_small_warns_and_states_the_gap(X):
 
 def test_callback_sees_the_history_and_can_stop(X):
     seen = []
-    with pytest.warns(ConvergenceWarning, match="callback"):
-        model = SumOfSquaresDensity(
-            Gaussian(0.7), support=40, random_state=0, callback=lambda line: seen.append(line) or len(seen) == 2
-        ).fit(X)
+    model = SumOfSquaresDensity(
+        Gaussian(0.7), support=40, random_state=0, callback=lambda line: seen.append(line) or len(seen) == 2
+    ).fit(X)  # without a warning: it is the user's own wish
     assert tuple(seen) == model.history_
+    assert model.status_ is Status.STOPPED
 
 
 def test_verbose_logs(X, caplog):
@@ -430,10 +431,65 @@ def test_verify_certifies_the_model_again_and_finds_damage(X):
         verify(model, X[1:])
     with pytest.raises(ValueError, match="a density has none"):
         verify(model, X, extended=True)
-    assert not verify(model, X[::-1].copy() + 0.5).holds(1e-2)
-    model.factor_ = model.factor_ * 1.01
+    assert (again.lower, again.upper) == (model.certificate_.lower, model.certificate_.upper)
+    with pytest.raises(ValueError, match=r"^The model's support_ has points that X does not have"):
+        verify(model, X[::-1].copy() + 0.5)
+    with pytest.raises(ValueError, match=r"^The model's .* it is damaged, or X is not the data of the fit\.$"):
+        verify(model, X[::-1].copy())  # the same points, other weights
+    model._factor = model._factor * 1.01
     with pytest.raises(ValueError, match="integrates to 1.02"):
         verify(model, X)
-    model.factor_ = model.factor_[:5]
-    with pytest.raises(ValueError, match="it is damaged"):
+
+
+OTHER = {
+    "coefficients_": lambda v: 7 * v,
+    "factor_": lambda v: 3 * v,
+    "_factor": lambda v: 3 * v,
+    "log_scale_": lambda v: v + 5,
+    "eigenvalues_": lambda v: v[::-1] / 2,
+    "mmd_": lambda v: 1.01 * v,
+    "mmd_error_": lambda v: v + 0.1,
+    "projected_mmd_": lambda v: 0.99 * v,
+    "sample_norm_": lambda v: 1.01 * v,
+    "support_": lambda v: v + 1e-3,
+    "rank_": lambda v: v + 1,
+    "regularization_": lambda v: 1.01 * v,
+    "integration_error_": lambda v: v + 1.0,
+    "measure_": lambda v: Box(np.full(2, -9.0), np.full(2, 9.0)),
+    "kernel_": lambda v: Gaussian(1.01),
+    "sample_weight_": lambda v: v[::-1],
+    "certificate_": lambda v: replace(v, lower=1.5 * v.upper, upper=2 * v.upper),
+    "_spans": lambda v: type(v)(v.basis[:, 3:], v.whitening),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_whatever_is_changed_is_refused_in_one_sentence(name, X):
+    weights = np.linspace(0.5, 1.5, 80)
+    model = SumOfSquaresDensity(Gaussian(1.0), support=10, random_state=0).fit(X, sample_weight=weights)
+    setattr(model, name, OTHER[name](getattr(model, name)))
+    with pytest.raises(ValueError, match=r"^The model's .*it is damaged[^.]*\.$"):
         verify(model, X)
+    setattr(model, name, None)
+    with pytest.raises((ValueError, TypeError), match=r"^[A-Z][^\n]*\.$"):
+        verify(model, X)
+
+
+def test_columns_of_the_factor_that_are_exchanged_are_found_out(X):
+    model = SumOfSquaresDensity(Gaussian(0.7), support=10, random_state=0).fit(X)
+    assert model.rank_ > 1
+    model._factor = np.roll(model._factor, 1, axis=0)
+    with pytest.raises(ValueError, match=r"^The model's .*it is damaged"):
+        verify(model, X)
+
+
+@pytest.mark.parametrize("truncation", [1e-6, 1e-10, 1e-12, 1e-14, 1e-15])
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0])
+def test_fit_and_verify_certify_the_same_programme(truncation, sigma, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = SumOfSquaresDensity(Gaussian(sigma), support=40, truncation=truncation, random_state=0).fit(X)
+    again = verify(pickle.loads(pickle.dumps(model)), X)
+    assert again.lower <= model.certificate_.upper
+    assert model.certificate_.lower <= again.upper

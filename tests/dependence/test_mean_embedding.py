@@ -148,7 +148,7 @@ def test_it_says_what_it_is():
             ValueError,
             r"^weights has a NaN or an infinity",
         ),
-        (lambda: MeanEmbedding("rbf", X), TypeError, r"^kernel='rbf' must be a kernel"),
+        (lambda: MeanEmbedding(3, X), TypeError, r"^kernel=3 must be a kernel"),
         (lambda: MeanEmbedding(Gaussian(1.0), X) @ X, TypeError, r"^A mean embedding meets another one, not ndarray"),
         (
             lambda: MeanEmbedding(Gaussian(1.0), X).distance(MeanEmbedding(Gaussian(2.0), Y)),

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import mercer
-from mercer import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed, mmd, squared_kernel_discrepancy
+from mercer import (
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    MeanEmbedding,
+    Polynomial,
+    Precomputed,
+    mmd,
+    squared_kernel_discrepancy,
+)
 
 rng = np.random.default_rng(31)
 X = rng.normal(size=(40, 3))
@@ -250,5 +260,76 @@ def test_bad_input_is_refused_in_one_sentence(arguments, options, sentence):
 
 
 def test_a_kernel_must_be_one():
-    with pytest.raises(TypeError, match=r"^kernel='rbf' must be a kernel"):
-        mmd(X, Y, "rbf")
+    with pytest.raises(TypeError, match=r"^kernel=3 must be a kernel"):
+        mmd(X, Y, 3)
+
+
+# --- weights and features of any size -------------------------------------------------------------------------------
+
+
+def weighted_u_statistic(X, Y, a, b, sigma):
+    """Term by term, no term of the diagonal formed."""
+    from fractions import Fraction
+
+    def total(P, Q, p, q, same):
+        return sum(
+            Fraction(p[i]) * Fraction(q[j]) * Fraction(float(np.exp(-np.sum((P[i] - Q[j]) ** 2) / sigma**2)))
+            for i in range(len(P))
+            for j in range(len(Q))
+            if not (same and i == j)
+        )
+
+    out = -2 * total(X, Y, a, b, False)
+    for P, p in ((X, a), (Y, b)):
+        exact = [Fraction(w) for w in p]
+        mass, rest = sum(exact) ** 2, sum(exact) ** 2 - sum(w * w for w in exact)
+        out += total(P, P, p, p, True) * mass / rest
+    return float(out)
+
+
+@pytest.mark.parametrize("small", [1e-16, 1e-9, 1e-3, 1.0])
+def test_a_heavy_point_leaves_the_unbiased_estimate_its_digits(small):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((6, 2)), rng.standard_normal((5, 2)) + 0.5
+    a, b = np.array([1.0] + [small] * 5), np.array([small] * 4 + [1.0])
+    value = mmd(X, Y, Gaussian(1.3), estimator="unbiased", x_weights=a, y_weights=b)
+    assert value == pytest.approx(weighted_u_statistic(X, Y, a, b, 1.3), rel=1e-10)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e-100, 1e100, 1e200, 1e307])
+def test_weights_of_any_size(estimator, unit):
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((9, 2)), rng.standard_normal((8, 2)) + 1
+    options = {"kernel": Gaussian(1.0), "estimator": estimator}
+    one = mmd(X, Y, x_weights=1.0, y_weights=1.0, squared=False, **options)
+    assert mmd(X, Y, x_weights=unit, y_weights=unit, squared=False, **options) / unit == pytest.approx(one, rel=1e-12)
+    if 1e-150 < unit < 1e150:
+        assert mmd(X, Y, x_weights=unit, y_weights=unit, **options) == pytest.approx((one * unit) ** 2, rel=1e-12)
+    else:
+        with pytest.raises(ValueError, match=r"^MMD² is of size 1e-?\d+, beyond double precision: divide the weights"):
+            mmd(X, Y, x_weights=unit, y_weights=unit, **options)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased", "linear"])
+def test_values_beyond_double_precision_are_refused(estimator):
+    X = np.random.default_rng(2).standard_normal((9, 2))
+    with pytest.raises(ValueError, match=r"Linear\(\).*scale near one\.$|Linear\(\).*size near one\.$"):
+        mmd(1e200 * X, X, Linear(), estimator=estimator)
+
+
+def test_embeddings_of_any_weight():
+    X = np.random.default_rng(3).standard_normal((9, 2))
+    w = MeanEmbedding(Gaussian(1.0), X, 1.0)
+    for unit in (1e-200, 1e200):
+        other = MeanEmbedding(Gaussian(1.0), X, unit)
+        assert other.norm() / unit == pytest.approx(w.norm(), rel=1e-12)
+        assert (w * unit).norm() / unit == pytest.approx(w.norm(), rel=1e-12)
+        assert other @ w == pytest.approx(unit * w.norm_squared, rel=1e-12)
+        np.testing.assert_allclose(other.witness(0.5 * other, X), w.witness(0.5 * w, X), rtol=1e-12)
+        with pytest.raises(ValueError, match=r"^The squared norm is of size 1e-?\d+, beyond double precision"):
+            _ = other.norm_squared
+    with pytest.raises(ValueError, match=r"^The values of Linear\(\) at these points leave double precision"):
+        MeanEmbedding(Linear(), 1e200 * X).norm()
+    with pytest.raises(ValueError, match=r"weights beyond double precision\.$"):
+        _ = MeanEmbedding(Gaussian(1.0), X, 1e200) * 1e200

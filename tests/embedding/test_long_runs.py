@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
 from mercer.datasets import three_clusters, two_moons
+from mercer.embedding import checkpoint as checkpoint_module
+from mercer.embedding.checkpoint import CheckpointWarning
 from mercer.solvers import Status
 
 KERNEL = Gaussian(sigma=0.6)
@@ -238,7 +243,7 @@ def test_reading_a_checkpoint_runs_no_code(X, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(marker),)
 
-    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), line=np.zeros(5))
+    np.savez(tmp_path / "run.npz", key=np.array([Evil()], dtype=object), H=np.zeros((1, 1)), history=np.zeros((1, 7)))
     with pytest.raises(ValueError, match="is not a checkpoint"):
         SDPEmbedding(KERNEL, checkpoint=tmp_path / "run.npz").fit(X)
     assert not marker.exists()
@@ -253,10 +258,101 @@ def test_an_interrupted_writing_leaves_the_old_file(X, tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(OSError, match="disk full"):
-        SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+    with pytest.warns(CheckpointWarning, match=r"run.npz cannot be written \(disk full\): the fit goes on"):
+        model = SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+    assert model.certificate_.holds(1e-6)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_disk_that_takes_no_checkpoint_loses_no_fit_and_warns_once(X, tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(checkpoint_module, "_SECONDS_BETWEEN", 0.0)  # every step is written
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SDPEmbedding(KERNEL, checkpoint=tmp_path / "run.npz", random_state=0).fit(X)
+    assert [str(one.message) for one in caught if one.category is CheckpointWarning] == [
+        f"The checkpoint {tmp_path / 'run.npz'} cannot be written (Read-only file system): the fit goes on, but could "
+        "not be taken up again. Free some space, or name a file that may be written."
+    ]
+    assert model.status_ is Status.CONVERGED
+    assert model.certificate_.holds(1e-6)
+
+
+def test_a_folder_is_no_checkpoint(X, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        SDPEmbedding(KERNEL, checkpoint=tmp_path).fit(X)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 1000, -1, -30])
+def test_a_truncated_checkpoint_is_refused(X, tmp_path, cut):
+    file = tmp_path / "run.npz"
+    SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(ValueError, match="is not a checkpoint: delete it, or name another file"):
+        SDPEmbedding(KERNEL, checkpoint=file).fit(X)
+
+
+def test_a_checkpoint_with_damaged_bytes_is_refused_or_sound(X, tmp_path):
+    file = tmp_path / "run.npz"
+    reference = SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+    whole, rng = file.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for position in rng.integers(0, len(whole), 30):
+        damaged = bytearray(whole)
+        damaged[position] ^= int(rng.integers(1, 256))
+        file.write_bytes(bytes(damaged))
+        try:
+            model = SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+        except ValueError as error:
+            assert "delete it, or name another file" in str(error)  # noqa: PT017
+            refused += 1
+        else:
+            assert model.certificate_.lower == pytest.approx(reference.certificate_.lower, rel=1e-6)
+    assert refused > 10
+
+
+def _nan(H, history):
+    H[3] = np.nan
+
+
+def _zero(H, history):
+    H[3] = 0
+
+
+def _long(H, history):
+    H *= 1.01
+
+
+def _huge(H, history):
+    H *= 1e200
+
+
+def _no_numbers(H, history):
+    history[0, 1] = np.inf
+
+
+def _half_a_step(H, history):
+    history[0, 0] = 0.5
+
+
+def _unknown_phase(H, history):
+    history[0, 6] = 5
+
+
+@pytest.mark.parametrize("forge", [_nan, _zero, _long, _huge, _no_numbers, _half_a_step, _unknown_phase])
+def test_a_forged_iterate_or_history_is_refused(X, tmp_path, forge):
+    file = tmp_path / "run.npz"
+    SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
+    with np.load(file) as stored:
+        parts = {name: stored[name].copy() for name in stored.files}
+    forge(parts["H"], parts["history"])
+    np.savez(file, **parts)
+    with pytest.raises(ValueError, match="is damaged, for its iterate or its history .*: delete it"):
+        SDPEmbedding(KERNEL, checkpoint=file).fit(X)
 
 
 # --- warm starts ------------------------------------------------------------------------------------------------

@@ -280,7 +280,7 @@ def test_parameter_that_is_no_bandwidth(X):
 
 def test_no_kernel(X):
     with pytest.raises(TypeError, match="must be a kernel of mercer.kernels"):
-        rank_path(X, [1.0], kernel="rbf")
+        rank_path(X, [1.0], kernel=3)
 
 
 def test_bad_data_is_bad_at_every_bandwidth(X):

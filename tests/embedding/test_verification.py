@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ import mercer
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
 from mercer.certificates import Certificate
 from mercer.datasets import three_clusters, two_moons
+from mercer.embedding.programme import Programme
+from mercer.embedding.support import Support
+from mercer.embedding.validation import RankWarning
 
 KERNEL = Gaussian(sigma=1.2)
 
@@ -43,19 +47,98 @@ def test_it_proves_what_the_fit_proved(clusters):
 def test_it_uses_nothing_that_the_solver_left(clusters):
     X, model = clusters
     robbed = copy.deepcopy(model)
-    for name in ("certificate_", "history_", "status_", "eigenvalues_", "diagonal_", "stationary_", "n_products_"):
+    for name in ("certificate_", "history_", "status_", "n_iter_", "n_products_"):
         delattr(robbed, name)
-    robbed._beta = robbed._training = robbed._log_volume = None
     assert verify(robbed, X).holds(1e-6)
 
 
 def test_a_forged_certificate_is_not_believed(clusters):
+    """Random directions of the right lengths, with all that follows from them, under the certificate of the optimum."""
     X, model = clusters
     forged = copy.deepcopy(model)
-    turn = np.random.default_rng(0).standard_normal(forged.coordinates_.shape)
-    forged.coordinates_ = turn / np.linalg.norm(turn, axis=1)[:, None] * np.sqrt(model.diagonal_)[:, None]
+    rng = np.random.default_rng(0)
+    programme = Programme.of(model.kernel_, X, None, rng)
+    forged._store(X, X, Support(None, None), programme, programme.problem.random_point(2, rng))
     assert forged.certificate_.holds(1e-6)
     assert not verify(forged, X).holds(0.1)
+
+
+def _extension(**changes):
+    def change(model):
+        fields = {name: value(getattr(model._extension, name)) for name, value in changes.items()}
+        model._extension = replace(model._extension, **fields)
+
+    return change
+
+
+def _attribute(name, value):
+    return lambda model: setattr(model, name, value(getattr(model, name)))
+
+
+TAMPERING = {
+    "embedding rolled": _attribute("embedding_", lambda e: np.roll(e, 1, axis=0)),
+    "embedding zero": _attribute("embedding_", np.zeros_like),
+    "embedding scaled": _attribute("embedding_", lambda e: 1.0001 * e),
+    "embedding of another sign": _attribute("embedding_", lambda e: e * [-1, 1]),
+    "embedding cut": _attribute("embedding_", lambda e: e[:, :1]),
+    "embedding not finite": _attribute("embedding_", lambda e: np.where(np.arange(len(e))[:, None] == 3, np.nan, e)),
+    "one row of the embedding": _attribute("embedding_", lambda e: np.where(np.arange(len(e))[:, None] == 3, -e, e)),
+    "coordinates rotated": _attribute("coordinates_", lambda c: c @ np.array([[0.6, 0.8], [-0.8, 0.6]])),
+    "coordinates rolled": _attribute("coordinates_", lambda c: np.roll(c, 1, axis=0)),
+    "coordinates of other lengths": _attribute("coordinates_", lambda c: 1.0001 * c),
+    "eigenvalues": _attribute("eigenvalues_", lambda v: v[::-1]),
+    "eigenvalues cut": _attribute("eigenvalues_", lambda v: v[:1]),
+    "rank": _attribute("rank_", lambda r: r + 1),
+    "diagonal": _attribute("diagonal_", lambda d: 1.0001 * d),
+    "stationary": _attribute("stationary_", lambda p: np.roll(p, 1)),
+    "kernel": _attribute("kernel_", lambda k: Gaussian(sigma=1.0001 * k.sigma)),
+    "no kernel": _attribute("kernel_", lambda k: None),
+    "weights": _attribute("sample_weight_", lambda w: np.full(130, 2.0)),
+    "landmarks": _attribute("landmarks_", lambda w: np.arange(130)),
+    "kernel of the extension": _extension(kernel=lambda k: Laplacian(sigma=1.2)),
+    "points of the extension": _extension(points=lambda X: X + 1e-3),
+    "rows of the extension": _extension(support=lambda s: Support(np.arange(130), s.weights)),
+    "unit of the extension": _extension(support=lambda s: Support(None, np.full(130, 4.0))),
+    "weights of the extension": _extension(weights=lambda w: 2 * w),
+    "slopes": _extension(slopes=lambda b: -b),
+    "volume": _extension(log_volume=lambda v: v + 1e-3),
+    "cap": _extension(log_longest=lambda v: v + 1e-3),
+    "columns of transform": _attribute("_n_features_out", lambda n: 1),
+    "certificate": _attribute("certificate_", lambda c: replace(c, lower=1.01 * c.upper, upper=1.02 * c.upper)),
+    "no extension": lambda model: delattr(model, "_extension"),
+    "no spectrum": lambda model: delattr(model, "eigenvalues_"),
+}
+
+
+@pytest.mark.parametrize("change", TAMPERING.values(), ids=TAMPERING)
+def test_what_a_person_reads_or_predicts_with_is_what_is_certified(clusters, change):
+    X, model = clusters
+    tampered = copy.deepcopy(model)
+    change(tampered)
+    with pytest.raises(
+        ValueError, match=r"^The (model is damaged|model has coordinates|embedding cannot belong)[^\n]*\.$"
+    ):
+        verify(tampered, X)
+
+
+@pytest.mark.parametrize("part", ["extended rows", "solved rows"])
+def test_rows_without_weight_are_looked_at_too(part):
+    X, _ = three_clusters(n_per_cluster=30, n_outliers=10)
+    model = SDPEmbedding(KERNEL, landmarks=np.arange(0, 100, 2), n_components=3, random_state=0)
+    with pytest.warns(RankWarning):
+        model.fit(X)
+    assert verify(model, X).holds(1e-6)
+    model.embedding_[1 if part == "extended rows" else 0] *= -1
+    with pytest.raises(ValueError, match="embedding_ is not what the coordinates, the kernel and X give"):
+        verify(model, X)
+
+
+def test_a_model_of_single_precision_is_verified_in_double(clusters):
+    X, _ = clusters
+    with mercer.config_context(dtype="float32"):
+        model = SDPEmbedding(KERNEL, tol=1e-2, residual_tol=1e-3, random_state=0).fit(X)
+        assert verify(model, X).holds(1e-2)
+    assert verify(model, X).holds(1e-2)
 
 
 def test_truncated_models_are_verified_in_all_their_dimensions(clusters):

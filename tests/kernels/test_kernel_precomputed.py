@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose
 
 from mercer.kernels import Gaussian, Precomputed
+from mercer.operators import GramOperator
 
 rng = np.random.default_rng(0)
 POINTS = rng.normal(size=(40, 3))
@@ -51,7 +52,9 @@ def test_shapes_and_symmetry_are_checked(form):
         Precomputed()(form(BLOCK[:, :39]), form(GRAM))
     crooked = GRAM.copy()
     crooked[3, 7] += 1e-6
-    with pytest.raises(ValueError, match=r"must be symmetric: pass \(K \+ K\.T\) / 2 if rounding made it so\."):
+    with pytest.raises(
+        ValueError, match=r"must be symmetric: row .* Pass \(K \+ K\.T\) / 2 if rounding made them differ\."
+    ):
         Precomputed()(form(crooked))
     crooked = GRAM.copy()
     crooked[3, 7] += 1e-14
@@ -127,3 +130,69 @@ def test_the_matrix_is_not_changed():
 def test_resolve_and_no_new_points():
     assert Precomputed().resolve(GRAM).is_resolved
     assert Precomputed()(np.empty((0, 40)), GRAM).shape == (0, 40)
+
+
+# --- symmetry, entry by entry -----------------------------------------------------------------------------------
+
+
+def _spd(n=12, seed=0):
+    return Gaussian(1.0)(np.random.default_rng(seed).standard_normal((n, 2)))
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_array, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("huge", [(0, 0), (4, 9)])
+def test_one_huge_entry_does_not_hide_an_asymmetry(make, huge):
+    K = _spd()
+    K[huge] = K[huge[::-1]] = 1e14
+    assert np.array_equal(GramOperator(Precomputed(), make(K)).to_dense(), K)
+    K[2, 7] = 2 * K[7, 2]
+    with pytest.raises(ValueError, match=r"must be symmetric: row 2, column 7 holds .*, but row 7, column 2 holds"):
+        GramOperator(Precomputed(), make(K))
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300, 1.5e308])
+def test_asymmetry_is_judged_in_any_unit(make, scale):
+    K = scale * _spd()
+    K[1, 2] *= 0.999
+    with pytest.raises(ValueError, match="row 1, column 2"), np.errstate(all="raise"):
+        GramOperator(Precomputed(), make(K))
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_rounding_left_is_made_symmetric_once(make, dtype):
+    """Every product and every block see one symmetric matrix, the mean of the two triangles."""
+    rng = np.random.default_rng(0)
+    K = _spd(40).astype(dtype)
+    noisy = (K * (1 + 8 * np.finfo(dtype).eps * rng.uniform(-1, 1, K.shape))).astype(dtype)
+    assert not np.array_equal(noisy, noisy.T)
+    gram = GramOperator(Precomputed(), make(noisy))
+    dense = gram.to_dense()
+    assert np.array_equal(dense, dense.T)
+    np.testing.assert_allclose(dense, (noisy + noisy.T) / 2, rtol=2 * np.finfo(dtype).eps)
+    assert np.array_equal(gram.block(slice(3, 9), slice(20, 30)), gram.block(slice(20, 30), slice(3, 9)).T)
+    assert np.array_equal(gram @ np.eye(40, dtype=dtype), dense)
+    assert not np.array_equal(noisy, noisy.T)  # the user's matrix is left alone
+
+
+def test_a_symmetric_matrix_is_not_copied():
+    K = _spd()
+    assert GramOperator(Precomputed(), K)._stored is K
+
+
+def test_affinities_without_loops_are_judged_by_themselves():
+    K = _spd()
+    np.fill_diagonal(K, 0)
+    GramOperator(Precomputed(), K)
+    K[3, 5] *= 1 + 1e-8
+    with pytest.raises(ValueError, match="row 3, column 5"):
+        GramOperator(Precomputed(), K)
+
+
+def test_small_entries_beside_a_diagonal_may_differ_by_rounding():
+    """Inner products have errors of the size of the two norms, so a small entry may differ in all its digits."""
+    K = np.array([[1.0, 1e-17], [-1e-17, 1.0]])
+    assert GramOperator(Precomputed(), K).to_dense()[0, 1] == 0.0
+    with pytest.raises(ValueError, match="row 0, column 1"):
+        GramOperator(Precomputed(), np.array([[1e-17, 1e-17], [-1e-17, 1.0]]))

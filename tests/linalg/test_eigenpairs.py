@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, Precomputed
 from mercer.linalg import leading_eigenpairs, least_eigenvalue
-from mercer.linalg.eigen import deterministic_signs
+from mercer.linalg.eigen import EigenvalueWarning, deterministic_signs
 from mercer.linalg.lanczos import largest_ritz_value
 
 LANCZOS_FROM = 1501
@@ -154,3 +156,31 @@ def test_krylov_space_that_closes_stops_early():
     value, steps = largest_ritz_value(lambda v: 2.0 * v, np.empty((40, 0)), 10, source())
     assert value == pytest.approx(2.0)
     assert steps == 1
+
+
+def _refuse(*args, **kwargs):
+    raise ArpackNoConvergence("none", np.empty(0), np.empty((0, 0)))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_where_arpack_does_not_converge_another_way_is_found(dense, monkeypatch):
+    values = np.r_[2.0, 1.5, np.linspace(1.0, 0.0, LANCZOS_FROM - 2)]
+    operator = GramOperator(Precomputed(), scipy.sparse.diags_array(values).tocsr())
+    monkeypatch.setattr("mercer.linalg.eigen.eigsh", _refuse)
+    if not dense:
+        monkeypatch.setattr("mercer.linalg.eigen._DENSE_AT_LAST", 0)
+    found, vectors = leading_eigenpairs(operator, 2, rng=source())
+    np.testing.assert_allclose(found, [2.0, 1.5], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(vectors[[0, 1], [0, 1]]), 1.0, rtol=1e-6)
+
+
+def test_eigenvalues_that_products_cannot_tell_apart_are_named(monkeypatch):
+    values = 1 - 1e-5 * np.linspace(0, 1, LANCZOS_FROM) ** 0.1
+    values[: LANCZOS_FROM // 2] = -1
+    operator = GramOperator(Precomputed(), scipy.sparse.diags_array(values).tocsr())
+    monkeypatch.setattr("mercer.linalg.eigen.eigsh", _refuse)
+    monkeypatch.setattr("mercer.linalg.eigen._DENSE_AT_LAST", 0)
+    monkeypatch.setattr("mercer.linalg.eigen._CLOSE", 1e-12)
+    with pytest.warns(EigenvalueWarning, match="lie so close together that .* products tell them apart to"):
+        found, _ = leading_eigenpairs(operator, 2, rng=source())
+    np.testing.assert_allclose(found, values.max(), rtol=1e-5)

@@ -364,3 +364,27 @@ def test_bad_input_is_refused_in_one_sentence(change, sentence, refine):
     arguments = {"kernel": Gaussian(2.0), "X": X, "weights": OMEGA, "nodes": NODES, "values": VALUES, "n": 3} | change
     with pytest.raises(ValueError, match=sentence):
         approximate_eigenpairs(**arguments, refine=refine)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.parametrize(("sample", "nodes"), [(-664, 0), (510, 0), (0, -664), (532, 900), (-900, 532)])
+def test_weights_of_any_size(sample, nodes, refine):
+    """T_μ and T_ν are linear in their measures: powers of two come out again as they went in."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-1, 1, (50, 2)), rng.uniform(0.5, 2, 50)
+    chosen, values = np.arange(9), rng.uniform(0.5, 2, 9)
+    plain = approximate_eigenpairs(Gaussian(0.7), X, weights, chosen, values, 4, refine=refine)
+    of_sample, of_nodes = np.ldexp(weights, sample), np.ldexp(values, nodes)
+    other = approximate_eigenpairs(Gaussian(0.7), X, of_sample, chosen, of_nodes, 4, refine=refine)
+    np.testing.assert_allclose(other.upsilon, plain.upsilon, rtol=1e-12)
+    powers = {"functions": -sample // 2, "coefficients": -sample // 2, "rkhs_residuals": sample // 2}
+    powers |= dict.fromkeys(["rescaled", "eigenvalues_tilde", "eigenvalues_hat", "residuals"], sample)
+    powers["canonical"] = sample if refine else nodes
+    for name, power in powers.items():
+        np.testing.assert_allclose(np.ldexp(getattr(other, name), -power), getattr(plain, name), rtol=1e-9, atol=1e-9)
+
+
+def test_weights_too_large_for_their_eigenvalues():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    with pytest.raises(ValueError, match="weights as large as these overflow"):
+        approximate_eigenpairs(Gaussian(0.7), X, 1e308, np.arange(9), np.ones(9), 4)

@@ -206,3 +206,20 @@ def test_no_array_between_the_samples_is_made():
 def test_bad_input_is_refused_in_one_sentence(arguments, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         squared_kernel_discrepancy(*arguments, **options)
+
+
+@pytest.mark.parametrize("scale", [2.0**-500, 2.0**500])
+def test_weights_of_any_size(scale):
+    X, Y = np.random.default_rng(0).standard_normal((2, 20, 2))
+    plain = squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=1.0, y_weights=0.5)
+    scaled = squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=scale, y_weights=0.5 * scale)
+    assert scaled == plain * scale * scale
+
+
+def test_what_cannot_be_written_is_named():
+    X, Y = np.random.default_rng(0).standard_normal((2, 20, 2))
+    assert squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=1e-200, y_weights=1e-200) == 0
+    with pytest.raises(ValueError, match="weights as large as these overflows"):
+        squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=1e160)
+    with pytest.raises(ValueError, match="squares of Linear.* overflow in float64"):
+        squared_kernel_discrepancy(X * 1e200, Y, Linear())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mercer import DiffusionMaps, Gaussian, Precomputed, QuadratureSparsifier, verify
+from mercer import DiffusionMaps, Gaussian, Precomputed, QuadratureSparsifier, config_context, verify
 
 KERNEL = Gaussian(sigma=0.8)
 
@@ -38,11 +39,70 @@ def test_the_certificate_of_the_fit_comes_out_again(X, options, weighted):
     assert again.method == model.certificate_.method
 
 
-def test_a_model_that_was_tampered_with_is_found_out(X):
-    model = QuadratureSparsifier(KERNEL, trace_fraction=0.6).fit(X)
-    assert verify(model, X).holds(1e-9)
-    model.weights_ = model.weights_[::-1].copy()
-    assert not verify(model, X).holds(1e-3)
+def _rolled(values):
+    return np.roll(values, 1, axis=0)
+
+
+TAMPERED = {
+    "indices_": lambda m: setattr(m, "indices_", _rolled(m.indices_)),
+    "another node": lambda m: setattr(
+        m, "indices_", np.r_[np.setdiff1d(np.arange(150), m.indices_)[0], m.indices_[1:]]
+    ),
+    "weights_": lambda m: setattr(m, "weights_", m.weights_[::-1].copy()),
+    "weights_ a little": lambda m: setattr(m, "weights_", m.weights_ * (1 + 1e-6)),
+    "discrepancy_": lambda m: setattr(m, "discrepancy_", m.discrepancy_ / 2),
+    "kappa_": lambda m: setattr(m, "kappa_", m.kappa_ * 1.01),
+    "alpha_": lambda m: setattr(m, "alpha_", m.alpha_ * 1.01 + 1e-3),
+    "margin_": lambda m: setattr(m, "margin_", m.margin_ * 1.01 + 1e-3),
+    "trace_fraction_": lambda m: setattr(m, "trace_fraction_", 1.1 * m.trace_fraction_),
+    "components_": lambda m: setattr(m, "components_", _rolled(m.components_)),
+    "components of the features": lambda m: setattr(m._features, "components", m._features.components + 1e-9),
+    "sections": lambda m: setattr(m._features._sections, "components", _rolled(m.components_)),
+    "kernel of the sections": lambda m: setattr(m._features._sections, "kernel", Gaussian(sigma=0.81)),
+    "normalisation": lambda m: setattr(m._features, "normalization", m._features.normalization * 1.001),
+    "rolled normalisation": lambda m: setattr(m._features, "normalization", _rolled(m._features.normalization)),
+    "weights of the sample": lambda m: setattr(m, "_weights", m._weights[::-1] * np.linspace(0.9, 1.1, 150)),
+    "points of the sample": lambda m: setattr(m, "_points", _rolled(m._points)),
+    "rows of the sample": lambda m: setattr(m, "_rows", m._rows[1:]),
+    "sample_weight_": lambda m: setattr(m, "sample_weight_", np.linspace(1, 2, 150)),
+    "kernel_": lambda m: setattr(m, "kernel_", Gaussian(sigma=0.81)),
+    "lower bound": lambda m: setattr(m, "certificate_", replace(m.certificate_, lower=0.9 * m.certificate_.lower)),
+    "upper bound": lambda m: setattr(m, "certificate_", replace(m.certificate_, upper=1.1 * m.certificate_.upper)),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+@pytest.mark.parametrize("options", [{"trace_fraction": 0.6}, {"n_nodes": 12}], ids=["fraction", "nodes"])
+def test_a_model_that_was_tampered_with_is_found_out(X, what, options):
+    """Whatever a person reads of it or predicts with."""
+    model = QuadratureSparsifier(KERNEL, **options).fit(X)
+    assert verify(model, X).holds(1e-6)
+    TAMPERED[what](model)
+    with pytest.raises(ValueError, match="model"):
+        verify(model, X)
+
+
+def test_a_path_that_was_tampered_with_is_found_out(X):
+    model = QuadratureSparsifier(KERNEL, trace_fraction=0.6, solver="path").fit(X)
+    assert verify(model, X).holds(1e-6)
+    model.path_.kappas = model.path_.kappas * 1.1
+    with pytest.raises(ValueError, match="path_"):
+        verify(model, X)
+    model.path_.kappas = model.path_._kinks.kappas
+    model.path_._kinks.kappas[1:] *= 1.1
+    with pytest.raises(ValueError, match="path_ at"):
+        verify(model, X)
+
+
+def test_a_fit_in_single_precision_is_verified_in_any_configuration(X):
+    with config_context(dtype="float32"):
+        model = QuadratureSparsifier(KERNEL, n_nodes=12).fit(X)
+        inside = verify(model, X)
+    outside = verify(model, X)
+    assert (inside.lower, inside.upper) == (outside.lower, outside.upper)
+    assert outside.holds(1e-6)
+    with config_context(dtype="float32"):
+        assert verify(QuadratureSparsifier(KERNEL, alpha=1e-3).fit(X), X).holds(1e-3)
 
 
 def test_precomputed(X):

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mercer import Gaussian, Polynomial, Precomputed, QuadratureSparsifier, config_context, squared_kernel_discrepancy
+from mercer.solvers import Status
 
 KERNEL = Gaussian(sigma=0.7)
 
@@ -213,10 +215,76 @@ def test_float32_works_loosely(X):
 
 
 def test_a_callback_stops_and_is_told(X):
-    lines = []
-    with pytest.warns(UserWarning, match="callback asked to stop"):
-        QuadratureSparsifier(KERNEL, trace_fraction=0.9, callback=lambda line: lines.append(line) or True).fit(X)
-    assert len(lines) == 1
+    """A stop of one's own is no reason for a warning."""
+    for last, options in (
+        (1, {"trace_fraction": 0.9}),
+        (3, {"trace_fraction": 0.9, "solver": "exchange"}),
+        (3, {"alpha": 1e-3, "solver": "path"}),
+        (2, {"n_nodes": 20, "reweight": True}),
+        (4, {"n_nodes": 3, "solver": "path"}),
+        (4, {"n_nodes": 3, "merge": "weak", "solver": "path"}),
+    ):
+        lines = []
+
+        def stop(line, lines=lines, last=last):
+            return lines.append(line) or len(lines) == last
+
+        model = QuadratureSparsifier(KERNEL, callback=stop, **options).fit(X)
+        assert model.status_ is Status.STOPPED
+        assert len(lines) == last
+        assert lines[-1].number in [line.number for line in model.history_]
+
+
+def test_an_interruption_warns(X):
+    def interrupt(line):
+        if line.number == 3:
+            raise KeyboardInterrupt
+
+    for options in ({"solver": "path", "alpha": 1e-3}, {"solver": "exchange", "trace_fraction": 0.9}):
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = QuadratureSparsifier(KERNEL, callback=interrupt, **options).fit(X)
+        assert model.status_ is Status.INTERRUPTED
+
+
+def test_no_parameter_is_idle(X):
+    """What could have no effect is refused in one sentence, or has one."""
+    for options, sentence in (
+        ({"n_nodes": 5, "solver": "exchange"}, "give trace_fraction, not n_nodes alone"),
+        ({"n_nodes": 500, "solver": "exchange-plain"}, "give trace_fraction, not n_nodes alone"),
+        ({"alpha": 1e-3, "solver": "exchange"}, "give trace_fraction, not alpha"),
+        ({"n_nodes": 5, "tol": 1e-3}, "tol has no effect with n_nodes alone"),
+        ({"trace_fraction": 0.5, "solver": "path", "tol": 1e-3}, "tol has no effect with solver='path'"),
+        ({"n_nodes": 5, "reweight": False}, "reweight=False has no effect with n_nodes alone"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            QuadratureSparsifier(KERNEL, **options).fit(X)
+    with pytest.raises(TypeError, match="callback=3 must be a function"):
+        QuadratureSparsifier(KERNEL, callback=3).fit(X)
+
+
+def test_limits_of_the_active_set_are_kept(X):
+    exact = QuadratureSparsifier(KERNEL, trace_fraction=0.9).fit(X)
+    loose = QuadratureSparsifier(KERNEL, trace_fraction=0.9, tol=1e4).fit(X)
+    assert loose.certificate_.upper > exact.certificate_.upper * (1 + 1e-6)
+    assert loose.status_ is Status.CONVERGED
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        cut = QuadratureSparsifier(KERNEL, trace_fraction=0.9, max_iter=1).fit(X)
+    assert cut.status_ is Status.MAX_ITER
+    whole = QuadratureSparsifier(KERNEL, n_nodes=20).fit(X)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        few = QuadratureSparsifier(KERNEL, n_nodes=20, max_iter=2).fit(X)
+    assert few.discrepancy_ > whole.discrepancy_
+
+
+def test_as_many_nodes_as_points_honour_path_and_merge(X):
+    model = QuadratureSparsifier(KERNEL, n_nodes=80, solver="path").fit(X)
+    assert len(model.path_) > 50
+    assert model.discrepancy_ < 1e-9
+    for merge in ("eliminate", "strong", "weak"):
+        model = QuadratureSparsifier(KERNEL, n_nodes=100, merge=merge).fit(X)
+        assert model.reduction_.n_nodes.tolist() == [80]
+        np.testing.assert_allclose(model.weights_, 1 / 80)
+        assert "same nodes" not in model.certificate_.method
 
 
 def test_nothing_of_the_user_is_touched(X):

@@ -189,10 +189,14 @@ def test_limits_and_interruption(halton):
     assert follow(problem, Limits(n_nodes=12)).n_nodes[-1] == 12
     assert follow(problem, Limits(alpha=0.06)).alphas[-1] <= 0.06
     assert follow(problem, Limits(kappa=0.05)).kappas[-1] >= 0.05
-    assert len(follow(problem, callback=lambda number, alpha, nodes: number == 7).alphas) == 7
+    assert len(follow(problem, callback=lambda step: step.number == 7).alphas) == 7
+    seen = []
+    ended = follow(problem, callback=lambda step: seen.append(step) or step.number == 20)
+    assert ended.end is PathEnd.STOPPED
+    np.testing.assert_allclose([step.value for step in seen], ended.values + ended.alphas * ended.kappas)
 
-    def interrupt(number, alpha, nodes):
-        if number == 25:
+    def interrupt(step):
+        if step.number == 25:
             raise KeyboardInterrupt
 
     cut = follow(problem, callback=interrupt)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.backends.memory import free_memory
 
+_NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -27,7 +28,8 @@ class Config:
     device : {"cpu"}
         Where products run.
     memory_limit : int or None
-        Bytes an operator may spend on a stored matrix. None means a quarter of the memory that is free when asked.
+        Bytes that may be taken beyond the data and the answer, as near as a run can keep to it. None means a quarter of
+        the memory that is free when asked.
     n_threads : int or None
         Worker threads of a product. None means every core this process may use.
     dtype : {"float64", "float32"}
@@ -43,6 +45,11 @@ class Config:
     def memory_bytes(self) -> int:
         """The memory limit in bytes, now."""
         return free_memory() // 4 if self.memory_limit is None else self.memory_limit
+
+    def share(self, part: float, most: int | None = None) -> int:
+        """A part of the memory limit in bytes, now, but no more than ``most``."""
+        allowed = int(part * self.memory_bytes)
+        return allowed if most is None else min(allowed, most)
 
     @property
     def threads(self) -> int:
@@ -72,6 +79,16 @@ def get_config() -> Config:
     return _current.get()
 
 
+def require_memory(needed: float, what: str, advice: str) -> None:
+    """Refuse work that cannot keep to a memory limit that was set; what takes less than 16 MB is not counted."""
+    limit = get_config().memory_limit
+    if limit is not None and needed > max(limit, _NOT_COUNTED):
+        raise MemoryError(
+            f"{what} takes about {needed / 1e6:.0f} MB beyond the data, above memory_limit={limit / 1e6:.0f} MB: "
+            f"{advice}, or raise memory_limit."
+        )
+
+
 @contextmanager
 def config_context(
     *,
@@ -87,7 +104,8 @@ def config_context(
     device : {"cpu"}, optional
         Where products run.
     memory_limit : int or str, optional
-        Bytes an operator may store, as a number or as text such as ``"2GB"`` or ``"500 MiB"``.
+        Bytes that may be taken beyond the data and the answer, as a number or as text such as ``"2GB"`` or
+        ``"500 MiB"``. A fit that cannot keep to it says so before it starts.
     n_threads : int, optional
         Worker threads of a product.
     dtype : {"float64", "float32"}, optional

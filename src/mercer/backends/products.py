@@ -6,7 +6,8 @@ adds into a buffer of its own in double precision, and the buffers are added in 
 to run and, as long as there are no more threads than chunks, for any number of threads.
 
 Cost: n² d flops for the pairing, n² profile evaluations (half of both if symmetric), 2 n² r flops for the product.
-Memory: a tile a thread, and n × r doubles a chunk (64 MB in all unless one chunk a thread needs more).
+Memory: a tile a thread, and n × r doubles a chunk (64 MB in all, or an eighth of the memory limit, unless one chunk a
+thread needs more).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TILE_SIDE = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of a megabyte
 _LARGE_SIDE = 768  # with many features the pairing is all the work, and BLAS wants large matrices
 _MANY_FEATURES = {"float32": 128, "float64": 32}
-_BUFFER_BYTES = 64 * 2**20
+_BUFFER_BYTES, _BUFFER_SHARE = 64 * 2**20, 1 / 8  # at most, and of the memory limit
 _MOST_CHUNKS = 64
-PANEL_BYTES = 32 * 2**20
+_PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
 
 
 def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:
@@ -213,7 +214,7 @@ class Panels:
     def __init__(self, evaluator: Evaluator) -> None:
         self.ranges = _ranges(evaluator.shape[1], _side(evaluator))
         self._evaluator = evaluator
-        keep = evaluator.shape[1] * evaluator.n_features * 8 <= PANEL_BYTES
+        keep = evaluator.shape[1] * evaluator.n_features * 8 <= panel_bytes()
         self._kept = [evaluator.panel("cols", cols) for cols in self.ranges] if keep else None
 
     def __getitem__(self, q: int) -> Any:
@@ -226,12 +227,17 @@ def _side(evaluator: Evaluator) -> int:
     return _LARGE_SIDE if evaluator.n_features > _MANY_FEATURES[name] else _TILE_SIDE[name]
 
 
+def panel_bytes() -> int:
+    """What a panel of some rows or columns of a matrix may take."""
+    return get_config().share(_PANEL_SHARE, _PANEL_BYTES)
+
+
 def _ranges(n: int, side: int) -> list[slice]:
     return [slice(lo, min(lo + side, n)) for lo in range(0, n, side)]
 
 
 def _chunk_count(shape: tuple[int, ...]) -> int:
-    affordable = _BUFFER_BYTES // (8 * max(1, int(np.prod(shape))))
+    affordable = get_config().share(_BUFFER_SHARE, _BUFFER_BYTES) // (8 * max(1, int(np.prod(shape))))
     return max(get_config().threads, min(_MOST_CHUNKS, affordable), 1)
 
 

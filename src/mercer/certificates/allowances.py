@@ -15,7 +15,7 @@ Rows with d̂ = 0 take no part in Ĵ but may have d up to Δ. Since √p* is a n
 more than Σ √(Δ(Δ + e)) to the root; for an indefinite matrix their part is bounded by norms.
 
 **Lower.** B = Diag(s) H Hᵀ Diag(s) with exact unit rows is feasible. Its value differs from the computed Σ z by the
-errors of the product, by e Σ d̂, by 2 Σ |Δs| |z|/ŝ ≤ 2 Σ (Δ/d̂) |z|, and by Σ Δsᵢ Δsⱼ Ãᵢⱼ Hᵢ·Hⱼ, no loss where Ã ≽ 0. Rows
+errors of the product, by e Σ d̂, by 2 Σ |Δs| |z|/ŝ ≤ 2 Σ (Δ/d̂) |z|, and by Σ Δsᵢ Δsⱼ Ãᵢⱼ Hᵢ·Hⱼ, no loss if Ã ≽ 0. Rows
 with d̂ = 0 are given signs at random: on average they add nothing but their diagonal, so some signs lose nothing.
 """
 

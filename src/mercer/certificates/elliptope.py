@@ -32,7 +32,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 METHODS = ("auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
 _DENSE_FIRST_UP_TO = 2000
 _DENSE_UP_TO = 8000
-_WIDE = 8
+_WIDE, _WIDE_COLUMNS = 8, 128  # columns of a block, and of the Krylov space they usually end in
+_DENSE_SHARE, _WIDE_SHARE = 0.75, 0.25  # of the memory limit
 
 
 def certify_elliptope(
@@ -76,10 +77,10 @@ def certify_elliptope(
         of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000. The best
         bound is kept.
     block : int, optional
-        Columns of a Lanczos block; one where the Gram matrix is stored and eight where it is evaluated if left out.
+        Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory short, eight otherwise.
     multipliers : array of shape (n,), optional
-        A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation tries
-        it first, and proves what is true of it; the other ways have no use for it.
+        A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation
+        tries it first, and proves what is true of it; the other ways have no use for it.
 
     Returns
     -------
@@ -101,7 +102,7 @@ def certify_elliptope(
     n = int(problem.active.sum())
     if n == 0:
         method = "factorisation"
-    fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().memory_bytes
+    fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
 
     def factorise() -> Certificate:
         return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol, multipliers=multipliers)
@@ -116,10 +117,16 @@ def certify_elliptope(
     )
     if method != "auto":
         proof.attempt(method, stand_in)
-        return proof.certificate(spectrum)
+        return _with_chance(proof.certificate(spectrum), problem)
     proof.run_all(stand_in, quick=small)
-    certificate = proof.certificate(spectrum)
+    certificate = _with_chance(proof.certificate(spectrum), problem)
     return _better(certificate, factorise()) if fits and not proof.done else certificate
+
+
+def _with_chance(certificate: Certificate, problem: Elliptope) -> Certificate:
+    """The certificate with the probability that the shift of the problem, on which it builds, is too small."""
+    chance = certificate.failure_probability + problem.failure_probability
+    return replace(certificate, failure_probability=chance) if problem.failure_probability else certificate
 
 
 def _better(first: Certificate, second: Certificate) -> Certificate:
@@ -132,4 +139,5 @@ def _block(problem: Elliptope, block: int | None) -> int:
     if block is not None:
         return block
     gram = getattr(problem.operator, "gram", problem.operator)
-    return 1 if getattr(gram, "is_stored", False) else _WIDE
+    wide = 8 * problem.size * _WIDE_COLUMNS <= get_config().share(_WIDE_SHARE)
+    return _WIDE if wide and not getattr(gram, "is_stored", False) else 1

@@ -119,6 +119,7 @@ def bound_by_lanczos(
     goal: float | None = None,
     resolution: float = 1e-9,
     block: int = 1,
+    most_columns: int | None = None,
 ) -> tuple[float, Deflated]:
     """A number that λmax does not exceed but for the stated probability.
 
@@ -138,6 +139,8 @@ def bound_by_lanczos(
         A difference that does not matter.
     block : int, default=1
         Columns of the starting block.
+    most_columns : int, optional
+        Columns of a Krylov space at most, all of which are kept; the first look is taken in any case.
 
     Returns
     -------
@@ -159,6 +162,8 @@ def bound_by_lanczos(
             return _safely(deflated.inside_top), deflated
         space = BlockLanczos(deflated.multiply, deflated.Q, rng, block=block)
         depths = _depths(n - q, share, block)
+        if most_columns is not None:
+            depths = [depth for depth in depths if depth * block <= most_columns] or depths[:1]
         for depth in depths:
             space.extend(depth)
             outside = _outside(space, depths[-1] if space.closed else depth, share, lift, block)

@@ -28,6 +28,7 @@ _GOOD = 1e-9  # the gap aimed at where no tolerance is given
 _ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability
 _NEAR = 2.0  # a gap at most this many times the least possible one is near enough where the tolerance is out of reach
 _NEAREST = 1.1  # the same where no tolerance is given
+_STAND_IN_SHARE, _KRYLOV_SHARE = 0.5, 0.25  # of the memory limit
 _LOOSE, _RAISING = 1e-5, 0.4  # from this tolerance on, this part of it may go into larger multipliers
 
 
@@ -173,7 +174,7 @@ class MatrixFreeProof:
         if stand_in is not None:
             yield given_stand_in(self.problem, stand_in, self.root, self.deflated, self._allowed.entries)
             return
-        memory = get_config().memory_bytes
+        memory = get_config().share(_STAND_IN_SHARE)
         own = own_stand_ins(
             self.problem, self.root, self.deflated, self.rng, memory, self._allowed.entries, everything=everything
         )
@@ -206,6 +207,11 @@ class MatrixFreeProof:
         near = (_NEAREST if self.tol is None else _NEAR) - 1
         return max(self.goal or 0.0, reached + _GOOD / 2 + near * max(reached - 1.0, 0.0))
 
+    @property
+    def _most_columns(self) -> int:
+        """What a Krylov space may take of the memory limit, in columns."""
+        return get_config().share(_KRYLOV_SHARE) // (8 * max(1, self.problem.size))
+
     def _by_lanczos(self) -> None:
         self._raise_isolated_rows()
         top, self._widest = bound_by_lanczos(
@@ -216,6 +222,7 @@ class MatrixFreeProof:
             goal=self.goal,
             resolution=max(_GOOD, self._rounding),
             block=self.block,
+            most_columns=self._most_columns,
         )
         self._spent += self._share
         self._reached = max(self._reached, self._widest.inside_top)
@@ -242,6 +249,7 @@ class MatrixFreeProof:
             goal=goal,
             resolution=_GOOD * abs(self.lower) / count,
             block=self.block,
+            most_columns=self._most_columns,
         )
         self._spent += self._share
         size = self._allowed.product * (self._allowed.norm * float(np.max(self.scale**2)) + float(np.max(np.abs(z))))

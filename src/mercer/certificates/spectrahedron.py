@@ -1,8 +1,15 @@
-"""How far a sum of squares can be from the best one: the bound of the spectrahedron's linear oracle, recomputed.
+"""How far a sum of squares can be from the best one: bounds from both sides that count every rounding.
 
-f is convex, so f(C') ≥ f(C) + ⟨∇f(C), C' - C⟩ for every C' ≽ 0 of trace one, and the least right-hand side is attained
-at the projector of an extreme eigenvector: f* ≥ f(C) - (⟨∇f(C), C⟩ - λ_min(∇f(C))). Nothing is believed of the solver
-but C itself.
+Of the programme that :mod:`mercer.problems.precise_squares` states, with g = Σ c_r φ(z_r) any function of the span that
+is projected on,
+
+    ‖P(w_p - v)‖² ≥ 2⟨g, w_p - v⟩ - ‖g‖²,
+
+so that the objective is at least ⟨G, C⟩ - 2⟨g, v⟩ - ‖g‖², G = 2A*(c) + λTᵀK̃T, and the optimum at least
+θ - 2⟨g, v⟩ - ‖g‖² for every θ with G - θ TᵀWT ≽ 0. The best g is the residual of an optimal density: this is the bound
+of the spectrahedron's linear oracle. Nothing is believed of the solver but C itself, and nothing of floating point: the
+integrals, the sample's embedding, the constraint and the objective are balls with proved radii, and the semi-definite
+matrix is proved to be one by a factorisation.
 """
 
 from __future__ import annotations
@@ -12,7 +19,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
+from mercer.certificates.enclosures import inverse_form, least_ratio
+from mercer.problems.precise_squares import PreciseSquares
 from mercer.problems.sum_of_squares import SumOfSquares
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -20,46 +30,80 @@ _EIGENVALUES = 6
 
 
 def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
-    """Bound the optimum over the spectrahedron from C = F Fᵀ / ‖F‖².
+    """Bound the optimum over the densities of a programme from C = F Fᵀ, brought to mass one.
 
     Parameters
     ----------
     problem : SumOfSquares
         The programme.
     factor : array of shape (s, r)
-        F; it is brought to Frobenius norm one.
+        F.
 
     Returns
     -------
     Certificate
-        ``upper`` is f(C), ``lower`` the bound, with the rounding error s·ε·‖∇f‖ of a dense eigenvalue taken off, and an
-        estimate of that of f(C) itself (:meth:`SumOfSquares.rounding`), which counts where W is ill-conditioned;
-        ``least_eigenvalues`` those of ∇f(C) - ⟨∇f(C), C⟩ I, which vanish on the range of an optimal C, and
-        ``complementarity`` is ‖(∇f(C) - λ_min I) C‖ relative to ‖∇f(C)‖.
+        ``upper`` is at least the objective at C and at most a few units in the last place more; ``lower`` is the proved
+        bound. ``least_eigenvalues`` are those of ∇f(C) - ⟨∇f(C), C⟩ I, which vanish on the range of an optimal C, and
+        ``complementarity`` is ‖(∇f(C) - λ_min I) C‖ relative to ‖∇f(C)‖, both in double precision and no part of the
+        proof.
+
+    Raises
+    ------
+    ArithmeticError
+        If no bound can be had: the numbers of the programme leave the range of double precision.
 
     Notes
     -----
-    Cost: five residuals, one gradient and the eigenvalues of a symmetric matrix of order s.
+    Cost: some hundred products of m × m matrices, and n m exponentials of twice the double precision.
     """
     factor = factor / np.linalg.norm(factor)
-    residual = problem.residual(factor)
-    value = problem.value(factor, residual)
-    G = problem.gradient(residual)
-    along = G @ factor
-    level = float(np.sum(factor * along))
-    count = min(_EIGENVALUES, G.shape[0])
-    least = eigh(G, eigvals_only=True, subset_by_index=[0, count - 1])
-    size = float(np.linalg.norm(G))
-    rounding = G.shape[0] * float(np.finfo(np.float64).eps) * size + problem.rounding(factor, residual)
-    lower = value - (level - float(least[0])) - rounding
-    slack = (along - float(least[0]) * factor) @ factor.T
+    y, upper = objective_bound(problem.precise, factor)
+    lower = oracle_bound(problem.precise, y)
+    if not np.isfinite(upper):
+        raise ArithmeticError(
+            "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
+            "a scale near one."
+        )
+    least, complementarity = _conditions(problem, factor)
     return Certificate(
-        lower=min(max(lower, 0.0), value),
-        upper=value,
+        lower=max(lower, 0.0),
+        upper=upper,
         failure_probability=0.0,
         method="linear oracle of the spectrahedron",
-        n_products=6,
-        least_eigenvalues=least - level,
-        complementarity=float(np.linalg.norm(slack)) / size if size > 0 else 0.0,
+        n_products=0,
+        least_eigenvalues=least,
+        complementarity=complementarity,
         minimised=True,
     )
+
+
+def objective_bound(programme: PreciseSquares, factor: Array) -> tuple[Array, float]:
+    """The coordinates in Ω of P(w_p - v) for C = F Fᵀ over its mass, and a number no less than the objective."""
+    L = programme.basis @ ball(factor)
+    share = (L * (programme.mass @ L)).sum().inverse()
+    residual = programme.integrals.embed(L) * share - programme.target
+    y, misfit = inverse_form(programme.projected_gram, programme.whitening.T @ residual)
+    if np.any(programme.strength.hi):
+        misfit = misfit + (L * (programme.gram @ L)).sum() * share * programme.strength
+    return y, float(misfit.upper())
+
+
+def oracle_bound(programme: PreciseSquares, y: Array) -> float:
+    """θ - 2⟨g, v⟩ - ‖g‖² for g with the coordinates y in Ω; minus infinity where no θ is found."""
+    c = programme.whitening @ ball(y)
+    theta = least_ratio(programme.tangent(c), programme.constraint)
+    if not np.isfinite(theta):
+        return -np.inf
+    taken = (c * programme.target).sum().scaled(1) + (c * (programme.gram @ c)).sum()
+    return float((Ball(theta) - taken).lower())
+
+
+def _conditions(problem: SumOfSquares, factor: Array) -> tuple[Array, float]:
+    """The least eigenvalues of the slack and the complementarity, to double precision."""
+    G = problem.gradient(problem.residual(factor))
+    along = G @ factor
+    level = float(np.sum(factor * along))
+    least = eigh(G, eigvals_only=True, subset_by_index=[0, min(_EIGENVALUES, G.shape[0]) - 1])
+    slack = (along - float(least[0]) * factor) @ factor.T
+    size = float(np.linalg.norm(G))
+    return least - level, float(np.linalg.norm(slack)) / size if size > 0 else 0.0

@@ -11,7 +11,9 @@ from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.validation import distinct_rows
+from mercer.problems.precise_squares import Sample
+from mercer.problems.sum_of_squares import Spans
+from mercer.validation import distinct_rows, normalised
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _LARGEST_LOG = 700.0
@@ -23,15 +25,17 @@ def make_programme(
     support: Array,
     measure: Measure,
     X: Array,
-    weights: Array,
+    weights: Array | None,
     *,
     regularization: float | None,
     truncation: float,
+    spans: Spans | None = None,
 ) -> SumOfSquares:
-    """The fit of a density to Σ weights_i δ(x_i).
+    """The fit of a density to Σ a_i δ(x_i), the weights a over their sum; equal ones where they are None.
 
-    λ = None means Σ weights_i² (over distinct points: 1/n), the size of the sampling error of an MMD², times the volume
+    λ = None means Σ a_i² (over distinct points: 1/n), the size of the sampling error of an MMD², times the volume
     exp(log_scale) of a squared kernel section, (πσ²/2)^{d/2} on R^d, so that the fit does not depend on the units of X.
+    ``spans`` are those of an earlier programme with the same support, kernel and measure.
 
     Raises
     ------
@@ -39,6 +43,7 @@ def make_programme(
         If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision, or if λ
         is beyond all measure.
     """
+    shares = normalised(weights, X.shape[0])
     integrals = kernel_integrals(kernel, support, measure)
     if not abs(integrals.log_scale) < _LARGEST_LOG:
         raise ValueError(
@@ -48,10 +53,18 @@ def make_programme(
     if regularization is not None and regularization * float(np.exp(-integrals.log_scale)) > _HEAVIEST:
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
-        regularization = _concentration(X, weights) * float(np.exp(integrals.log_scale))
+        regularization = _concentration(X, shares) * float(np.exp(integrals.log_scale))
     gram = np.asarray(kernel(support), np.float64)
-    target = np.asarray(GramOperator(kernel, support, X) @ weights, np.float64)
-    return SumOfSquares(integrals, gram, target, regularization=regularization, truncation=truncation)
+    target = np.asarray(GramOperator(kernel, support, X) @ shares, np.float64)
+    return SumOfSquares(
+        integrals,
+        gram,
+        target,
+        regularization=regularization,
+        truncation=truncation,
+        sample=Sample(X, weights),
+        spans=spans,
+    )
 
 
 def _concentration(X: Array, weights: Array) -> float:

@@ -32,7 +32,9 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
         return _checked_normal(reference.mean, reference.std, X.shape[1])
     if _named(reference, "gaussian"):
         mean = weights @ X
-        spread = float(np.sqrt(np.mean(weights @ (X - mean) ** 2)))
+        apart = X - mean
+        unit = float(np.max(np.abs(apart[weights > 0])))  # whose square may underflow
+        spread = unit * float(np.sqrt(np.mean(weights @ (apart / unit) ** 2))) if unit > 0 else 0.0
         if spread == 0:
             raise ValueError(
                 f"All points are equal (n_samples = {X.shape[0]}), so reference='gaussian' has no width: give a pair "

@@ -9,15 +9,18 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.density.programme import make_programme
 from mercer.kernels import Gaussian
-from mercer.kernels.loss_integrals import SectionIntegrals, SquaredLossIntegrals
+from mercer.kernels.loss_integrals import SquaredLossIntegrals
 from mercer.kernels.measures import Lebesgue
+from mercer.kernels.precise_losses import PreciseLosses
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.problems.precise_regression import PreciseRegression
+from mercer.problems.precise_regression import PairSample, PreciseRegression
 from mercer.problems.relaxed_regression import RelaxedRegression
 from mercer.problems.robust_regression import Adversary, RobustRegression
+from mercer.problems.sum_of_squares import Spans
 from mercer.solvers import low_rank_spectrahedron
+from mercer.validation import normalised
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -30,6 +33,8 @@ _ALL_FUNCTIONS = 1e-13
 _NEAREST = 1e-10
 _SLACK = 1e-6
 _LEAST_SIZE = 1e-150
+_ALWAYS = 20_000_000  # bytes of panels that do not depend on the support
+_LARGEST_WIDTH = 1e100
 
 
 class Pairs(NamedTuple):
@@ -45,6 +50,8 @@ class Pairs(NamedTuple):
         The bandwidths σ and τ.
     size : float
         What y was divided by, the targets' and τ's too.
+    given : array of shape (n,) or None
+        The weights as they were given, None for equal ones.
     """
 
     inputs: Array
@@ -55,6 +62,7 @@ class Pairs(NamedTuple):
     sigma: float
     target_sigma: float
     size: float = 1.0
+    given: Array | None = None
 
     @property
     def stretch(self) -> float:
@@ -72,19 +80,25 @@ class Pairs(NamedTuple):
         return np.column_stack([self.support_inputs, self.support_targets * self.stretch])
 
 
-def make_pairs(X: Array, y: Array, weights: Array, support: Array, sigma: float, target_sigma: float) -> Pairs:
-    """A sample and the pairs of its support, y last, in units of the root mean square of y.
+def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float) -> Pairs:
+    """A sample with its weights as given and the pairs of its support, y last, in units of the root mean square of y.
 
     The unit is a power of two, so that no digit of y or of f is lost to it.
     """
+    weights = normalised(given, X.shape[0])
     largest = float(np.max(np.abs(y[weights > 0])))
     size = 1.0
     if largest > 0:
         size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
     if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
         raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
+    if not 1 / _LARGEST_WIDTH < target_sigma / size < _LARGEST_WIDTH:
+        raise ValueError(
+            f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, "
+            "or a rule."
+        )
     inputs = np.ascontiguousarray(support[:, :-1])
-    return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size)
+    return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size, given)
 
 
 def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Array]:
@@ -100,16 +114,17 @@ def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Arr
     return U, np.asarray(GramOperator(kernel, pairs.inputs, pairs.support_inputs) @ U, np.float64)
 
 
-def make_ball(pairs: Pairs, truncation: float = TRUNCATION) -> SumOfSquares:
+def make_ball(pairs: Pairs, truncation: float = TRUNCATION, spans: Spans | None = None) -> SumOfSquares:
     """Densities of pairs on the support, and their projected distance from the sample."""
     return make_programme(
         Gaussian(sigma=pairs.sigma),
         pairs.joint_support,
         Lebesgue(),
         pairs.joint,
-        pairs.weights,
+        pairs.given,
         regularization=0.0,
         truncation=truncation,
+        spans=spans,
     )
 
 
@@ -129,11 +144,11 @@ def make_game(
     The integrals of the loss are formed in ``dtype``.
     """
     l, s = U.shape[1], ball.dimension
-    needed, limit = 4 * l**2 * s**2, get_config().memory_bytes
+    needed, limit = 8 * (l**2 + 8 * (l + ball.goal.size)) * s**2 + _ALWAYS, get_config().memory_bytes
     if needed > limit:
         raise ValueError(
-            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e9:.1f} GB, beyond the memory "
-            f"limit of {limit / 1e9:.1f} GB: take a smaller support."
+            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e6:.0f} MB, beyond the memory "
+            f"limit of {limit / 1e6:.0f} MB: take a smaller support, or raise memory_limit."
         )
     losses = SquaredLossIntegrals(
         pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U, dtype
@@ -150,10 +165,11 @@ def make_game(
     )
 
 
-def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares, game: RobustRegression) -> PreciseRegression:
-    """The bounds of the game in extended precision."""
-    sections = SectionIntegrals(pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma)
-    return PreciseRegression(game, sections, ball.basis, U, ball.whitening)
+def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares | None = None) -> PreciseRegression:
+    """The numbers of the game's bounds with proved errors; without a ball, those of a penalised least squares."""
+    losses = PreciseLosses(pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma)
+    sample = PairSample(pairs.inputs, pairs.targets, pairs.given)
+    return PreciseRegression(losses, U, sample, *(() if ball is None else ball.spans))
 
 
 def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer.backends import config_context
 from mercer.backends.threads import blas_for
-from mercer.certificates.certificate import Certificate
-from mercer.certificates.saddle_point import certify_saddle_point
-from mercer.certificates.strong_convexity import certify_strongly_convex
-from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.robust_game import (
+    TRUNCATION,
     Pairs,
     function_basis,
     make_ball,
@@ -26,6 +23,7 @@ from mercer.density.robust_game import (
     make_precise,
     make_relaxed,
 )
+from mercer.density.robust_proof import Numbers, Proof, described, prove_game, prove_relaxed
 from mercer.density.support import choose_support
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
@@ -38,7 +36,14 @@ from mercer.problems.robust_regression import RobustRegression
 from mercer.solvers.newton import minimise_by_newton
 from mercer.solvers.result import Status
 from mercer.solvers.saddle_point import SaddlePoint, solve_saddle_point
-from mercer.validation import checked_weights, fraction, normalised, resolved_kernel, whole_number
+from mercer.validation import (
+    KernelParameters,
+    checked_weights,
+    fraction,
+    normalised,
+    resolved_kernel,
+    whole_number,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,10 +52,13 @@ _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
 _ROUNDING = 1e-14
 _LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
+_LARGEST_WIDTH = 1e140
+_NO_RADIUS = 1e-100
+WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _TARGET = -1  # the column of a pair that holds y
 
 
-class RobustKernelRidge(RegressorMixin, BaseEstimator):
+class RobustKernelRidge(RegressorMixin, KernelParameters):
     """Kernel ridge regression that prepares for the worst distribution of pairs near the sample.
 
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
@@ -97,7 +105,8 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     random_state : int, Generator or None, default=None
         Draws the support.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true value stops. Not for the relaxation.
+        Called with the lines of ``history_`` as they come; a true value stops. Of the relaxation and of radius 0 a line
+        is the objective after a Newton step.
 
     Attributes
     ----------
@@ -135,8 +144,9 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     Notes
     -----
     Everything is dense: the cost depends on the support, and on n only through n m. The solver works in double
-    precision; its bounds are recomputed in extended precision, and :func:`mercer.verify` does so from the model and the
-    data.
+    precision; its bounds are recomputed with twice as many digits and every rounding counted, and :func:`mercer.verify`
+    does so from the model and the data. What is certified are exactly the numbers of the fitted attributes, in the
+    three spans of functions, densities and prices that the model keeps.
 
     *What is proved.* For every distribution of the class, a share of the sample and a density of the truncated span,
     whose MMD from the sample is at most ε, the mean squared error of f is at most ``robust_risk_``; and no f in the
@@ -193,22 +203,24 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustKernelRidge:
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
+        radius, regularization = self._checked_options()
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, y_numeric=True)
-        y = np.asarray(y, np.float64)
-        radius, regularization = self._checked_numbers()
-        n = self._n_rows = int(X.shape[0])
-        self.sample_weight_ = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-        weights = normalised(self.sample_weight_, n)
-        self.kernel_ = self._checked_kernel(resolved_kernel(self.kernel, X, weights))
-        self.target_sigma_ = self._resolved_target_sigma(y, weights)
-        self.support_ = self._chosen_support(X, y, weights)
-        pairs = make_pairs(X, y, weights, self.support_, float(self.kernel_.sigma), self.target_sigma_)
-        solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
-        with blas_for(self.support_.shape[0]):
-            U, features = function_basis(pairs, integrated=radius > 0)
-            beta = solve(pairs, U, features, radius, regularization)
-        self.dual_coef_ = pairs.size * (U @ beta)
-        self.sample_risk_ = pairs.size**2 * float(weights @ (features @ beta - pairs.targets) ** 2)
+        y, n = np.asarray(y, np.float64), int(X.shape[0])
+        given = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
+        weights = normalised(given, n)
+        with config_context(dtype="float64"):
+            kernel = self._checked_kernel(resolved_kernel(self.kernel, X, weights))
+            tau = self._resolved_target_sigma(y, weights)
+            support = self._chosen_support(X, y, weights, float(kernel.sigma) / tau)
+            pairs = make_pairs(X, y, given, support, float(kernel.sigma), tau)
+            solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
+            with blas_for(support.shape[0]):
+                found = solve(pairs, radius, regularization)
+        # stored at the end: a fit that fails leaves an earlier one as it was
+        self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
+        self.sample_weight_, self._n_rows = given, n
+        for name, value in found.items():
+            setattr(self, name, value)
         self._warn()
         return self
 
@@ -238,20 +250,37 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
     def _inputs(self) -> Array:
         return np.ascontiguousarray(self.support_[:, :_TARGET])
 
-    def _checked_numbers(self) -> tuple[float, float]:
+    def _checked_options(self) -> tuple[float, float]:
+        """ε and λ; every parameter is looked at, and those without effect are refused."""
         if self.relaxation not in _RELAXATIONS:
             raise ValueError(f"relaxation={self.relaxation!r} must be None or 'rkhs'.")
         if not isinstance(self.keep_sample, bool | np.bool_):
             raise ValueError(f"keep_sample={self.keep_sample!r} must be True or False.")
         radius = positive_number(self.radius, "radius", zero=True)
-        if radius == 0 and not self.keep_sample and self.relaxation is None:
+        if self.relaxation == "rkhs" and (not self.keep_sample or self.truncation != TRUNCATION):
+            option = "truncation" if self.keep_sample else "keep_sample"
+            raise ValueError(
+                f"{option} has no effect with relaxation='rkhs', whose adversary has no densities: leave it out."
+            )
+        if radius == 0 and not self.keep_sample:
             raise ValueError("radius=0 leaves no density in the ball: raise radius, or leave keep_sample=True.")
+        if 0 < radius < _NO_RADIUS:
+            raise ValueError(f"radius={radius:g} is no ball in double precision: take radius=0.")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r} must be a function of one line of history_, or None.")
+        fraction(self.truncation, "truncation")
+        positive_number(self.tol, "tol")
+        whole_number(self.max_iter, "max_iter", 1)
         return radius, positive_number(self.regularization, "regularization")
 
     def _checked_kernel(self, kernel: Kernel) -> Gaussian:
         if not isinstance(kernel, Gaussian):
             raise ValueError(
                 f"kernel={kernel!r} has no closed form for the integrals of the squared loss: use Gaussian()."
+            )
+        if not 1 / _LARGEST_WIDTH < float(kernel.sigma) < _LARGEST_WIDTH:
+            raise ValueError(
+                f"{kernel!r} has a width whose square leaves double precision: bring X to a scale near one."
             )
         return kernel
 
@@ -264,9 +293,8 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
             return 1.0
         return float(resolved_kernel(Gaussian(sigma=self.target_sigma), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
-    def _chosen_support(self, X: Array, y: Array, weights: Array) -> Array:
+    def _chosen_support(self, X: Array, y: Array, weights: Array, stretch: float) -> Array:
         """Pairs (ξ, η), chosen among (x, y σ/τ), where one distance fits all coordinates."""
-        stretch = float(self.kernel_.sigma) / self.target_sigma_
         support = self.support
         if isinstance(support, np.ndarray | list) and np.ndim(support) == 2:
             support = np.array(support, np.float64)
@@ -275,91 +303,83 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
         chosen[:, _TARGET] /= stretch
         return chosen
 
-    def _relax(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
+    def _relax(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
         """Penalised least squares; the adversary is no distribution, or the sample."""
+        U, features = function_basis(pairs, integrated=radius > 0)
         problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
         # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
-        tol = max(positive_number(self.tol, "tol") * min(1e-3, regularization), _ROUNDING)
-        max_iter = whole_number(self.max_iter, "max_iter", 1)
-        found = minimise_by_newton(problem, problem.start(), tol=tol, max_iter=max_iter)
-        certificate = certify_strongly_convex(problem.precise(), found.x)
-        self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
-        penalty = radius * problem.precise().square_norm(found.x)
-        self.robust_risk_ = pairs.size**2 * (problem.sample_loss(found.x) + penalty)
-        self.sample_share_: float = 1.0
-        self.adversary_: GaussianSquares | None = None
-        self.distance_ = self.mmd_ = 0.0
-        m = self.support_.shape[0]
-        self.adversary_coef_, self.price_coef_ = np.zeros((m, m)), np.zeros(m)
-        return found.x
+        tol = max(float(self.tol) * min(1e-3, regularization), _ROUNDING)
+        result = minimise_by_newton(
+            problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
+        )
+        m = pairs.support_inputs.shape[0]
+        numbers = Numbers(pairs.size * (U @ result.x), np.zeros(m), np.zeros((m, m)), 1.0)
+        proof = prove_relaxed(pairs, U, numbers, radius=radius, regularization=regularization)
+        return {
+            "_bases": (U,),
+            **numbers.named(),
+            **proof.named(),
+            "adversary_": None,
+            "distance_": 0.0,
+            "mmd_": 0.0,
+            "status_": result.status,
+            "history_": result.history,
+            "n_iter_": result.n_iter,
+        }
 
-    def _play(self, pairs: Pairs, U: Array, features: Array, radius: float, regularization: float) -> Array:
+    def _play(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
         """The saddle point."""
-        ball = make_ball(pairs, fraction(self.truncation, "truncation"))
+        U, features = function_basis(pairs)
+        ball = make_ball(pairs, float(self.truncation))
         make = partial(
             make_game,
             *(pairs, U, features, ball),
-            radius=radius,
+            radius=min(radius, WHOLE),
             regularization=regularization,
             sample=bool(self.keep_sample),
         )
         game = make()
-        precise = make_precise(pairs, U, ball, game)
-        found, certificate = self._proved(game, precise, U)
-        if self._spoilt(found, certificate) and U.shape[1] * U.shape[0] ** 4 <= _MOST_OPERATIONS:
-            again = self._proved(make(dtype=np.longdouble), precise, U)
-            found, certificate = min((found, certificate), again, key=lambda one: one[1].relative_gap)
-        if self._spoilt(found, certificate):
-            found = replace(found, status=Status.STALLED)
-        self._keep(certificate, found.status, found.history, found.n_iter, pairs.size)
-        self.robust_risk_ = pairs.size**2 * precise.worst_case(U @ found.beta, found.prices)
-        self.price_coef_ = pairs.size**2 * (ball.whitening @ found.prices)
-        self._describe(pairs, ball, game, found)
-        return found.beta
+        precise = make_precise(pairs, U, ball)
+        found, numbers, proof = self._proved(pairs, game, precise, ball, U)
+        if self._spoilt(found, proof) and U.shape[1] * U.shape[0] ** 4 <= _MOST_OPERATIONS:
+            again = self._proved(pairs, make(dtype=np.longdouble), precise, ball, U)
+            gaps = proof.certificate.relative_gap, again[2].certificate.relative_gap
+            found, numbers, proof = again if gaps[1] < gaps[0] else (found, numbers, proof)
+        status = Status.STALLED if self._spoilt(found, proof) else found.status
+        return {
+            "_bases": (U, *ball.spans),
+            **numbers.named(),
+            **proof.named(),
+            **described(pairs, ball, numbers),
+            "status_": status,
+            "history_": found.history,
+            "n_iter_": found.n_iter,
+        }
 
-    def _proved(self, game: RobustRegression, precise: PreciseRegression, U: Array) -> tuple[SaddlePoint, Certificate]:
-        """The saddle point, and its proof in extended precision."""
+    def _proved(
+        self, pairs: Pairs, game: RobustRegression, precise: PreciseRegression, ball: SumOfSquares, U: Array
+    ) -> tuple[SaddlePoint, Numbers, Proof]:
+        """The saddle point, the numbers to keep of it, and their proof."""
         found = solve_saddle_point(
-            game,
-            partial(certify_saddle_point, game),
-            tol=_MARGIN * positive_number(self.tol, "tol"),
-            max_iter=whole_number(self.max_iter, "max_iter", 1),
-            callback=self.callback,
+            game, game.bounds, tol=_MARGIN * float(self.tol), max_iter=int(self.max_iter), callback=self.callback
         )
-        return found, certify_saddle_point(precise, U @ found.beta, found.prices, found.adversary)
-
-    def _spoilt(self, found: SaddlePoint, certificate: Certificate) -> bool:
-        """Whether rounding, and nothing else, keeps the proof from the tolerance."""
-        return found.status in (Status.CONVERGED, Status.STALLED) and not certificate.holds(self.tol)
-
-    def _keep(self, certificate: Certificate, status: Status, history: Any, n_iter: int, size: float) -> None:
-        """Store how the solver went, the bounds in the units of y²."""
-        self.certificate_ = scaled(certificate, size**2)
-        self.status_, self.history_, self.n_iter_ = status, history, n_iter
-
-    def _describe(self, pairs: Pairs, ball: SumOfSquares, game: RobustRegression, found: SaddlePoint) -> None:
-        """Store the worst distribution."""
         adversary = game.admissible(found.adversary.matrix, found.adversary.share)
-        self.sample_share_ = float(adversary.share)
-        self.distance_ = float(np.linalg.norm(game.displacement(adversary)))
-        B = self.adversary_coef_ = ball.basis @ adversary.matrix @ ball.basis.T
-        self.adversary_, self.mmd_ = None, 0.0
-        if float(np.trace(adversary.matrix)) > 0:
-            self.adversary_ = GaussianSquares(pairs.joint_support, B, pairs.sigma)
-            self.mmd_ = self._exact_distance(pairs, ball, B, 1.0 - self.sample_share_)
+        numbers = Numbers(
+            pairs.size * (U @ found.beta),
+            pairs.size**2 * (ball.whitening @ found.prices),
+            ball.basis @ adversary.matrix @ ball.basis.T,
+            float(adversary.share),
+        )
+        return found, numbers, prove_game(pairs, game, precise, ball, U, numbers)
 
-    def _exact_distance(self, pairs: Pairs, ball: SumOfSquares, B: Array, moved: float) -> float:
-        """‖w_p - moved·w‖ without projection, w the embedding of the sample and w_p that of the density part."""
-        norm = ball.integrals.squared_norm(B)
-        if norm is None:
-            return float("nan")
-        joint, weights = pairs.joint, pairs.weights
-        sample = float(weights @ np.asarray(GramOperator(Gaussian(sigma=pairs.sigma), joint) @ weights, np.float64))
-        cross = float(weights @ ball.integrals.embed(B, joint))
-        return float(np.sqrt(max(norm - 2 * moved * cross + moved**2 * sample, 0.0)))
+    def _spoilt(self, found: SaddlePoint, proof: Proof) -> bool:
+        """Whether rounding, and nothing else, keeps the proof from the tolerance."""
+        return found.status in (Status.CONVERGED, Status.STALLED) and not proof.certificate.holds(self.tol)
 
     def _warn(self) -> None:
-        if not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
+        if self.status_ is Status.INTERRUPTED:
+            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
+        elif not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
             advice = "centre y, raise regularization or truncation"
             if self.status_ is Status.MAX_ITER:
                 advice = "raise max_iter"
@@ -371,8 +391,3 @@ class RobustKernelRidge(RegressorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-
-def scaled(certificate: Certificate, factor: float) -> Certificate:
-    """The same proof in other units."""
-    return replace(certificate, lower=factor * certificate.lower, upper=factor * certificate.upper)

@@ -7,22 +7,23 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends import config_context
 from mercer.backends.threads import blas_for
-from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
 from mercer.density.evaluation import log_squares
+from mercer.density.footprint import require_memory
+from mercer.density.presentation import Presentation, is_enough, trimmed
 from mercer.density.programme import make_programme
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Gaussian, Kernel, Laplacian
 from mercer.kernels.validation import positive_number
-from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
 from mercer.progress import make_visible
@@ -31,15 +32,16 @@ from mercer.solvers import (
     SpectrahedronStep,
     Status,
     accelerated_spectrahedron,
-    conic_spectrahedron,
     low_rank_spectrahedron,
 )
-from mercer.solvers.spectrahedron import small_enough
+from mercer.solvers.conic_spectrahedron import conic_result
 from mercer.validation import (
+    KernelParameters,
     checked_kernel,
     checked_points,
     checked_weights,
     fraction,
+    is_precomputed,
     normalised,
     resolved_kernel,
     whole_number,
@@ -49,7 +51,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
 _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
-_RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _STALLED = 1e-6
 _INTEGRATION = 1e-6
@@ -59,7 +60,7 @@ _log = logging.getLogger("mercer")
 _FLOOR = float(np.log(np.finfo(np.float64).tiny))
 
 
-class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
+class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
     With support points z₁ … z_m and k_x = (k(x, z_p))_p the density with respect to a reference measure ρ is
@@ -96,7 +97,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces of the spectrahedron. ``"accelerated"``:
         projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
-        ``"conic"``: the optional package cvxpy, for some 40 points at most.
+        ``"conic"``: the optional package cvxpy, for some 40 points at most; ``max_iter`` and ``warm_start`` are not for
+        it, and its history is one line.
     tol : float, default=1e-8
         The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any, or
         to the optimum itself where that is larger.
@@ -104,13 +106,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
         Eigenvalues of W and K̃ below this part of the largest are cut off. The constraint is exact without the jitter of
-        SOS Remark 1: what is cut off are functions that rounding would make of W, not mass.
+        SOS Remark 1: what is cut off are functions that rounding would make of W, not mass. The two spans that are left
+        belong to the programme and are kept with the model, so that :func:`mercer.verify` certifies the same one.
     warm_start : bool, default=False
         Start from the density of an earlier fit where the support is the same.
     random_state : None, int or generator, default=None
         Of the sampled support, or of k-means.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true return value stops.
+        Called with the lines of ``history_`` as they come; a true return value stops, and ``status_`` says so.
     verbose : bool, default=False
         Log the progress to the logger ``mercer``.
 
@@ -136,7 +139,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     sample_norm_ : float
         ‖P_m v‖.
     certificate_ : Certificate
-        The objective and a proved lower bound.
+        The objective and a proved lower bound; see the notes.
     history_ : tuple of SpectrahedronStep
         Objective, gap and rank as the solver went on.
     status_ : Status
@@ -160,6 +163,13 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     -----
     Cost: n m kernel evaluations, then ten to twenty rounds of about 30 products of m × m matrices. Memory: O(m²), where
     the paper stores m³ numbers.
+
+    *What is proved.* [``certificate_.lower``, ``certificate_.upper``] holds the least value of the objective over all
+    densities whose coefficients lie in the span kept with the model, P_m being the projection on the sections kept with
+    it, for the points and weights as given. With a Gaussian kernel on R^d, and either reference, the integrals and the
+    sample's embedding are the exact ones: every rounding is counted. With other kernels and on a box the integrals are
+    those of the quadrature, or of the closed form as double precision gives it: ``integration_error_`` estimates how
+    far these are from the exact ones, and is no part of the proof. ``factor_`` is the certified density to rounding.
 
     In many dimensions the points are isolated under any kernel that resolves them, and the mean embedding of a density
     with bumps of width σ/2 is smaller than that of points by the factor (2/3)^{d/2}: from some twenty dimensions on
@@ -212,35 +222,24 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         """Fit the density to the rows of X, which may have weights."""
         if self.verbose:
             make_visible()
-        if isinstance(self.kernel, Precomputed):
-            raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
-        X = checked_points(self, X, fitting=True, least=1).astype(np.float64, copy=False)
-        if np.max(np.abs(X)) > _LARGEST:
-            raise ValueError(
-                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
-            )
+        options = self._checked_options()
+        X = self._checked_rows(X, fitting=True)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         shares = normalised(weights, X.shape[0])
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
-        kernel = self._resolved_kernel(X, shares, support)
-        with blas_for(support.shape[0]):
-            problem = make_programme(
-                kernel,
-                support,
-                measure,
-                X,
-                shares,
-                regularization=None
-                if self.regularization is None
-                else positive_number(self.regularization, "regularization", zero=True),
-                truncation=fraction(self.truncation, "truncation"),
-            )
-            result = self._solve(problem)  # before anything is stored: a fit that fails leaves an earlier one as it was
+        require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
+        with config_context(dtype="float64"), blas_for(support.shape[0]):
+            kernel = self._resolved_kernel(X, shares, support)
+            problem = make_programme(kernel, support, measure, X, weights, **options)
+            result = self._solve(problem)
+            shown = trimmed(problem, result.factor, self.tol)
+            # stored at the end: a fit that fails leaves an earlier one as it was
             self.kernel_, self.support_, self.measure_ = kernel, support, measure
             self.sample_weight_, self._n_rows = weights, int(X.shape[0])
-            self._store(problem, result)
-            self._measure(problem, X, shares)
+            self._store(problem, result, shown)
+            for name, value in self._measured(problem, X).items():
+                setattr(self, name, value)
         self._warn(problem)
         return self
 
@@ -265,10 +264,43 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
         check_is_fitted(self)
-        X = checked_points(self, X, fitting=False).astype(np.float64, copy=False)
+        X = self._checked_rows(X, fitting=False)
         squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift
+
+    def _checked_options(self) -> dict[str, Any]:
+        """What the programme takes of the parameters; all of them are looked at, and those without effect refused."""
+        if is_precomputed(self.kernel):
+            raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
+        positive_number(self.tol, "tol")
+        if self.max_iter is not None:
+            whole_number(self.max_iter, "max_iter", 1)
+        for name in ("warm_start", "verbose"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r} must be a function of one line of history_, or None.")
+        if self.solver == "conic" and (self.max_iter is not None or self.warm_start):
+            option = "warm_start" if self.warm_start else "max_iter"
+            raise ValueError(f"{option} has no effect with solver='conic', an interior-point method: leave it out.")
+        strength = self.regularization
+        return {
+            "regularization": None if strength is None else positive_number(strength, "regularization", zero=True),
+            "truncation": fraction(self.truncation, "truncation"),
+        }
+
+    def _checked_rows(self, X: Any, *, fitting: bool) -> Array:
+        """Points in double precision, which a density is computed in whatever the configuration says."""
+        with config_context(dtype="float64"):
+            X = checked_points(self, X, fitting=fitting, least=1)
+        if fitting and np.max(np.abs(X)) > _LARGEST:
+            raise ValueError(
+                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
+            )
+        return np.asarray(X)
 
     def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
         if self.kernel is None:
@@ -276,6 +308,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         if X.shape[0] == 1 and not checked_kernel(self.kernel).is_resolved:
             raise ValueError(f"{self.kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
         return resolved_kernel(self.kernel, X, weights)
+
+    def _default_kernel(self) -> Kernel:
+        """What a bandwidth set by name belongs to; left out, it is found by :func:`density_kernel`."""
+        return Gaussian()
 
     def _earlier(self, problem: SumOfSquares) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
@@ -286,13 +322,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
         return problem.coordinates(self.factor_ * np.exp(0.5 * problem.integrals.log_scale))
 
     def _solve(self, problem: SumOfSquares) -> SpectrahedronResult:
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        tol = positive_number(self.tol, "tol")
+        tol = float(self.tol)
         if self.solver == "conic":
-            return SpectrahedronResult(conic_spectrahedron(problem), Status.CONVERGED, ())
+            return conic_result(problem, tol=_MARGIN * tol, callback=self._callback())
         method = "accelerated" if self.solver == "accelerated" else "low-rank"
-        steps = _MOST_STEPS[method] if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1)
+        steps = _MOST_STEPS[method] if self.max_iter is None else int(self.max_iter)
         solve = accelerated_spectrahedron if method == "accelerated" else low_rank_spectrahedron
         return solve(
             problem,
@@ -303,50 +337,31 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
             callback=self._callback(),
         )
 
-    def _is_enough(self, problem: SumOfSquares, certificate: Certificate) -> bool:
-        """Whether the certified gap is what tol asks for."""
-        gap = certificate.upper - certificate.lower
-        return small_enough(gap, certificate.upper, self.tol * problem.scale, self.tol)
-
-    def _trimmed(self, problem: SumOfSquares, factor: Array) -> tuple[Array, Certificate]:
-        """Orthogonal squares without those that are rounding, where the certificate bears that, and the certificate."""
-        vectors, sizes, _ = np.linalg.svd(factor, full_matrices=False)
-        kept = sizes**2 > _RANK * sizes[0] ** 2
-        fewer = vectors[:, kept] * sizes[kept]
-        certificate = certify_spectrahedron(problem, fewer)
-        if kept.all() or self._is_enough(problem, certificate):
-            return fewer, certificate
-        whole = certify_spectrahedron(problem, factor)
-        if whole.upper - whole.lower < certificate.upper - certificate.lower:
-            return vectors * sizes, whole
-        return fewer, certificate
-
-    def _store(self, problem: SumOfSquares, result: SpectrahedronResult) -> None:
-        factor, self.certificate_ = self._trimmed(problem, result.factor)
-        proved = self._is_enough(problem, self.certificate_)
+    def _store(self, problem: SumOfSquares, result: SpectrahedronResult, shown: Presentation) -> None:
+        self.certificate_, self._spans = shown.certificate, problem.spans
+        proved = is_enough(problem, self.certificate_, self.tol)
         self.status_ = Status.STALLED if result.status is Status.CONVERGED and not proved else result.status
         self.history_, self.n_iter_ = result.history, result.n_iter
         self.regularization_ = problem.regularization
         self.log_scale_ = problem.integrals.log_scale
-        scaled = problem.coefficients(factor)
-        masses, rounding = problem.integrals.square_masses(scaled)
-        order = np.argsort(-masses, kind="stable")
-        scaled = scaled[:, order] / np.sqrt(np.sum(masses))
-        self._factor = scaled * deterministic_signs(scaled)
-        self.eigenvalues_ = masses[order] / np.sum(masses)
-        self.integration_error_ = problem.integrals.error + rounding
+        self._factor, self.eigenvalues_ = shown.factor, shown.masses
+        self.integration_error_ = problem.integrals.error + shown.rounding
         self.factor_ = self._factor * np.exp(-0.5 * self.log_scale_)
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
 
-    def _measure(self, problem: SumOfSquares, X: Array, weights: Array) -> None:
-        residual = problem.residual(problem.coordinates(self._factor))
-        self.projected_mmd_ = float(np.linalg.norm(residual))
-        self.sample_norm_ = float(np.sqrt(problem.constant))
+    def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
+        """The distances that the model states, by name."""
+        projected = float(np.linalg.norm(problem.residual(problem.coordinates(self._factor))))
+        weights = normalised(self.sample_weight_, X.shape[0])
         squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
-        squared = max(squared, self.projected_mmd_**2)  # which rounding alone could undercut
-        self.mmd_ = float(np.sqrt(squared))
-        self.mmd_error_ = float(np.sqrt(squared + error) - np.sqrt(squared))
+        squared = max(squared, projected**2)  # which rounding alone could undercut
+        return {
+            "projected_mmd_": projected,
+            "sample_norm_": float(np.sqrt(problem.constant)),
+            "mmd_": float(np.sqrt(squared)),
+            "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
+        }
 
     def _warn(self, problem: SumOfSquares) -> None:
         part = (self.certificate_.upper - self.certificate_.lower) / max(problem.scale, self.certificate_.upper)
@@ -357,7 +372,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if self.status_ not in (Status.CONVERGED, Status.STALLED):
+        if self.status_ not in (Status.CONVERGED, Status.STALLED, Status.STOPPED):
             warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
         if self.integration_error_ > _INTEGRATION:
             warnings.warn(

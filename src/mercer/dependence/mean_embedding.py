@@ -21,6 +21,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
+from mercer.dependence.footprint import require_memory
+from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
 from mercer.kernels.node_integrals import MOST_FEATURES
@@ -135,9 +137,23 @@ class MeanEmbedding:
         """⟨w, k(y, ·)⟩ for every row y of Y: the mean of k(x, y) over the measure."""
         Y = as_points(Y, "Y").astype(get_config().dtype, copy=False)
         total = np.zeros(Y.shape[0])
-        for part in self.parts:
-            total += self._smoothed(part, Y, 0.0)
+        require_memory(Y.shape[0] + sum(part.weights.size for part in self.parts), self.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in self.parts:
+                total += self._smoothed(part, Y, 0.0)
+        self._require_finite(total)
         return total
+
+    def _require_finite(self, values: Any) -> None:
+        if not np.all(np.isfinite(values)):
+            raise ValueError(overflowing(self.kernel) + " Large weights do the same: divide them by their sum.")
+
+    @cached_property
+    def _in_unit(self) -> tuple[tuple[GaussianMixture, ...], int]:
+        """The parts with weights in units of two to a power, and that power."""
+        *weights, power = in_one_unit(*(part.weights for part in self.parts))
+        parts = zip(weights, self.parts, strict=True)
+        return tuple(GaussianMixture(w, part.means, part.variance) for w, part in parts), power
 
     def _smoothed(self, part: GaussianMixture, Y: Array, variance: float) -> Array:
         """Σ aᵢ ∬ k dN(xᵢ, v) dN(y, variance) at every row of Y."""
@@ -157,24 +173,36 @@ class MeanEmbedding:
         other = self._compatible(other)
         if other is self:
             return self.norm_squared
-        return sum(self._product(one, two) for one in self.parts for two in other.parts)
+        (mine, power), (theirs, another) = self._in_unit, other._in_unit
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = float(sum(self._product(one, two) for one in mine for two in theirs))
+        self._require_finite(value)
+        return in_units(value, power + another, "The inner product")
 
     def _product(self, one: GaussianMixture, other: GaussianMixture) -> float:
         return float(one.weights @ self._smoothed(other, one.means, one.variance))
 
-    @cached_property
+    @property
     def norm_squared(self) -> float:
         """‖w‖²."""
-        total = 0.0
-        for i, part in enumerate(self.parts):
-            kernel, factor = self._widened(2 * part.variance)
-            total += factor * energy(kernel, part.means, part.weights)
-            total += 2 * sum(self._product(part, other) for other in self.parts[:i])
+        return in_units(self._energy, 2 * self._in_unit[1], "The squared norm")
+
+    @cached_property
+    def _energy(self) -> float:
+        """‖w‖² of the weights in their unit."""
+        total, (parts, _) = 0.0, self._in_unit
+        require_memory(sum(part.weights.size for part in parts), self.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, part in enumerate(parts):
+                kernel, factor = self._widened(2 * part.variance)
+                total += factor * energy(kernel, part.means, part.weights)
+                total += 2 * sum(self._product(part, other) for other in parts[:i])
+        self._require_finite(total)
         return max(total, 0.0)
 
     def norm(self) -> float:
         """‖w‖; of the difference of two embeddings it is their distance."""
-        return float(np.sqrt(self.norm_squared))
+        return in_units(float(np.sqrt(self._energy)), self._in_unit[1], "The norm")
 
     def distance(self, other: MeanEmbedding) -> float:
         """The maximum mean discrepancy ‖w - v‖. What two samples have in common leaves no rounding error in it."""
@@ -187,7 +215,8 @@ class MeanEmbedding:
         equal it is zero.
         """
         gap = self - other
-        values, norm = gap(Y), gap.norm()
+        near = self._made(self.kernel, gap._in_unit[0])
+        values, norm = near(Y), near.norm()
         return values / norm if norm > 0 else np.zeros_like(values)
 
     def __sub__(self, other: Any) -> MeanEmbedding:
@@ -205,8 +234,12 @@ class MeanEmbedding:
             return NotImplemented
         if not np.isfinite(float(factor)):
             raise ValueError(f"A mean embedding times {factor!r} is no vector: multiply by a finite number.")
-        scaled = (GaussianMixture(float(factor) * part.weights, part.means, part.variance) for part in self.parts)
-        return self._made(self.kernel, scaled)
+        with np.errstate(over="ignore"):
+            scaled = [float(factor) * part.weights for part in self.parts]
+        if not all(np.all(np.isfinite(weights)) for weights in scaled):
+            raise ValueError(f"A mean embedding times {factor!r} has weights beyond double precision.")
+        parts = zip(scaled, self.parts, strict=True)
+        return self._made(self.kernel, (GaussianMixture(w, part.means, part.variance) for w, part in parts))
 
     def __rmul__(self, factor: Any) -> MeanEmbedding:
         return self.__mul__(factor)
@@ -216,7 +249,11 @@ class MeanEmbedding:
             return NotImplemented
         if divisor == 0:
             raise ZeroDivisionError("A mean embedding is divided by zero.")
-        return self * (1.0 / float(divisor))
+        with np.errstate(over="ignore"):
+            parts = [GaussianMixture(part.weights / float(divisor), part.means, part.variance) for part in self.parts]
+        if not all(np.all(np.isfinite(part.weights)) for part in parts):
+            raise ValueError(f"A mean embedding over {divisor!r} has weights beyond double precision.")
+        return self._made(self.kernel, parts)
 
     def __neg__(self) -> MeanEmbedding:
         return -1.0 * self

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends.threads import run_chunks, watch
+from mercer.dependence.footprint import require_memory
+from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Kernel
 from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
@@ -18,6 +20,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Estimator = Literal["biased", "unbiased", "linear"]
 _ESTIMATORS = ("biased", "unbiased", "linear")
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
+_HEAVY = 0.5  # Σpᵢ² above which what is left of one loses digits
+_ENTRIES = 2**18
 
 
 def mmd(
@@ -57,7 +61,8 @@ def mmd(
         together, each point counting with its weight: from at most 1 000 of them, see :mod:`mercer.kernels.bandwidth`.
     x_weights, y_weights : array or float, optional
         Weights that are not negative, and not all zero. They are used as they are, and need not sum to one. Left out,
-        they are 1/n and 1/m.
+        they are 1/n and 1/m. They are brought to a unit near one and back, so that no square of a weight leaves double
+        precision; a result that does so is refused.
     estimator : {"biased", "unbiased", "linear"}, default="biased"
         See above.
     block_size : int, optional
@@ -103,17 +108,22 @@ def mmd(
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
+    require_memory(X.shape[0] + Y.shape[0], X.shape[1])
     fixed = resolved_kernel(kernel, np.concatenate([X, Y]), np.concatenate([a, b]))
+    a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
-    with nullcontext() if progress is None else watch(progress):
+    with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         if estimator == "biased":
             value = energy(fixed, *difference(X, a, Y, b))
         elif estimator == "unbiased":
             value = _unbiased(fixed, X, Y, a, b)
         else:
             value, error = _linear(fixed, X, Y, block_size)
-    result = value if squared else float(np.sqrt(max(value, 0.0)))
-    return (result, error) if return_std else result
+    if not np.isfinite(value) or not np.isfinite(error):
+        raise ValueError(overflowing(fixed))
+    if not squared:
+        return in_units(float(np.sqrt(max(value, 0.0))), power, "MMD")
+    return (value, error) if return_std else in_units(value, 2 * power, "MMD²")
 
 
 def _check_options(estimator: str, x_weights: Any, y_weights: Any, block_size: Any, return_std: bool) -> None:
@@ -131,24 +141,46 @@ def _unbiased(kernel: Kernel, X: Array, Y: Array, a: Array, b: Array) -> float:
     points = np.concatenate([X, Y])
     columns = np.zeros((points.shape[0], 2))
     columns[:n, 0], columns[n:, 1] = a, b
+    for weights, name in ((a, "X"), (b, "Y")):
+        if np.count_nonzero(weights) < 2:
+            raise ValueError(f'{name} has one point of positive weight: estimator="unbiased" needs two in each sample.')
     product = np.asarray(GramOperator(kernel, points) @ columns, np.float64)
     diagonal = np.asarray(kernel.diag(points), np.float64)
-    within = [
-        _without_diagonal(float(weights @ sums), weights, values, name)
-        for weights, sums, values, name in (
-            (a, product[:n, 0], diagonal[:n], "X"),
-            (b, product[n:, 1], diagonal[n:], "Y"),
-        )
-    ]
-    return sum(within) - 2 * float(a @ product[:n, 1])
+    within = _without_diagonal(kernel, X, a, product[:n, 0], diagonal[:n])
+    within += _without_diagonal(kernel, Y, b, product[n:, 1], diagonal[n:])
+    return within - 2 * float(a @ product[:n, 1])
 
 
-def _without_diagonal(total: float, weights: Array, diagonal: Array, name: str) -> float:
-    """An unbiased estimate of ‖s w_μ‖² from ΣΣ aᵢaⱼ k(xᵢ,xⱼ)."""
-    if np.count_nonzero(weights) < 2:
-        raise ValueError(f'{name} has one point of positive weight: estimator="unbiased" needs two in each sample.')
-    mass = float(np.sum(weights)) ** 2
-    return (total - float(weights**2 @ diagonal)) * mass / (mass - float(weights @ weights))
+def _without_diagonal(kernel: Kernel, X: Array, weights: Array, sums: Array, diagonal: Array) -> float:
+    """An unbiased estimate of ‖s w_μ‖² from the sums Σⱼ aⱼ k(xᵢ,xⱼ).
+
+    Where one weight outweighs the others, what is left without the diagonal is lost in those sums: they are formed
+    anew without it, and 1 - Σaᵢ²/s² likewise.
+    """
+    mass, largest = float(np.sum(weights)), float(np.max(weights))
+    if largest == 0:  # beside the other sample
+        return 0.0
+    shares = (weights / largest) / float(np.sum(weights / largest))
+    heaviest = int(np.argmax(shares))
+    others = 1.0 - shares
+    others[heaviest] = float(np.sum(np.delete(shares, heaviest)))
+    if float(shares @ shares) > _HEAVY:
+        off = float(shares @ _sums_of_others(kernel, X, shares))
+    else:
+        off = float(shares @ (sums / mass - shares * diagonal))
+    return mass**2 * (off / float(shares @ others))
+
+
+def _sums_of_others(kernel: Kernel, X: Array, shares: Array) -> Array:
+    """Σ_{j≠i} pⱼ k(xᵢ,xⱼ), some rows at a time."""
+    out = np.empty(X.shape[0])
+    width = max(1, _ENTRIES // X.shape[0])
+    for lo in range(0, X.shape[0], width):
+        block = np.asarray(kernel(X[lo : lo + width], X), np.float64)
+        own = np.arange(block.shape[0])
+        block[own, lo + own] = 0.0
+        out[lo : lo + width] = block @ shares
+    return out
 
 
 def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple[float, float]:

@@ -1,6 +1,7 @@
-"""An iterate kept in a file, so that a long run can be broken off and taken up again.
+"""An iterate kept in a file with its history, so that a long run can be broken off and taken up again.
 
-The file is a plain NumPy archive: reading it runs no code. It is written whole or not at all.
+The file is a plain NumPy archive: reading it runs no code. It is written whole or not at all, and a file that cannot be
+written costs the fit nothing: a warning says so, once, and the run goes on.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import hashlib
 import os
 import tempfile
 import time
-import zipfile
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -20,12 +22,18 @@ from mercer.solvers import Iteration
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _SECONDS_BETWEEN = 10.0
+_UNIT = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
+_FIELDS = 7
 _PHASES = ("climb", "interior point")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written."""
 
 
 @final
 class Checkpoint:
-    """The best iterate so far of one problem, in a file.
+    """The best iterate so far of one problem, and the history that led to it, in a file.
 
     Parameters
     ----------
@@ -43,65 +51,106 @@ class Checkpoint:
         self._path = Path(path)
         if not self._path.resolve().parent.is_dir():
             raise FileNotFoundError(f"The folder of checkpoint={str(path)!r} does not exist: create it first.")
+        if self._path.is_dir():
+            raise IsADirectoryError(f"checkpoint={str(path)!r} is a folder: name a file in it.")
         self._key = _fingerprint(kernel, points, weights)
         self._size = points.shape[0]
         self._last = -np.inf
-        self._kept: tuple[Array, tuple[Iteration, ...]] | None = None
+        self._kept: tuple[Array, Sequence[Iteration]] | None = None
+        self._warned = False
 
     def read(self) -> tuple[Array, tuple[Iteration, ...]] | None:
-        """The iterate and the history up to it; None where there is no file yet."""
+        """The iterate, of shape (n, r) with unit rows, and the lines of its history; None where there is no file."""
         if not self._path.exists():
             return None
         try:
-            with np.load(self._path, allow_pickle=False) as stored:
-                key, H, lines = str(stored["key"]), stored["H"], stored["history"]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            with self._path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                key, H, lines = str(stored["key"]), np.asarray(stored["H"]), np.asarray(stored["history"])
+        except PermissionError:
+            raise ValueError(f"The checkpoint {self._path} may not be read: allow it, or name another file.") from None
+        except Exception:  # an archive can be damaged in more ways than its readers have exceptions for
             raise ValueError(f"{self._path} is not a checkpoint: delete it, or name another file.") from None
-        if key != self._key or H.ndim != 2 or H.shape[0] != self._size:
+        if key != self._key:
             raise ValueError(
                 f"The checkpoint {self._path} is of other data, weights or kernel: delete it, or name another file."
             )
-        return H, tuple(_line(numbers) for numbers in lines)
+        if not self._is_iterate(H) or not _is_history(lines):
+            raise ValueError(
+                f"The checkpoint {self._path} is damaged, for its iterate or its history is none that a run can have: "
+                "delete it, or name another file."
+            )
+        return H, tuple(_as_iteration(line) for line in lines.tolist())
 
-    def keep(self, H: Array, history: tuple[Iteration, ...]) -> None:
-        """Remember an iterate with its history, and write them if the last writing is some seconds ago."""
+    def keep(self, H: Array, history: Sequence[Iteration]) -> None:
+        """Remember an iterate and the whole history so far, and write them if the last writing is some seconds ago."""
         self._kept = H, history
         if time.monotonic() - self._last >= _SECONDS_BETWEEN:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was remembered last."""
+        """Write what was remembered last; warn, once, where the disk does not take it."""
         if self._kept is None:
             return
-        H, history = self._kept
-        numbers = np.array([_numbers(line) for line in history], np.float64)
+        self._last = time.monotonic()
+        try:
+            self._write(*self._kept)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"The checkpoint {self._path} cannot be written ({error.strerror or error}): the fit goes on, but "
+                    "could not be taken up again. Free some space, or name a file that may be written.",
+                    CheckpointWarning,
+                    stacklevel=2,
+                )
+
+    def _write(self, H: Array, history: Sequence[Iteration]) -> None:
+        lines = np.array([_as_numbers(iteration) for iteration in history], np.float64).reshape(-1, _FIELDS)
         handle, temporary = tempfile.mkstemp(suffix=".npz", dir=self._path.resolve().parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, key=np.array(self._key), H=H, history=numbers)
+                np.savez(file, key=np.array(self._key), H=H, history=lines)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, self._path)
         finally:
             Path(temporary).unlink(missing_ok=True)
-        self._last = time.monotonic()
+
+    def _is_iterate(self, H: Array) -> bool:
+        if H.dtype.kind != "f" or H.ndim != 2 or H.shape[0] != self._size or H.shape[1] == 0:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(H, axis=1)
+        return bool(np.all(np.abs(lengths - 1) <= _UNIT))  # a NaN is not
 
 
-def _numbers(line: Iteration) -> tuple[float, ...]:
-    gap = np.nan if line.relative_gap is None else line.relative_gap
-    return (
-        line.number,
-        line.objective,
-        line.row_residual,
-        line.n_columns,
-        line.seconds,
+def _as_numbers(iteration: Iteration) -> list[float]:
+    gap = np.nan if iteration.relative_gap is None else iteration.relative_gap
+    return [
+        iteration.number,
+        iteration.objective,
+        iteration.row_residual,
+        iteration.n_columns,
+        iteration.seconds,
         gap,
-        _PHASES.index(line.phase),
-    )
+        _PHASES.index(iteration.phase),
+    ]
 
 
-def _line(numbers: Array) -> Iteration:
-    number, objective, residual, n_columns, seconds, gap, phase = (float(value) for value in numbers)
+def _as_iteration(numbers: list[float]) -> Iteration:
+    number, objective, residual, n_columns, seconds, gap, phase = numbers
     proved = None if np.isnan(gap) else gap
     return Iteration(int(number), objective, residual, int(n_columns), seconds, proved, _PHASES[int(phase)])
+
+
+def _is_history(lines: Array) -> bool:
+    """Whether these are lines of a run: finite but for gaps that were not asked for, counted on from zero."""
+    if lines.dtype != np.float64 or lines.ndim != 2 or lines.shape[0] == 0 or lines.shape[1] != _FIELDS:
+        return False
+    counted, phases = lines[:, [0, 3, 4]], lines[:, 6]
+    if not np.isfinite(np.delete(lines, 5, axis=1)).all() or not np.isin(phases, range(len(_PHASES))).all():
+        return False
+    return bool((counted >= 0).all() and (counted[:, :2] % 1 == 0).all())
 
 
 def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:

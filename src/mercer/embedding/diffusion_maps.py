@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.validation import pad_components, refuse_degenerate
-from mercer.kernels import Precomputed
 from mercer.kernels.validation import positive_number
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
-from mercer.validation import checked_points, resolved_kernel, whole_number
+from mercer.validation import KernelParameters, checked_points, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Embed points by the slow directions of a diffusion between them (Coifman, Lafon 2006).
 
     The coordinates are λᵗψ, where λ, ψ are the leading non-trivial eigenpairs of the Markov matrix Diag(m)⁻¹K.
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1
@@ -113,9 +113,3 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         values = self.eigenvalues_[: functions.shape[1]]
         coordinates = values ** (float(self.time) - 1) * averages
         return np.pad(coordinates, ((0, 0), (0, self._n_features_out - functions.shape[1])))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
-        return tags

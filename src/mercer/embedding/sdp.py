@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.config import require_memory
 from mercer.backends.threads import single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
-from mercer.embedding.extension import log_degrees_and_sums, log_radius
+from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.log import log_iteration, log_phase
 from mercer.embedding.programme import Programme
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
 from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate
-from mercer.kernels import Precomputed
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -37,7 +37,7 @@ from mercer.solvers import (
     TrustRegion,
     solve_conic,
 )
-from mercer.validation import checked_points, checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -48,10 +48,11 @@ _METHODS: dict[str, type[Method]] = {
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
 SOLVERS = ("auto", *_METHODS, "interior-point")
+_VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 _DEAR = 8000  # beyond, a certificate is too dear to be computed twice
 
 
-class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Embed points by the optimal kernel of a semi-definite programme, and prove that it is optimal.
 
     The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the
@@ -61,8 +62,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        A kernel with positive row sums; None means ``Gaussian(sigma="median")``.
+    kernel : Kernel or str, default=None
+        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
+        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -214,8 +216,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
-            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
-            is embedded as a new point.
+            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero, or
+            too light for the arithmetic beside the heaviest, takes no part and is embedded as a new point.
         """
         self._check_parameters()
         if self.verbose:
@@ -226,7 +228,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.kernel_ = resolved_kernel(self.kernel, X, weights)
         support = choose_support(self.landmarks, weights, X)
         points = support.points(X, self.kernel_)
-        programme = Programme.of(self.kernel_, points, support.weights, rng)
+        require_memory(
+            8 * _VECTORS * self.initial_rank * points.shape[0],
+            f"An embedding of {points.shape[0]} points in initial_rank={self.initial_rank} dimensions",
+            "lower initial_rank, pass landmarks",
+        )
+        programme = Programme.of(self.kernel_, points, support.scaled, rng)
         refuse_degenerate(programme.operator, self.kernel_, points)
         check_room(programme.operator, self.kernel_)
         if self.solver == "interior-point":
@@ -239,15 +246,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             result = self._solve(programme, factored, kept)
             H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
         self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-        self.n_products_ = programme.problem.n_columns
+        self.n_products_ = programme.n_columns
         self._store(X, points, support, programme, H)
-        self._report(float(np.median(self.diagonal_ + self.stationary_ / programme.operator.weights)))
+        self._report(float(np.median(programme.problem.diagonal + self.stationary_)))  # w k(x, x)/m: in any unit
         return self
 
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        return Checkpoint(self.checkpoint, self.kernel_, points, support.weights)
+        return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
 
     def _tell(self, phase: str) -> None:
         if self.verbose:
@@ -258,7 +265,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ) -> Certificate:
         method = self.certify if isinstance(self.certify, str) else "auto"
         return certify_elliptope(
-            programme.problem,
+            programme.proof,
             H,
             rng=programme.rng,
             stand_in=factored,
@@ -362,28 +369,16 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         operator, problem = programme.operator, programme.problem
         weighted, self.eigenvalues_ = problem.principal(H)
         self.rank_ = H.shape[1]
-        root = np.sqrt(operator.weights)
-        coordinates = weighted / root[:, None]
+        coordinates = weighted / np.sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
-        self.diagonal_ = problem.diagonal / operator.weights
+        self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
         self.stationary_ = operator.stationary**2
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = coordinates
-        self._training, self._support = points, support
-        self._weights = np.asarray(operator.weights, np.float64)
-        self._log_volume = float(np.log(operator.volume))
-        mean = (operator.stationary * root) @ coordinates
-        self._beta = coordinates / np.sqrt(operator.degrees)[:, None] - mean / np.sqrt(operator.volume)
+        self.coordinates_ = support.lengths(coordinates)
+        self._extension = Extension.of(self.kernel_, points, support, operator, coordinates)
         self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        self.embedding_ = pad_components(self._embedded(X, support), self._n_features_out, self.rank_)
-
-    def _embedded(self, X: Any, support: Support) -> Array:
-        """The solution on its points, extended to the others where it does not cover all rows of X."""
-        if support.indices is None:
-            return self.coordinates_
-        everywhere = self._extend_checked(X)[:, : self.rank_]
-        everywhere[support.indices] = self.coordinates_
-        return everywhere
+        embedded = embedded_rows(self.coordinates_, self._extension, X, capped=self.radius == "capped")
+        self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -411,30 +406,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         check_is_fitted(self)
-        return -self._sums(checked_points(self, X, fitting=False), self._beta[:, :0])[0]
-
-    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
-        X = self._support.columns(X, self.kernel_)
-        return log_degrees_and_sums(self.kernel_, X, self._training, values, self._weights)
+        return self._extension.novelty(checked_points(self, X, fitting=False))
 
     def _extend(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._extend_checked(checked_points(self, X, fitting=False))
-
-    def _extend_checked(self, X: Any) -> Array:
-        log_degrees, averages, log_diagonal = self._sums(X, self._beta)
-        lengths = np.linalg.norm(averages, axis=1, keepdims=True)
-        directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
-        return np.exp(self._kept_radius(log_radius(log_degrees, log_diagonal, self._log_volume)))[:, None] * directions
-
-    def _kept_radius(self, value: Array) -> Array:
-        """Logarithms of lengths, capped or as they are."""
-        if self.radius == "capped":
-            return np.minimum(value, 0.5 * np.log(self.diagonal_.max()))
-        if np.any(value > 0.5 * np.log(np.finfo(np.float64).max)):
-            row = int(np.argmax(value))
-            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
-        return value
+        return self._extension.coordinates(checked_points(self, X, fitting=False), capped=self.radius == "capped")
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
@@ -466,9 +442,3 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        tags.input_tags.sparse = isinstance(self.kernel, Precomputed)
-        return tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends import get_config
 from mercer.kernels import Kernel, Precomputed
-from mercer.validation import checked_weights
+from mercer.validation import checked_weights, normalised
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -20,6 +22,30 @@ class Support(NamedTuple):
 
     indices: Array | None
     weights: Array | None
+
+    @property
+    def unit(self) -> float:
+        """A power of two u; the weights are u² times :attr:`scaled`."""
+        return 1.0 if self.weights is None else _unit(self.weights)
+
+    @property
+    def scaled(self) -> Array | None:
+        """The weights divided by u², exactly: the largest lies between 1 and 4, so no sum and no square overflows."""
+        return None if self.weights is None else self.weights / self.unit / self.unit
+
+    def lengths(self, values: Array, power: int = 1) -> Array:
+        """Lengths (or their squares, power 2) found in the scaled weights, as the weights themselves have them."""
+        unit = self.unit
+        if unit == 1:
+            return values
+        with np.errstate(over="ignore"):
+            restored = np.asarray(values, np.float64) / unit**power
+        if not np.all(np.isfinite(restored)):
+            raise ValueError(
+                "The squared lengths of the embedding go as one over the weights, and exceed the largest number: "
+                "multiply the weights by a constant."
+            )
+        return restored
 
     def points(self, X: Any, kernel: Kernel) -> Any:
         """The rows of X that carry the problem; of a precomputed kernel matrix, their columns too."""
@@ -39,14 +65,42 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
         return _from_landmarks(landmarks, weights, X)
     if weights is None or np.all(weights == 1):
         return Support(None, None)
-    if np.all(weights > 0):
+    heavy = _counts(weights)
+    if np.all(heavy):
         return Support(None, weights)
-    indices = np.flatnonzero(weights)
-    return Support(_enough(indices, "points of positive weight"), weights[indices])
+    return Support(_enough(np.flatnonzero(heavy), _which("points", weights, heavy)), weights[heavy])
+
+
+def _unit(weights: Array) -> float:
+    """The power of two u for which the largest weight is between u² and 4u²."""
+    return float(np.ldexp(1.0, (int(np.frexp(np.max(weights))[1]) - 1) // 2))
+
+
+def _counts(weights: Array) -> Array:
+    """Which weights are positive, and not so small beside the largest that this arithmetic has no digits for them."""
+    unit = _unit(weights)
+    return weights / unit / unit >= _least_part()
+
+
+def _least_part() -> float:
+    arithmetic = np.finfo(get_config().dtype)
+    return float(arithmetic.tiny) / float(arithmetic.eps)
+
+
+def _which(what: str, weights: Array, heavy: Array) -> str:
+    """How the rows that take part are called: by what set them apart from the others."""
+    if np.array_equal(weights > 0, heavy):
+        return f"{what} of positive weight"
+    return f"{what} of more than {_least_part():.0e} of the largest weight"
 
 
 def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:
     n = X.shape[0]
+    if isinstance(landmarks, Integral) and not isinstance(landmarks, bool):
+        raise TypeError(
+            f"landmarks={landmarks} is not the rows of X themselves: to have so many chosen, with the kernel of the "
+            f"embedding, write landmarks=QuadratureSparsifier(kernel, n_nodes={landmarks})."
+        )
     indices, weights = _indices_and_weights(landmarks, X, sample_weight)
     chosen = np.asarray(indices)
     if chosen.dtype == bool and chosen.shape == (n,):
@@ -62,8 +116,8 @@ def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Supp
         values = np.full(chosen.size, n / max(chosen.size, 1)) if sample_weight is None else sample_weight[chosen]
     else:
         values = checked_weights(weights, chosen.size, "the weights of landmarks")
-    positive = values > 0
-    return Support(_enough(chosen[positive], "landmarks of positive weight"), values[positive])
+    heavy = _counts(values) if np.any(values > 0) else values > 0
+    return Support(_enough(chosen[heavy], _which("landmarks", values, heavy)), values[heavy])
 
 
 def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) -> tuple[Any, Any]:
@@ -78,8 +132,7 @@ def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) ->
             landmarks = clone(landmarks).fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     if hasattr(landmarks, "indices_"):
         weights = getattr(landmarks, "weights_", None)
-        total = X.shape[0] if sample_weight is None else np.sum(sample_weight)
-        return landmarks.indices_, None if weights is None else np.asarray(weights) * (total / np.sum(weights))
+        return landmarks.indices_, None if weights is None else _standing_for(weights, X.shape[0], sample_weight)
     if hasattr(landmarks, "fit"):
         raise TypeError(f"landmarks={landmarks!r} has no attribute indices_ after fit: it chooses no landmarks.")
     if isinstance(landmarks, tuple):
@@ -87,6 +140,18 @@ def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) ->
             raise ValueError(f"landmarks has {len(landmarks)} parts: give an index array, or (indices, weights).")
         return landmarks
     return landmarks, None
+
+
+def _standing_for(weights: Any, n: int, sample_weight: Array | None) -> Array:
+    """The weights that an estimator chose, brought to the total weight of the sample."""
+    values = checked_weights(weights, np.size(weights), "the weights of landmarks")
+    unit = 1.0 if sample_weight is None else _unit(sample_weight)
+    total = float(n) if sample_weight is None else float(np.sum(sample_weight / unit / unit))
+    with np.errstate(over="ignore"):
+        standing = normalised(values, values.size) * total * unit * unit
+    if not np.all(np.isfinite(standing)):
+        raise ValueError("A landmark stands for more weight than the largest number: divide sample_weight by 1000.")
+    return standing
 
 
 def _enough(indices: Array, what: str) -> Array:

@@ -32,20 +32,23 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
     staying = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
     if np.all(staying * _copies(operator, kernel, X) > 1 - _ISOLATED):
         raise DegenerateKernelError(
-            f"Every point is isolated under {kernel!r}, so every embedding is optimal: choose a larger bandwidth."
+            f"Every point is isolated under {kernel!r}, so every embedding is optimal: "
+            f"{_advice(kernel, 'choose a larger bandwidth')}."
         )
     if not np.any(staying > 0):  # affinities without loops, as of a graph: of them k(x, x) says nothing
+        return
+    if np.any(_lost(operator, kernel)):  # an indefinite matrix: small loops do not make points alike
         return
     signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying, 1)))
     if signal <= _CONSTANT:
         raise DegenerateKernelError(
             f"All points look alike under {kernel!r}: what tells them apart is lost in rounding. "
-            "Choose a smaller bandwidth."
+            f"{_advice(kernel, 'Choose a smaller bandwidth')}."
         )
     if signal <= _NEARLY_CONSTANT:
         warnings.warn(
             f"All points look nearly alike under {kernel!r} (relative signal {signal:.0e}): the embedding has few "
-            "correct digits. Choose a smaller bandwidth.",
+            f"correct digits. {_advice(kernel, 'Choose a smaller bandwidth')}.",
             UserWarning,
             stacklevel=3,
         )
@@ -59,12 +62,24 @@ def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
     return np.bincount(place, weights=operator.weights)[place] / operator.weights
 
 
+def _advice(kernel: Kernel, bandwidth: str) -> str:
+    """What to do about a kernel; affinities that are given have no bandwidth."""
+    if not isinstance(kernel, Precomputed):
+        return bandwidth
+    return f"{'pass' if bandwidth[0].islower() else 'Pass'} other affinities, as of a kernel of another bandwidth"
+
+
+def _lost(operator: DiffusionOperator, kernel: Kernel) -> Array:
+    """Which points have k(x, x)/m(x) < m(x)/vol, beyond rounding; a psd kernel leaves none."""
+    if kernel.properties.positive_definite:
+        return np.zeros(operator.shape[0], bool)
+    length = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
+    return np.asarray(length < operator.stationary**2 * (1 - _NEARLY_CONSTANT))
+
+
 def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
     """Name points to which an indefinite matrix gives no length: d(x) = k(x, x)/m(x) - m(x)/vol < 0."""
-    if kernel.properties.positive_definite:
-        return
-    length = operator.weights * operator.gram.diagonal() / operator.degrees
-    lost = int(np.sum(length < operator.stationary**2 * (1 - _NEARLY_CONSTANT)))
+    lost = int(np.sum(_lost(operator, kernel)))
     if lost == operator.shape[0]:
         raise DegenerateKernelError(
             f"No point has room under {kernel!r}: k(x, x)/m(x) is below m(x)/vol everywhere. "

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends import forms, products, profiles, tiles
-from mercer.kernels.validation import as_points, positive_number
+from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RULES = ("median", "slope")
@@ -47,7 +47,11 @@ def resolve_length(
         return positive_number(value, name)
     check_rule(value, name)
     pairs = _pairs(X, name, metric, sample_weight)
-    return _quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of)
+    with np.errstate(over="ignore"):
+        length = pairs.unit * (_quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of))
+    if not np.isfinite(length):
+        raise ValueError(f"The distances that {name} is chosen from exceed the largest number: divide X by a constant.")
+    return length
 
 
 def check_rule(value: Any, name: str) -> None:
@@ -57,39 +61,60 @@ def check_rule(value: Any, name: str) -> None:
 
 
 class _Pairs(NamedTuple):
-    """Distances of different points, how often each counts, and how often a point meets itself."""
+    """Distances of different points, in a unit; how often each counts, and how often a point meets itself."""
 
     distances: Array
     counts: Array
     coincident: float
+    unit: float
 
 
 def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Array | None) -> _Pairs:
     """The pairs of points in the sample, as float64."""
     X = as_points(X)
-    w = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    X, w = X[w > 0], w[w > 0]
-    if X.shape[0] > _MOST_POINTS:
-        chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], _MOST_POINTS, replace=False))
-        X, w = X[chosen], w[chosen]
+    w = np.ones(X.shape[0])
+    if sample_weight is not None:
+        w = scale_free(checked_weights(sample_weight, X.shape[0], "sample_weight"))
+        X, w = X[w > 0], w[w > 0]
+    if X.shape[0] < 2:
+        raise ValueError(
+            f"{name} is chosen from the distances of points, but there is {'one' if len(X) else 'none'}"
+            f"{'' if sample_weight is None else ' of positive weight'}: pass a number."
+        )
+    X, w = _some(X, w)
     X = X.astype(np.float64)
+    unit = 16.0 if np.abs(X).max() > np.finfo(np.float64).max / 16 else 1.0  # so that differences are finite
+    X = X / unit
     X = X - X[:1]
-    spread = float(np.abs(X).max(initial=0.0))
-    if X.shape[0] < 2 or spread == 0:
+    spread = float(np.abs(X).max())
+    if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
     evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
     upper = np.triu_indices(X.shape[0], 1)
     values, counts = products.dense(evaluator)[upper], w[upper[0]] * w[upper[1]]
     distances = spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
     apart = distances > 0
-    return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()))
+    return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()), unit)
+
+
+def _some(X: Array, w: Array) -> tuple[Array, Array]:
+    """At most 1 000 points, drawn with a fixed seed; if these are all the same, one of them and some that differ."""
+    if X.shape[0] <= _MOST_POINTS:
+        return X, w
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.choice(X.shape[0], _MOST_POINTS, replace=False))
+    if np.all(X[chosen] == X[chosen[0]]):
+        others = np.flatnonzero(np.any(X[chosen[0]] != X, axis=1))[: _MOST_POINTS // 2]
+        chosen = np.sort(np.r_[chosen[: _MOST_POINTS - others.size], others])
+    return X[chosen], w[chosen]
 
 
 def _quantile(pairs: _Pairs, part: float) -> float:
     """The distance that a part of the pairs does not exceed; the mean of two where exactly that part lies below."""
     order = np.argsort(pairs.distances)
     cumulated = np.cumsum(pairs.counts[order])
-    at = [np.searchsorted(cumulated, part * cumulated[-1], side=side) for side in ("left", "right")]
+    rounding = cumulated.size * np.finfo(np.float64).eps  # of the sums: a tie is one in any unit of the weights
+    at = np.searchsorted(cumulated, part * cumulated[-1] * np.array([1 - rounding, 1 + rounding]))
     return float(np.mean(pairs.distances[order[at]]))
 
 

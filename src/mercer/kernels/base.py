@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,20 @@ class Kernel(ABC):
     """
 
     __array_ufunc__ = None  # array * kernel is refused instead of becoming an array of kernels
+    _elsewhere: ClassVar[dict[str, str]] = {}  # parameters of other libraries, and ours in terms of them
+
+    def __new__(cls, *args: Any, **params: Any) -> Any:
+        """Refuse a parameter that the kernel does not have, with the one that does the same."""
+        names = _parameter_names(cls)
+        for name in params:
+            if name not in names:
+                raise TypeError(cls._no_parameter(name, names))
+        return super().__new__(cls)
+
+    @classmethod
+    def _no_parameter(cls, name: str, names: Any) -> str:
+        hint = f" Give {cls._elsewhere[name]}." if name in cls._elsewhere else ""
+        return f"{cls.__name__} has no parameter {name!r}; it has {', '.join(names) or 'none'}.{hint}"
 
     @abstractmethod
     def _form(self, n_features: int) -> Form:
@@ -73,16 +87,29 @@ class Kernel(ABC):
         """
         if isinstance(X, np.ndarray) and isinstance(Y, np.ndarray) and X.ndim == Y.ndim == 1:
             return float(self(X[None], Y[None])[0, 0])
-        return products.dense(self.evaluator(*self._checked(X, Y)))
+        X, Y = self._checked(X, Y)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is named
+            return self._finite(products.dense(self.evaluator(X, Y)))
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for every row of X, equal bit for bit to the diagonal of ``k(X)``."""
-        return self.evaluator(self._checked(X, None)[0]).diagonal()
+        X = self._checked(X, None)[0]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._finite(self.evaluator(X).diagonal())
 
     def log(self, X: Any, Y: Any = None) -> Array:
         """Return log k(X, Y), finite where k underflows; minus infinity where k is zero."""
         evaluator = self.evaluator(*self._checked(X, Y))
         return products.log_rows(evaluator, 0, evaluator.shape[0])
+
+    def _finite(self, values: Array) -> Array:
+        """The values, if they all are numbers."""
+        if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+            raise ValueError(
+                f"{self!r} is not a finite number of {values.dtype} at {int(np.sum(~np.isfinite(values)))} of "
+                f"{values.size} pairs of these points: bring the points, or its parameters, to a size near one."
+            )
+        return values
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """Validate both sides, as every inner kernel asks for; Y being X means the symmetric block."""
@@ -108,8 +135,7 @@ class Kernel(ABC):
         return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
     def _own_params(self) -> dict[str, Any]:
-        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _parameter_names(type(self))}
 
     def _inner_kernels(self) -> list[Kernel]:
         return [value for value in self._own_params().values() if isinstance(value, Kernel)]
@@ -130,7 +156,7 @@ class Kernel(ABC):
         for key, value in own_first:
             name, _, rest = key.partition("__")
             if name not in own:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}.")
+                raise ValueError(self._no_parameter(name, own))
             if rest:
                 inner = getattr(self, name)
                 if not isinstance(inner, Kernel):
@@ -173,6 +199,10 @@ class Kernel(ABC):
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
+
+
+def _parameter_names(kind: type[Kernel]) -> list[str]:
+    return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
 
 
 def _is_scalar(value: Any) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.measures import Measure
+from mercer.kernels.precise_integrals import PreciseIntegrals
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -70,6 +71,10 @@ class KernelIntegrals(ABC):
     @abstractmethod
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
+
+    @abstractmethod
+    def precise(self) -> PreciseIntegrals:
+        """The same with proved errors, for a certificate."""
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ for every column c of F: the diagonal of FᵀWF.

@@ -11,10 +11,12 @@ from scipy.special import erf, log_ndtr, ndtr
 
 from mercer.kernels.integrals_base import KernelIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseSlabs
 from mercer.kernels.stationary import Gaussian, Laplacian
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _SLAB_ENTRIES = 2**18
+_PRECISE_SLAB_ENTRIES = 2**15  # which balls take twenty times
 
 
 class LoopIntegrals(KernelIntegrals):
@@ -36,6 +38,14 @@ class LoopIntegrals(KernelIntegrals):
         for rows in self._blocks(Y.shape[0]):
             total += np.tensordot(c[rows], self._slab(Y[rows]), 1)
         return total
+
+    def precise(self) -> PreciseIntegrals:
+        def slabs() -> Iterator[tuple[slice, Array]]:
+            n, width = self.points.shape[0], max(1, _PRECISE_SLAB_ENTRIES // self.points.shape[0] ** 2)
+            parts = (slice(lo, lo + width) for lo in range(0, n, width))
+            return ((rows, self._slab(self.points[rows])) for rows in parts)
+
+        return PreciseSlabs(self.kernel, self.points, self.mass(), slabs)
 
     def _blocks(self, n: int) -> Iterator[slice]:
         width = max(1, _SLAB_ENTRIES // self.points.shape[0] ** 2)

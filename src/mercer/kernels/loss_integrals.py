@@ -12,7 +12,6 @@ Lemma 4 for n = 2 and 3. In y, κ_p κ_q is a Gaussian of variance τ²/4 around
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, final
 
 import numpy as np
@@ -78,76 +77,9 @@ class SquaredLossIntegrals:
         self.quadratic = _fourfold(fours, overlap * _volume(4, d).astype(dtype), T, U)
 
 
-@final
-class SectionIntegrals:
-    """The same integrals for one function f = Σ α_a k(·, ξ_a) and one density k_zᵀ B k_z, in ``numpy.longdouble``.
-
-    Parameters
-    ----------
-    inputs, targets : arrays of shape (m, d) and (m,)
-        ξ and η.
-    sigma, target_sigma : float
-        σ and τ.
-
-    Attributes
-    ----------
-    gram : array of shape (m, m)
-        k(ξ_a, ξ_b).
-
-    Notes
-    -----
-    Scaled as :class:`SquaredLossIntegrals`. Cost: m⁴ operations for a loss, m³ for a weighted mass matrix. Memory:
-    O(m²).
-    """
-
-    def __init__(self, inputs: Array, targets: Array, sigma: float, target_sigma: float) -> None:
-        xi, eta, s, tau = (np.asarray(values, np.longdouble) for values in (inputs, targets, sigma, target_sigma))
-        self._d = inputs.shape[1]
-        self._distances = squared_distances(xi) / s**2
-        self._target_distances = squared_distances(eta[:, None]) / tau**2
-        self._middle, self._variance = 0.5 * (eta[:, None] + eta), tau**2 / 4
-        self.gram = np.exp(-self._distances)
-
-    def shaken(self, rng: np.random.Generator) -> SectionIntegrals:
-        """The same with every factor disturbed in its last digit: what that changes, rounding may have changed."""
-        other = copy(self)
-        noise = rng.uniform(-1, 1, self._distances.shape) * np.finfo(np.longdouble).eps
-        other._distances = self._distances + noise + noise.T
-        other.gram = np.exp(-other._distances)
-        return other
-
-    def loss_matrix(self, alpha: Array) -> Array:
-        """M, with ∫ (f - y)² p_B = Tr(B M)."""
-        pairs, triples, fours = (np.exp(-self._distances / n) for n in (2, 3, 4))
-        quadratic = _volume(4, self._d) * _fourfold_form(fours, np.outer(alpha, alpha))
-        linear = _volume(3, self._d) * triples * ((triples * alpha) @ triples)
-        constant = pairs * (self._middle**2 + self._variance)
-        return np.asarray(np.exp(-self._target_distances / 2) * (quadratic - 2 * linear * self._middle + constant))
-
-    def loss_form(self, B: Array) -> tuple[Array, Array, float]:
-        """H, r and c, with ∫ (f - y)² p_B = αᵀHα - 2 rᵀα + c."""
-        pairs, triples, fours = (np.exp(-self._distances / n) for n in (2, 3, 4))
-        B = B * np.exp(-self._target_distances / 2)
-        H = _volume(4, self._d) * _fourfold_form(fours, B)
-        r = _volume(3, self._d) * np.sum((triples @ (B * triples * self._middle)) * triples, axis=1)
-        return H, r, float(np.sum(B * pairs * (self._middle**2 + self._variance)))
-
-    def weighted_mass(self, c: Array) -> Array:
-        """∫ g k_z k_zᵀ, for a function of pairs g = Σ c_r k(·, ζ_r)."""
-        factors = np.exp(-(self._distances + self._target_distances) / 3)
-        return np.asarray(_volume(3, self._d + 1) * factors * ((factors * c) @ factors))
-
-
 def _volume(n: int, d: int) -> Any:
     """(2/n)^{d/2}: the volume of a product of n Gaussians, relative to that of two."""
     return (np.longdouble(2) / n) ** (np.longdouble(d) / 2)
-
-
-def _fourfold_form(g: Array, weights: Array) -> Array:
-    """Σ_ab weights_ab g_ab (g_pa g_pb)(g_qa g_qb) g_pq for all p and q, a row at a time."""
-    inner = weights * g
-    rows = ((g_p, g_p * g) for g_p in g)
-    return np.array([g_p * np.sum((both @ inner) * both, axis=1) for g_p, both in rows])
 
 
 def squared_distances(points: Array) -> Array:

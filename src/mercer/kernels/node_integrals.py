@@ -6,11 +6,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import products
+from mercer.backends import get_config, products
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.pair_integrals import GaussianMixture
+from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseNodes
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,6 +29,7 @@ _DISTANCES = np.geomspace(1e-100, 1e100, 16_001)  # in any unit of length
 _LONGEST_TAIL = 720  # of these distances, nine powers of ten, from half a kernel's height to nothing
 _NORMAL_REACH = 9.0  # standard deviations beyond which a normal law has mass 1e-18
 _PAIRWISE_UP_TO = 6000
+_COPIES = 4
 
 
 class _Rule(NamedTuple):
@@ -59,6 +61,7 @@ class NodeIntegrals(KernelIntegrals):
             rule = _tensor_rule(lower, upper, panels, int(count), measure)
             if coarse is not None and not _affordable(rule, points):
                 break
+            _require_memory(kernel, rule.weights.size * points.shape[0])
             K = np.asarray(kernel(rule.nodes, points), np.float64)
             fine = (K.T * rule.weights) @ K, (K.T * (rule.weights * K.sum(axis=1))) @ K
             if coarse is not None:
@@ -87,6 +90,9 @@ class NodeIntegrals(KernelIntegrals):
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return np.asarray((self._K.T * (self._weights * function)) @ self._K)
 
+    def precise(self) -> PreciseIntegrals:
+        return PreciseNodes(self.kernel, self.points, self._K, self._weights)
+
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
 
@@ -106,6 +112,16 @@ class NodeIntegrals(KernelIntegrals):
     def _multiply(self, X: Array, Y: Array, v: Array) -> Array:
         """k(X, Y) v, a tile at a time."""
         return np.asarray(products.multiply(self.kernel.evaluator(X, Y), v[:, None])[:, 0])
+
+
+def _require_memory(kernel: Kernel, entries: int) -> None:
+    """Refuse a matrix k(nodes, support), and three like it, beyond the memory limit of the configuration."""
+    needed, limit = 8 * _COPIES * entries, get_config().memory_bytes
+    if needed > limit:
+        raise ValueError(
+            f"The quadrature of {kernel!r} takes {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} "
+            "MB: take a smaller support, a kernel with closed forms such as Gaussian(), or raise memory_limit."
+        )
 
 
 def _affordable(rule: _Rule, points: Array) -> bool:

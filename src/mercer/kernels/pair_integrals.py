@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, final
 
@@ -10,6 +11,7 @@ import numpy as np
 from mercer.backends import products
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
+from mercer.kernels.precise_integrals import PreciseGaussian, PreciseIntegrals
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -17,6 +19,7 @@ _PAIRWISE_UP_TO = 150
 _ROUNDING = 1e-7
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 0.5
 _GRID_ROWS = 2048
+_LARGEST_RATIO = 1e100
 
 
 class GaussianMixture(NamedTuple):
@@ -37,18 +40,23 @@ class GaussianIntegrals(KernelIntegrals):
 
     with c_n = (π/(na))^{d/2}, or (b/(na+b))^{d/2} for the Gaussian measure. For n = 3 the exponential is a product over
     pairs: u_pqr = c₃ h_p h_q h_r G_pq G_pr G_qr, so that U(B) = c₃ h ∘ diag(G (B ∘ hhᵀ ∘ G) G) needs matrix products
-    and O(m²) memory alone (SOS Lemma 4 stores m³ numbers).
+    and O(m²) memory alone (SOS Lemma 4 stores m³ numbers). Lengths are counted in powers of two near σ, so that no a²
+    or ab leaves the floating-point range.
     """
 
     def __init__(self, kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
         d = points.shape[1]
-        a = 1.0 / float(kernel.sigma) ** 2
+        self._sigma, self._power = float(kernel.sigma), -int(np.frexp(float(kernel.sigma))[1])
+        _require_scale(kernel, points, measure)
+        a = 1.0 / np.ldexp(self._sigma, self._power) ** 2
         normal = isinstance(measure, GaussianMeasure)
-        b = 0.5 / measure.std**2 if isinstance(measure, GaussianMeasure) else 0.0
-        self._a, self._b = a, b
-        self._centre = measure.mean if isinstance(measure, GaussianMeasure) else np.zeros(d)
+        b = 0.5 / np.ldexp(measure.std, self._power) ** 2 if isinstance(measure, GaussianMeasure) else 0.0
+        self._a, self._b = float(a), float(b)
+        self._centre = np.ldexp(measure.mean, self._power) if isinstance(measure, GaussianMeasure) else np.zeros(d)
         log_c2, log_c3 = (0.5 * d * np.log((b if normal else np.pi) / (n * a + b)) for n in (2, 3))
-        super().__init__(kernel, points, measure, float(log_c2))
+        log_unit = 0.0 if normal else -d * self._power * math.log(2.0)
+        super().__init__(kernel, points, measure, float(log_c2) + log_unit)
+        self._near = np.ascontiguousarray(np.ldexp(points, self._power))
         self._c3 = float(np.exp(log_c3 - log_c2))
         self._pairs = self._pair_factor(points, 3)
         self._lone = self._lone_factor(points, 3)
@@ -77,8 +85,13 @@ class GaussianIntegrals(KernelIntegrals):
         i, j = np.triu_indices(self.points.shape[0])
         weights = (B * self.mass())[i, j] * np.where(i == j, 1.0, 2.0)
         rate = 2.0 * self._a + self._b
-        means = (self._a * (self.points[i] + self.points[j]) + self._b * self._centre) / rate
-        return GaussianMixture(weights, means, 0.5 / rate)
+        means = (self._a * (self._near[i] + self._near[j]) + self._b * self._centre) / rate
+        return GaussianMixture(weights, np.ldexp(means, -self._power), float(np.ldexp(0.5 / rate, -2 * self._power)))
+
+    def precise(self) -> PreciseIntegrals:
+        if isinstance(self.measure, GaussianMeasure):
+            return PreciseGaussian(self.points, self._sigma, self.measure.mean, self.measure.std)
+        return PreciseGaussian(self.points, self._sigma, None, None)
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""
@@ -98,7 +111,7 @@ class GaussianIntegrals(KernelIntegrals):
         """k(nodes, support) and the weights of the nodes, some nodes at a time."""
         for lo in range(0, grid.shape[0], _GRID_ROWS):
             nodes = grid[lo : lo + _GRID_ROWS]
-            weights = self._cell() * np.exp(self.measure.log_density(nodes) - self.log_scale)
+            weights = np.exp(self.measure.log_density(nodes) + (self._log_cell() - self.log_scale))
             yield np.asarray(self.kernel(nodes, self.points), np.float64), weights
 
     def squared_norm(self, B: Array) -> float | None:
@@ -119,8 +132,8 @@ class GaussianIntegrals(KernelIntegrals):
 
     def _double_sum(self, means: Array, weights: Array, variance: float) -> float:
         """Σ ω_i ω_j ∬ k dN(m_i, variance) dN(m_j, variance)."""
-        spread = 1.0 + 4.0 * self._a * variance
-        evaluator = Gaussian(sigma=float(np.sqrt(spread / self._a))).evaluator(means)
+        spread = 1.0 + 4.0 * variance / self._sigma**2
+        evaluator = Gaussian(sigma=float(np.sqrt(spread) * self._sigma)).evaluator(means)
         smoothed = products.multiply(evaluator, weights[:, None])[:, 0]
         return float(spread ** (-0.5 * means.shape[1]) * (weights @ smoothed))
 
@@ -131,22 +144,24 @@ class GaussianIntegrals(KernelIntegrals):
         terms, by exp(-2π² 8/3) where a third kernel makes them narrower, and these may be 1e10 times as large as p.
         """
         deviation = self._deviation()
-        corners = np.stack([self.points.min(axis=0), self.points.max(axis=0)])
+        corners = np.stack([self._near.min(axis=0), self._near.max(axis=0)])
         corners = (2.0 * self._a * corners + self._b * self._centre) / (2.0 * self._a + self._b)
         counts = np.ceil((corners[1] - corners[0] + 18.0 * deviation) / (deviation * _GRID_STEP)) + 1.0
         if self.points.shape[1] > _GRID_FEATURES or np.prod(counts) > _GRID_NODES:
             return None
         starts = corners[0] - 9.0 * deviation
         axes = [a + deviation * _GRID_STEP * np.arange(int(n)) for a, n in zip(starts, counts, strict=True)]
-        return np.ascontiguousarray(np.stack([x.reshape(-1) for x in np.meshgrid(*axes, indexing="ij")], axis=1))
+        grid = np.stack([x.reshape(-1) for x in np.meshgrid(*axes, indexing="ij")], axis=1)
+        return np.ascontiguousarray(np.ldexp(grid, -self._power))
 
     def _deviation(self) -> float:
-        """The standard deviation of k(x, z)² dρ."""
+        """The standard deviation of k(x, z)² dρ, in units of 2^-power."""
         return float(np.sqrt(0.5 / (2.0 * self._a + self._b)))
 
-    def _cell(self) -> float:
-        """The volume around a node of the grid."""
-        return float((self._deviation() * _GRID_STEP) ** self.points.shape[1])
+    def _log_cell(self) -> float:
+        """The logarithm of the volume around a node of the grid."""
+        side = math.log(self._deviation() * _GRID_STEP) - self._power * math.log(2.0)
+        return side * self.points.shape[1]
 
     def _towards(self, Y: Array | None) -> tuple[Array, Array]:
         """G between Y and the support, and h of Y."""
@@ -156,10 +171,24 @@ class GaussianIntegrals(KernelIntegrals):
 
     def _pair_factor(self, Y: Array, order: int) -> Array:
         """exp(-a²/(na+b) ‖y - z‖²)."""
-        length = np.sqrt(order * self._a + self._b) / self._a
-        return np.asarray(Gaussian(sigma=float(length))(Y, self.points), np.float64)
+        length = np.sqrt((order + self._b / self._a) / self._a)
+        return np.asarray(Gaussian(sigma=float(length))(np.ldexp(Y, self._power), self._near), np.float64)
 
     def _lone_factor(self, Y: Array, order: int) -> Array:
         """exp(-ab/(na+b) ‖y - μ₀‖²)."""
-        rate = self._a * self._b / (order * self._a + self._b)
-        return np.asarray(np.exp(-rate * np.sum((Y - self._centre) ** 2, axis=1)))
+        rate = self._b / (order + self._b / self._a)
+        return np.asarray(np.exp(-rate * np.sum((np.ldexp(Y, self._power) - self._centre) ** 2, axis=1)))
+
+
+def _require_scale(kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
+    """Refuse bandwidths whose ratios to the points or to the reference's width have squares beyond double precision."""
+    sigma = float(kernel.sigma)
+    widths = [measure.std] if isinstance(measure, GaussianMeasure) else []
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = [float(np.max(np.abs(points))) / sigma, *(width / sigma for width in widths)]
+        lengths += [sigma / width for width in widths]
+    if not max(lengths) < _LARGEST_RATIO:
+        raise ValueError(
+            f"{kernel!r} is {max(lengths):.0e} times as narrow or wide as the points and the reference: take a "
+            "bandwidth near their scale."
+        )

@@ -9,9 +9,8 @@ import numpy as np
 from mercer.backends import forms
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
+from mercer.kernels.symmetry import symmetrised
 from mercer.kernels.validation import as_points, positive_number, require_columns
-
-_SYMMETRY = 1e-10
 
 
 @final
@@ -19,7 +18,8 @@ class Precomputed(Kernel):
     """The "points" are rows of a kernel matrix, dense or sparse.
 
     Fit with the n × n matrix of the training points; transform with the m × n matrix between new points and training
-    points.
+    points. Entries of the n × n matrix that rounding made differ from their transposed ones are replaced by the mean of
+    the two, and it is that symmetric matrix that is embedded and certified; a larger difference is refused.
 
     Parameters
     ----------
@@ -42,9 +42,7 @@ class Precomputed(Kernel):
         if symmetric:
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
-            if abs(X - X.T).max() > _SYMMETRY * abs(X).max():
-                raise ValueError("A precomputed kernel must be symmetric: pass (K + K.T) / 2 if rounding made it so.")
-            return X, None
+            return symmetrised(X), None
         Y = _as_matrix(Y, "Y")
         if X.shape[1] != Y.shape[0]:
             raise ValueError(

@@ -84,6 +84,10 @@ class Gaussian(DistanceKernel):
     """
 
     _length_name = "sigma"
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "gamma": "sigma = 1/sqrt(gamma)",
+        "length_scale": "sigma = sqrt(2) * length_scale",
+    }
 
     def __init__(self, sigma: Any = "median") -> None:
         self.sigma = sigma
@@ -106,6 +110,7 @@ class Laplacian(DistanceKernel):
 
     _length_name = "sigma"
     _metric = "cityblock"
+    _elsewhere: ClassVar[dict[str, str]] = {"gamma": "sigma = 1/gamma"}
 
     def __init__(self, sigma: Any = "median") -> None:
         self.sigma = sigma
@@ -130,6 +135,7 @@ class Matern(DistanceKernel):
     """
 
     _length_name = "length_scale"
+    _elsewhere: ClassVar[dict[str, str]] = {"sigma": "length_scale = sigma"}
 
     def __init__(self, nu: float = 1.5, length_scale: Any = "median") -> None:
         self.nu = nu
@@ -158,6 +164,7 @@ class Sobolev(DistanceKernel):
     """
 
     _length_name = "length_scale"
+    _elsewhere: ClassVar[dict[str, str]] = {"sigma": "length_scale = sigma", "nu": "smoothness = nu + n_features/2"}
 
     def __init__(self, smoothness: float = 2.0, length_scale: Any = "median") -> None:
         self.smoothness = smoothness

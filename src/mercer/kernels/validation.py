@@ -51,3 +51,35 @@ def positive_number(value: Any, name: str, *, zero: bool = False) -> float:
     if value < 0 or (value == 0 and not zero):
         raise ValueError(f"{name}={value!r} must be {'at least 0' if zero else 'greater than 0'}.")
     return float(value)
+
+
+def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) -> Array:
+    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
+
+    Signed weights may be negative, and zero everywhere.
+    """
+    values = np.asarray(weights)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
+    values = values.astype(np.float64)
+    if values.ndim == 0:
+        values = np.full(n, values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
+    if signed:
+        return values
+    if np.any(values < 0):
+        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
+    if not np.any(values > 0):
+        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
+    return values
+
+
+def scale_free(weights: Array) -> Array:
+    """Weights times the power of two that brings the largest to between ½ and 1, exactly: no sum, no square overflows.
+
+    What depends on the ratios of weights alone is then the same, bit for bit, in any unit.
+    """
+    return np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights), initial=0.0))[1]))

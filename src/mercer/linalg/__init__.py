@@ -1,7 +1,8 @@
 """Loops of linear algebra on operators: factorisations and eigenproblems, no problem of ours."""
 
+from mercer.linalg.definiteness import Definiteness, prove_definiteness
 from mercer.linalg.eigen import leading_eigenpairs, least_eigenvalue
 from mercer.linalg.nystrom import nystrom
 from mercer.linalg.pivoted_cholesky import rp_cholesky
 
-__all__ = ["leading_eigenpairs", "least_eigenvalue", "nystrom", "rp_cholesky"]
+__all__ = ["Definiteness", "leading_eigenpairs", "least_eigenvalue", "nystrom", "prove_definiteness", "rp_cholesky"]

@@ -23,9 +23,17 @@ def damped_inverse(matrix: Array) -> Array:
     for _ in range(_TRIES):
         try:
             factor = cho_factor(matrix + damping * identity, lower=True, check_finite=False)
+            if damping == 0 and _is_rounding(factor[0]):
+                raise np.linalg.LinAlgError
         except np.linalg.LinAlgError:
             damping = max(_FIRST * float(np.max(np.diagonal(matrix))), _MORE * damping)
             continue
         inverse = cho_solve(factor, identity, check_finite=False)
         return np.asarray((inverse + inverse.T) / 2)
     raise np.linalg.LinAlgError("The matrix is far from positive semi-definite: it has no inverse to speak of.")
+
+
+def _is_rounding(factor: Array) -> bool:
+    """Whether a pivot is no larger than rounding, which may leave it positive where the matrix is singular."""
+    pivots = np.diagonal(factor) ** 2
+    return bool(np.min(pivots) <= pivots.size * np.finfo(np.float64).eps * np.max(pivots))

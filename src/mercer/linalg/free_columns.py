@@ -12,8 +12,13 @@ from mercer.backends.threads import run_chunks
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _FIRST_SLOTS = 64
+_GROWTH = 1.25  # of the slots, when there are too few: old and new ones lie beside each other for a moment
 _CHUNK = 4096
 _THREADS_FROM = 4_000_000  # entries, below which waking threads costs more than the sums
+
+
+class NoRoomError(MemoryError):
+    """A column more than the memory set aside for them."""
 
 
 class FreeColumns:
@@ -23,6 +28,9 @@ class FreeColumns:
     ----------
     size : int
         Length of a column.
+    max_bytes : int, optional
+        Memory for columns, 8 bytes an entry, the copy at growth included; unbounded if left out. One column is kept
+        whatever it is.
 
     Attributes
     ----------
@@ -30,21 +38,32 @@ class FreeColumns:
         Which row of the matrix belongs to each column, in the order they came.
     """
 
-    def __init__(self, size: int) -> None:
-        self._buffer = np.empty((_FIRST_SLOTS, size))
-        self._vacant = list(range(_FIRST_SLOTS))[::-1]
+    def __init__(self, size: int, max_bytes: int | None = None) -> None:
+        most = np.iinfo(np.intp).max if max_bytes is None else max(1, int(max_bytes / (2 * 8 * max(size, 1))))
+        self._most = int(most)
+        first = min(_FIRST_SLOTS, self._most)
+        self._buffer = np.empty((first, size))
+        self._vacant = list(range(first))[::-1]
         self._slots = np.empty(0, np.intp)
         self.nodes = np.empty(0, np.intp)
 
     def append(self, node: int, column: Array) -> None:
         """Give a node the last place."""
         if not self._vacant:
-            count = self._buffer.shape[0]
-            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
-            self._vacant = list(range(count, 2 * count))[::-1]
+            self._grow()
         slot = self._vacant.pop()
         self._buffer[slot] = column
         self._slots, self.nodes = np.append(self._slots, slot), np.append(self.nodes, node)
+
+    def _grow(self) -> None:
+        count, size = self._buffer.shape
+        larger = min(max(int(_GROWTH * count), count + 1), self._most)
+        if larger == count:
+            raise NoRoomError(f"{count} columns of {size} entries are all that the memory set aside for them holds")
+        buffer = np.empty((larger, size))
+        buffer[:count] = self._buffer
+        self._buffer = buffer
+        self._vacant = list(range(count, larger))[::-1]
 
     def remove(self, place: int) -> None:
         """Take the node at a place out."""

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer.backends import get_config
 from mercer.backends.threads import run_chunks
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
-_BLOCK = 64
+_BLOCK, _LEAST_BLOCK = 64, 4  # pivots at a time
+_SHARE = 1 / 8  # of the memory limit, for the columns of a block
 _NOISE = 64.0
 _ROWS = 4096
 
@@ -66,9 +68,10 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     pivots: list[int] = []
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     enough = tolerance * original.sum()
+    block = max(_LEAST_BLOCK, min(_BLOCK, get_config().share(_SHARE) // (3 * 8 * n)))
     while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
         k = len(pivots)
-        chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
+        chosen = _accepted(gram, factor[:, :k], residual, min(block, factor.shape[1] - k), noise, rng)
         if chosen.size == 0:
             continue
         columns = gram.block(slice(None), chosen).astype(np.float64)

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from mercer.backends.rounding import gamma, unit_of
-from mercer.kernels.validation import positive_number
+from mercer.kernels.validation import positive_number, scale_free
 from mercer.operators.base import Array, Index, LinearMap, MapRounding
 from mercer.operators.gram import GramOperator
 
@@ -45,6 +45,9 @@ class DiffusionOperator(LinearMap):
         W^½ v₀, the eigenvector of eigenvalue one that is removed; a unit vector.
     scale : array of shape (n,)
         q^-α, the density correction of every point.
+    below_zero : float or None
+        How far below zero the spectrum reaches at most, where a matrix that is given was proved positive semi-definite
+        up to rounding: :meth:`rounding` counts it among the errors of entries. None where nothing was proved.
 
     Notes
     -----
@@ -61,12 +64,15 @@ class DiffusionOperator(LinearMap):
         self.scale = np.ones(gram.shape[0], gram.dtype)
         self.degrees = _positive(self._sums())
         if self.alpha:
-            self.scale = self.degrees**-self.alpha
+            self.scale = _corrections(self.degrees, self.alpha)
             self.degrees = _positive(self.scale * self._sums())
-        self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
-        self.stationary = np.sqrt(self.weights * self.degrees / self.volume)
+        with np.errstate(over="ignore"):
+            self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
+        shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite
+        self.stationary = np.sqrt(shares / float(np.sum(shares, dtype=np.float64)))
         self._outer = self.scale * np.sqrt(self.weights / self.degrees)
         self._deflate = deflate
+        self.below_zero: float | None = None
 
     def undeflated(self) -> DiffusionOperator:
         """The same map with its stationary part, W^½ A W^½; no row sums are computed again."""
@@ -76,7 +82,8 @@ class DiffusionOperator(LinearMap):
 
     def _sums(self) -> Array:
         weights = self.weights * self.scale
-        return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are named by the caller
+            return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights
 
     def _multiply(self, v: Array) -> Array:
         product = self._outer[:, None] * (self.gram @ (self._outer[:, None] * v))
@@ -103,13 +110,15 @@ class DiffusionOperator(LinearMap):
         what Collatz and Wielandt's quotient of the vector √(w m) says. Entries that err by relative·|k| change A by no
         more than relative·q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
         themselves by r·q. The diagonal k/m - m/vol is a difference: its error is that of its two terms, not of itself.
+        Where points in single precision are multiplied in double, entries may err as they would in single, so that what
+        is proved holds of the matrix in either precision.
         """
         if self.alpha:
             raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
         unit, m = unit_of(self.dtype), self.degrees.astype(np.float64)
         weights = self.weights.astype(np.float64)
         lost_weights = unit if self.dtype == np.float32 else 0.0
-        error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
+        error, ratio = self.gram.entry_error_of_points().doubled(), self._absolute_ratio()
         kernel_diagonal = np.abs(np.asarray(self.gram.diagonal(), np.float64))
         rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
         summing = gamma(self.gram.product_depth + _ENTRY, unit)
@@ -123,13 +132,14 @@ class DiffusionOperator(LinearMap):
         stationary = np.asarray(self.stationary, np.float64) ** 2
         own = error.relative + error.scaled
         diagonal = staying * (own + degrees + rounded) + weights * error.absolute / m
+        entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
             norm += 1.0
             diagonal += stationary * (degrees + volume + rounded)
             cut = np.asarray(self.diagonal()) == 0
             diagonal = np.where(cut, diagonal + 2 * _NOISE * unit * staying, diagonal)
-        definite = bool(self.gram.kernel.properties.positive_definite)
+        definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero is not None
         product = gamma(self.gram.product_depth + _ENTRY, unit)
         return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
 
@@ -147,11 +157,28 @@ class DiffusionOperator(LinearMap):
         return values
 
 
+def _corrections(degrees: Array, alpha: float) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        scale = degrees**-alpha
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise DegenerateKernelError(
+            f"alpha={alpha:g} takes row sums between {degrees.min():.3g} and {degrees.max():.3g} out of the range of "
+            f"{degrees.dtype}: choose a smaller alpha."
+        )
+    return np.asarray(scale, degrees.dtype)
+
+
 def _positive(degrees: Array) -> Array:
+    if not np.all(np.isfinite(degrees)):
+        row = int(np.argmin(np.isfinite(degrees)))
+        raise DegenerateKernelError(
+            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g} in {degrees.dtype}: bring the kernel, its "
+            "points or their weights to a size near one."
+        )
     if not np.all(degrees > 0):
         row = int(np.argmin(degrees))
         raise DegenerateKernelError(
             f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: diffusion needs positive row sums, "
-            "as Gaussian, Laplacian and Matern have them."
+            f"as Gaussian, Laplacian and Matern have them unless they are too small for {degrees.dtype}."
         )
     return degrees

@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mercer.backends import get_config, products
+from mercer.backends.evaluator import Evaluator
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
 from mercer.backends.tiles import StoredEvaluator
@@ -18,6 +19,8 @@ _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faste
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 _PRODUCTS_BEFORE_STORING = 1
 _DENSE_ROWS = 512
+_MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
+_VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
 
 @final
@@ -41,6 +44,11 @@ class GramOperator(LinearMap):
         The arithmetic of entries and products, that of the points if left out. A wider one widens the points tile by
         tile and copies none of them: float64 products of float32 points, as proofs want them.
 
+    Attributes
+    ----------
+    stored_share : float, default=1
+        The part of the memory limit that a stored matrix may take; who needs room beside it sets less.
+
     Notes
     -----
     A product costs n m (d + r) flops and as many kernel evaluations as there are entries (half if symmetric); its
@@ -59,7 +67,10 @@ class GramOperator(LinearMap):
 
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
-        self._evaluator = kernel.evaluator(*kernel._checked(X, Y), dtype=dtype)
+        self.stored_share = 1.0
+        points = kernel._checked(X, Y)
+        self._evaluator = kernel.evaluator(*points, dtype=dtype)
+        self._narrow = points if points[0].dtype != self._evaluator.dtype else None
         symmetric = self._evaluator.symmetric and weights is None
         super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
         self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
@@ -76,6 +87,32 @@ class GramOperator(LinearMap):
         """How far an entry of K, without weights, can be from the kernel's value at the points given."""
         return self._evaluator.entry_error
 
+    def entry_error_of_points(self) -> EntryError:
+        """The same for entries in the precision of the points, where products run in a wider one.
+
+        It is measured, entry by entry, up to some thousand points, and bounded beyond.
+        """
+        if self._narrow is None:
+            return self.entry_error
+        narrow = self.kernel.evaluator(*self._narrow)
+        if self.shape[0] * self.shape[1] > _MEASURED:
+            return narrow.entry_error
+        return self._measured(narrow, self.entry_error)
+
+    def _measured(self, narrow: Evaluator, own: EntryError) -> EntryError:
+        """The largest difference between entries in two precisions, relative to them where they are not vanishing."""
+        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]
+        relative = scaled = 0.0
+        for lo in range(0, self.shape[0], _DENSE_ROWS):
+            part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
+            values = np.abs(wide := products.block(self._evaluator, part, slice(None)))
+            off = np.abs(products.block(narrow, part, slice(None)) - wide)
+            size = np.maximum(np.outer(roots[0][part], roots[1]), np.finfo(np.float64).tiny)
+            large = values > _VANISHING * size
+            relative = max(relative, float(np.max(off[large] / values[large], initial=0.0)))
+            scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
+        return EntryError(relative + own.relative, scaled + own.scaled, own.absolute)
+
     @property
     def product_depth(self) -> int:
         """Roundings that a term of a product goes through: a stored row is summed by BLAS, tiles are summed in turn."""
@@ -85,7 +122,7 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
-        rows, v = max(1, products.PANEL_BYTES // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
+        rows, v = max(1, products.panel_bytes() // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
         starts = range(0, self.shape[0], rows)
         parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
         return np.concatenate(parts) if parts else np.empty(0)
@@ -121,7 +158,7 @@ class GramOperator(LinearMap):
 
     def _storing_pays(self) -> bool:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        if size > get_config().memory_bytes:
+        if size > get_config().share(self.stored_share):
             return False
         return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
 

@@ -14,10 +14,13 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.operators import LinearMap
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_PANEL_BYTES = 64 * 2**20
+_PANEL_BYTES = 64 * 2**20  # of columns at a time, at most ...
+_PANEL_SHARE = 16  # ... and this part of the memory limit
+_PANEL_COLUMNS = 128  # no more: sums of sums have less rounding than long ones
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 
@@ -39,6 +42,8 @@ class Discrepancy:
         ρ ≥ 0; zero if left out.
     distortion : array of shape (N,), optional
         Sω where it is known already; one product with S otherwise.
+    weight_error, penalty_error : float, default=0
+        Bounds on the relative errors of ω and d: of weights that are normalised, of a diagonal that is evaluated.
 
     Attributes
     ----------
@@ -55,6 +60,8 @@ class Discrepancy:
         caps: Array | None = None,
         ridge: Array | None = None,
         distortion: Array | None = None,
+        weight_error: float = 0.0,
+        penalty_error: float = 0.0,
     ) -> None:
         self.squared = squared
         self.size = squared.shape[0]
@@ -63,7 +70,14 @@ class Discrepancy:
         self.caps = np.full(self.size, np.inf) if caps is None else caps
         self.ridge = np.zeros(self.size) if ridge is None else ridge
         self.distortion = np.asarray(squared @ weights if distortion is None else distortion, np.float64)
+        self.weight_error, self.penalty_error = float(weight_error), float(penalty_error)
         self.n_columns = 0
+
+    @property
+    def panel_width(self) -> int:
+        """Columns that :meth:`gradient` makes at a time."""
+        most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
+        return max(1, min(_PANEL_COLUMNS, most // (8 * self.size)))
 
     @cached_property
     def diagonal(self) -> Array:
@@ -113,7 +127,7 @@ class Discrepancy:
     def gradient(self, nodes: Array, values: Array) -> Array:
         """A v - Sω at every point, for v with these values on m nodes: N·m kernel evaluations, a panel at a time."""
         total = -self.distortion
-        width = max(1, _PANEL_BYTES // (8 * self.size))
+        width = self.panel_width
         for lo in range(0, nodes.size, width):
             total += self.columns(nodes[lo : lo + width]) @ values[lo : lo + width]
         return total

@@ -44,6 +44,8 @@ class Elliptope:
         C. Certificates refuse a problem that has it.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
+    failure_probability : float, default=0
+        With which J + cI ≽ 0 may be false; certificates that build on it add it to their own.
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class Elliptope:
         removed: Array | None = None,
         linear: Array | None = None,
         lengths: Array | None = None,
+        failure_probability: float = 0.0,
     ) -> None:
         self.operator = operator
         self.diagonal = np.asarray(diagonal)
@@ -71,6 +74,7 @@ class Elliptope:
         self.removed = removed
         self.linear = linear
         self.lengths = self.scale if lengths is None else np.asarray(lengths)
+        self.failure_probability = failure_probability
         self.n_columns = 0
         self.max_columns: int | None = None
 
@@ -106,8 +110,11 @@ class Elliptope:
         maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
         reproduces the embedding at the training points.
         """
+        largest = float(np.max(self.lengths, initial=0.0))
+        if largest == 0:  # every row lies at the origin, wherever it is turned
+            return 0.0
         distance = np.linalg.norm(self.project(G, H) - H, axis=1)
-        return float(np.max(self.lengths * distance) / np.max(self.lengths))
+        return float(np.max(self.lengths * distance)) / largest
 
     def project(self, M: Array, fallback: Array) -> Array:
         """Divide every row by its length; a zero row becomes that of the fallback."""
@@ -123,9 +130,14 @@ class Elliptope:
         return self.project(M, np.eye(1, rank).repeat(self.size, axis=0)).astype(self.operator.dtype)
 
     def principal(self, H: Array) -> tuple[Array, Array]:
-        """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B."""
-        U, sizes, _ = np.linalg.svd(self.scale[:, None] * H, full_matrices=False)
-        return U * sizes * deterministic_signs(U), sizes**2 / np.sum(sizes**2)
+        """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B.
+
+        They are formed as Diag(s) H V: short rows keep their digits, which U has to the scale of the longest only.
+        """
+        rows = self.scale[:, None] * H
+        _, sizes, turn = np.linalg.svd(rows, full_matrices=False)
+        coordinates = rows @ turn.T
+        return coordinates * deterministic_signs(coordinates), sizes**2 / np.sum(sizes**2)
 
     def reduced(self, H: Array, rank_tol: float) -> Array:
         """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""

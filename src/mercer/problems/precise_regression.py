@@ -1,105 +1,133 @@
-"""The bounds of a robust regression in extended precision.
+"""The numbers of a robust regression's bounds, with proved errors.
 
 The bases of the game divide by small eigenvalues, so its integrals are differences of large numbers: with targets far
 from zero, or a wide kernel, double precision leaves four digits of them. The solver can live with that, a proof cannot.
-Here the same two bounds are formed from the coefficients of one function and one density, by the closed forms of
-:mod:`mercer.kernels.loss_integrals` in ``numpy.longdouble``: 64 bits of mantissa on x86, elsewhere sometimes no more
-than double precision. What rounding leaves is estimated: each bound is computed a second time with every factor
-disturbed in its last digit, and moved outwards by four times the difference.
+Here they are formed for one function and one density from the pairs and the bandwidths, as balls.
+
+The game is fixed by three subspaces, the ranges of T (densities k_zᵀ T C Tᵀ k_z), U (functions Σ_a (Uβ)_a k(·, ξ_a))
+and Ω (functions of pairs that the ball's distance is projected on), and by the pairs, weights, bandwidths, ε and λ.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from functools import cached_property
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.kernels.loss_integrals import SectionIntegrals
-from mercer.problems.robust_regression import Adversary, RobustRegression
+from mercer.backends.balls import Ball, ball
+from mercer.kernels.precise_losses import PreciseLosses
+from mercer.problems.precise_squares import exact_shares
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_SAFETY = 4.0  # times the change that a disturbance in the last digit makes
+_KEPT = 10**6  # entries of k(x_i, ξ_a) that are kept between passes
+
+
+class PairSample(NamedTuple):
+    """Pairs and their weights as given, None for equal ones."""
+
+    inputs: Array
+    targets: Array
+    weights: Array | None
 
 
 @final
 class PreciseRegression:
-    """The worst case of a function and the best response to a distribution, as the game has them but for rounding.
-
-    A function is given by its coefficients α, f = Σ α_a k(·, ξ_a), not by β: at the size they can have, α = Uβ rounded
-    to double precision is another function.
+    """Losses, prices, distances and embeddings of the game as balls.
 
     Parameters
     ----------
-    game : RobustRegression
-        The game.
-    sections : SectionIntegrals
+    losses : PreciseLosses
         The integrals on the game's support.
     density_basis, function_basis, whitening : arrays of shape (m, s), (m, l) and (m, q)
-        T, U and the orthonormal coordinates of the projected space: the bases of C, of β and of y.
+        T, U and Ω, taken as exact; T and Ω may be left out where there is no adversary.
+    sample : PairSample
+        The data.
 
     Notes
     -----
-    Cost: m⁴ operations a bound without help from BLAS, a second at m = 100. Memory: O(m²).
+    Cost: that of the losses, and n m exponentials a pass over the sample. Memory: O(m²), and n m for small samples.
     """
 
     def __init__(
         self,
-        game: RobustRegression,
-        sections: SectionIntegrals,
-        density_basis: Array,
+        losses: PreciseLosses,
         function_basis: Array,
-        whitening: Array,
+        sample: PairSample,
+        density_basis: Array | None = None,
+        whitening: Array | None = None,
     ) -> None:
-        self.game, self._sections, self._shaken = game, sections, sections.shaken(np.random.default_rng(0))
-        self.order, self.regularization = game.order, game.regularization
-        self._T, self._U, self._whitening = (
-            basis.astype(np.longdouble) for basis in (density_basis, function_basis, whitening)
-        )
-        self._gram = _rounded(self._U.T @ sections.gram @ self._U)  # the identity, but for rounding in U
+        self.losses, self.functions = losses, ball(function_basis)
+        if density_basis is not None and whitening is not None:
+            self.basis, self.whitening = ball(density_basis), ball(whitening)
+        self._sample = sample
+        self._shares = exact_shares(sample.weights, sample.inputs.shape[0])
+        self._kept: list[tuple[slice, Ball]] | None = None
 
-    def admissible(self, matrix: Array, share: float) -> Adversary:
-        """As :meth:`RobustRegression.admissible`."""
-        return self.game.admissible(matrix, share)
+    @cached_property
+    def mass(self) -> Ball:
+        """W."""
+        return self.losses.mass()
 
-    def squared_norm(self, alpha: Array) -> float:
-        """‖f‖²."""
-        return float(alpha @ self._sections.gram @ alpha)
+    @cached_property
+    def gram(self) -> Ball:
+        """The kernel of pairs on the support."""
+        return self.losses.gram()
 
-    def worst_case(self, alpha: Array, y: Array) -> float:
-        """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty."""
-        sample_loss = self.game.sample_loss(_rounded(coordinates(self._U, alpha)))
-        bounds = []
-        for sections in (self._sections, self._shaken):
-            slack = sections.loss_matrix(alpha) - sections.weighted_mass(self._whitening @ y)
-            bounds.append(self.game.risk_bound(self._in_densities(slack), sample_loss, y))
-        return bounds[0] + _SAFETY * abs(bounds[1] - bounds[0])
+    @cached_property
+    def constraint(self) -> Ball:
+        """TᵀWT."""
+        return self.in_densities(self.mass)
 
-    def best_response(self, adversary: Adversary) -> tuple[Array, float]:
-        """Ridge regression on a distribution: β, and what the objective is there, less what rounding may have added."""
-        B = self._T @ adversary.matrix @ self._T.T
-        (beta, value), (_, other) = (self._ridge(each, B, adversary.share) for each in (self._sections, self._shaken))
-        return beta, value - _SAFETY * abs(other - value)
+    @cached_property
+    def projected_gram(self) -> Ball:
+        """ΩᵀK̃Ω."""
+        return self.whitening.T @ (self.gram @ self.whitening)
 
-    def _ridge(self, sections: SectionIntegrals, B: Array, a: float) -> tuple[Array, float]:
-        game = self.game
-        curvature, slope, constant = sections.loss_form(B)
-        H = _rounded(self._U.T @ curvature @ self._U)
-        H += a * game.sample_curvature + self.regularization * self._gram
-        r = _rounded(self._U.T @ slope) + a * game.sample_slope
-        beta = np.linalg.solve(H, r)
-        return beta, constant + a * game.sample_constant - float(r @ beta)
+    @cached_property
+    def function_gram(self) -> Ball:
+        """Uᵀk(ξ, ξ)U: ‖f‖² = βᵀ(this)β."""
+        return self.functions.T @ (self.losses.input_gram @ self.functions)
 
-    def _in_densities(self, M: Array) -> Array:
-        """A matrix of the sections in the basis of C."""
-        inner = _rounded(self._T.T @ M @ self._T)
-        return (inner + inner.T) / 2
+    @cached_property
+    def target(self) -> Ball:
+        """The sample's embedding at the support."""
+        total = None
+        for rows, _, joint in self.losses.sections(self._sample.inputs, self._sample.targets):
+            part = joint.T @ self._shares[rows]
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def in_densities(self, M: Ball) -> Ball:
+        """TᵀMT."""
+        return self.basis.T @ (M @ self.basis)
+
+    def squared_norm(self, alpha: Ball) -> Ball:
+        """‖f‖² of f = Σ α_a k(·, ξ_a)."""
+        return (alpha * (self.losses.input_gram @ alpha)).sum()
+
+    def sample_loss(self, alpha: Ball) -> tuple[Ball, Ball]:
+        """Σ w_i (f(x_i) - y_i)², and half its gradient in α."""
+        loss, slope = ball(0.0), Ball(np.zeros(alpha.shape))
+        for rows, near in self._near():
+            rest = near @ alpha - self._sample.targets[rows]
+            weighted = rest * self._shares[rows]
+            loss, slope = loss + (weighted * rest).sum(), slope + near.T @ weighted
+        return loss, slope
+
+    def _near(self) -> Any:
+        """k(x_i, ξ_a), some rows at a time."""
+        if self._kept is not None:
+            return self._kept
+        parts = ((rows, near) for rows, near, _ in self.losses.sections(self._sample.inputs, self._sample.targets))
+        if self._sample.inputs.shape[0] * self.functions.shape[0] > _KEPT:
+            return parts
+        self._kept = list(parts)
+        return self._kept
 
 
 def coordinates(basis: Array, coefficients: Array) -> Array:
     """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
     return np.asarray((basis.T @ coefficients) / np.sum(basis**2, axis=0).reshape(-1, *[1] * (coefficients.ndim - 1)))
-
-
-def _rounded(values: Array) -> Array:
-    return np.asarray(values, np.float64)

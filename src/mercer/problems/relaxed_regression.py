@@ -13,12 +13,10 @@ of f, hence convex, and F is strongly convex: F(β) - min F ≤ ‖∇F(β)‖²
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, final
 
 import numpy as np
 
-from mercer.kernels.loss_integrals import squared_distances
 from mercer.kernels.stationary import Gaussian
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -61,20 +59,11 @@ class RelaxedRegression:
         regularization: float,
     ) -> None:
         self.radius, self.regularization = radius, regularization
-        self._inputs, self._sigma = inputs, sigma
         self._root = np.asarray(Gaussian(sigma=float(np.sqrt(2) * sigma))(inputs), np.float64)  # E
         self._basis = function_basis
         self._curvature = features.T @ (weights[:, None] * features)
         self._slope = features.T @ (weights * targets)
         self._features, self._targets, self._weights = features, targets, weights
-
-    def precise(self) -> RelaxedRegression:
-        """The same with the penalty in ``numpy.longdouble``, for proofs: it is of the fourth degree in large α."""
-        other = copy(self)
-        squares = squared_distances(np.asarray(self._inputs, np.longdouble))
-        other._root = np.exp(-squares / (2 * np.longdouble(self._sigma) ** 2))
-        other._basis = self._basis.astype(np.longdouble)
-        return other
 
     def start(self) -> Array:
         """Ridge regression without the penalty."""

@@ -36,6 +36,13 @@ from mercer.problems.sum_of_squares import SumOfSquares
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+class Bounds(NamedTuple):
+    """On the value of a game, as double precision has them: for a solver, no proof."""
+
+    lower: float
+    upper: float
+
+
 class Adversary(NamedTuple):
     """A distribution a μ̂ + p_C: C of order s, positive semi-definite, and the share a of the sample; a + Tr C = 1."""
 
@@ -103,10 +110,6 @@ class RobustRegression:
         """A* of the unit vectors: q matrices of order s."""
         return unpacked(self._embedding)
 
-    def squared_norm(self, beta: Array) -> float:
-        """‖f‖²."""
-        return float(beta @ beta)
-
     def sample_loss(self, beta: Array) -> float:
         """R̂(β), the mean loss on the sample."""
         return float(self._weights @ (self._features @ beta - self._targets) ** 2)
@@ -172,14 +175,18 @@ class RobustRegression:
         beta = np.linalg.solve(H, r)
         return beta, float(self._constant @ flat + a * self.sample_constant - r @ beta)
 
+    def bounds(self, beta: Array, y: Array, adversary: Adversary) -> Bounds:
+        """What no learner can go below and what this one risks at most, plus λ‖β‖², but for rounding."""
+        values, vectors = np.linalg.eigh(0.5 * (adversary.matrix + adversary.matrix.T))
+        positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        fair = self.admissible(positive, max(adversary.share, 0.0))
+        upper = self.worst_case(beta, y) + self.regularization * float(beta @ beta)
+        return Bounds(self.best_response(fair)[1], upper)
+
     def worst_case(self, beta: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
-        return self.risk_bound(self.loss_matrix(beta) - self.priced(y), self.sample_loss(beta), y)
-
-    def risk_bound(self, slack: Array, sample_loss: float, y: Array) -> float:
-        """The bound of :meth:`worst_case`, N(β) - A*y and R̂(β) given."""
-        s = self.order
+        slack, s = self.loss_matrix(beta) - self.priced(y), self.order
         top = float(eigh(slack, eigvals_only=True, subset_by_index=[s - 1, s - 1])[0])
         if self.keeps_sample:
-            top = max(top, sample_loss - float(self.goal @ y))
+            top = max(top, self.sample_loss(beta) - float(self.goal @ y))
         return top + float(self.goal @ y) + self.radius * float(np.linalg.norm(y))

@@ -14,23 +14,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
 from mercer.kernels.validation import as_points
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
+from mercer.quadrature.sample import scaled_weights
 from mercer.quadrature.sections import KernelSections, checked_measure
 from mercer.validation import checked_weights, whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[float], None] | None
 _PANEL_BYTES = 64 * 2**20
+_PANEL_SHARE = 8  # of the memory limit, at most
 _ROWS = 256
+_MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +143,39 @@ def approximate_eigenpairs(
     omega = checked_weights(weights, X.shape[0], "weights")
     chosen, v = checked_measure(nodes, values, X.shape[0])
     sections = KernelSections(kernel, X, chosen)
+    omega, of_sample = _within_range(omega)
+    v, of_nodes = _within_range(v)
     with single_threaded_blas():  # our threads multiply; those of BLAS would only get in their way
-        return _compute(sections, X, omega, v, count, upsilon, refine, progress)
+        pairs = _compute(sections, X, omega, v, count, upsilon, refine, progress)
+    return _in_given_units(pairs, of_sample, of_sample if refine else of_nodes)
+
+
+def _within_range(weights: Array) -> tuple[Array, int]:
+    """Weights w · 4^e with w of moderate size, and e: zero where they are moderate as they are."""
+    scaled, half = scaled_weights(weights)
+    return (scaled, half) if abs(half) > _MODERATE else (weights, 0)
+
+
+def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> ApproximateEigenpairs:
+    """The pairs where the sample weighs 4^sample as much, and the operator that gave ϑ 4^own."""
+    if sample == own == 0:
+        return pairs
+    powers = {
+        "functions": -sample,
+        "coefficients": -sample,
+        "rkhs_norms": -sample,
+        "rkhs_residuals": sample,
+        "canonical": 2 * own,
+        **dict.fromkeys(("rescaled", "eigenvalues_tilde", "eigenvalues_hat", "residuals"), 2 * sample),
+    }
+    with np.errstate(over="ignore", under="ignore"):
+        changed: dict[str, Any] = {
+            name: None if getattr(pairs, name) is None else np.ldexp(getattr(pairs, name), power)
+            for name, power in powers.items()
+        }
+    if not all(value is None or np.all(np.isfinite(value)) for value in changed.values()):
+        raise ValueError("The eigenpairs of weights as large as these overflow: divide the weights by a constant.")
+    return replace(pairs, **changed)
 
 
 def _compute(
@@ -224,7 +259,8 @@ def _inner_products(values: GramOperator, basis: Array, weights: Array) -> Array
     rank = basis.shape[1]
     roots = np.sqrt(weights)
     total = np.zeros((rank, rank))
-    height = _ROWS * max(1, _PANEL_BYTES // (8 * _ROWS * rank))
+    most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
+    height = _ROWS * max(1, most // (8 * _ROWS * rank))
     for start in range(0, values.shape[0], height):
         panel = np.empty((min(height, values.shape[0] - start), rank))
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from mercer.linalg.damped import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_DEPENDENT = 1e-11  # of its diagonal entry: what a row that is a combination of others may have of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ def eliminate(
     problem : Discrepancy
         Its caps take no part: weights are settled afterwards.
     nodes : array of int of shape (m,)
-        Where to start from. Those that get no weight go at once.
+        Where to start from. Those that get no weight, and those that are combinations of others, go at once.
     n_nodes : int, default=1
         Stop at so many nodes.
     max_increase : float, optional
@@ -73,6 +75,7 @@ def eliminate(
     Cost: m² kernel evaluations, m³ flops for the inverse and m² flops a step; memory 2 m².
     """
     start = nodes[solve_on(problem, nodes, alpha=0.0) > 0]
+    start = start[_independent(problem.block(start, start))]
     idle = np.setdiff1d(nodes, start)
     inverse = damped_inverse(problem.block(start, start))
     weights = inverse @ problem.distortion[start]
@@ -89,6 +92,13 @@ def eliminate(
         inverse, weights = _without(inverse, weights, place)
         left = np.delete(left, place)
     return EliminationSequence(nodes, np.array(removed, dtype=np.intp), np.array(values))
+
+
+def _independent(matrix: Array) -> Array:
+    """Places of rows that are no combinations of one another, to the digits that an inverse would keep of them."""
+    scale = np.sqrt(np.diagonal(matrix))
+    _, order, rank, _ = lapack.dpstrf(matrix / np.outer(scale, scale), tol=_DEPENDENT, lower=1)
+    return np.sort(order[: max(int(rank), 1)] - 1)
 
 
 def _missed_least(weights: Array, diagonal: Array) -> tuple[int, float]:

@@ -38,7 +38,7 @@ class KernelSections:
 
     def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
         self.kernel = kernel
-        self.nodes = _checked_nodes(nodes, X.shape[0])
+        self.nodes = checked_nodes(nodes, X.shape[0])
         self._size = int(X.shape[0])
         rows = X[self.nodes]
         self.components = rows[:, self.nodes] if isinstance(kernel, Precomputed) else rows
@@ -60,14 +60,15 @@ class KernelSections:
 
 def checked_measure(nodes: Any, values: Any, size: int) -> tuple[Array, Array]:
     """Distinct nodes among ``size`` points, and their positive values."""
-    chosen = _checked_nodes(nodes, size)
+    chosen = checked_nodes(nodes, size)
     weights = checked_weights(values, chosen.size, "values")
     if np.any(weights == 0):
         raise ValueError(f"values is zero at index {int(np.argmin(weights))}: a node of a measure has positive weight.")
     return chosen, weights
 
 
-def _checked_nodes(nodes: Any, size: int) -> Array:
+def checked_nodes(nodes: Any, size: int) -> Array:
+    """Distinct row numbers among ``size`` rows."""
     chosen = np.asarray(nodes)
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
         raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")

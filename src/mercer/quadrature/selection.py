@@ -23,11 +23,12 @@ from mercer.solvers.vertex_exchange import exchange
 Array = np.ndarray[Any, np.dtype[Any]]
 Reduction = Literal["eliminate", "strong", "weak"]
 
-_MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
+MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
 _TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
 _LEAST_ALPHA = 1e-10  # of α₀
 _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
+_EXCHANGE_TOL = 1e-6  # of the exchange methods, where none is given
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
 _log = logging.getLogger("mercer")
@@ -47,9 +48,15 @@ class Choice:
     reduction: Reduction | None
     max_increase: float | None
     reweight: bool
-    tol: float
+    tol: float | None
     max_iter: int | None
     callback: Any = None
+    explicit: bool = False  # whether the reduction was named, so that its sequence is wanted even if it is empty
+
+    @property
+    def alone(self) -> bool:
+        """Whether a number of nodes is all that was asked for."""
+        return self.alpha is None and self.kappa is None
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,26 @@ class Selection:
 
 
 def select(problem: Discrepancy, choice: Choice) -> Selection:
-    """Solve the programme, then merge or eliminate nodes, then settle the weights."""
+    """Solve the programme, then merge or eliminate nodes, then settle the weights.
+
+    Nodes of the whole sample, where as many are asked for as there are points, are all kept.
+    """
     selection = _solved(problem, choice)
     if choice.reduction is not None:
         selection = _reduced(problem, choice, selection)
     values = solve_on(problem, selection.nodes, alpha=0.0) if choice.reweight else selection.values
+    return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
+
+
+def settled(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
+    """The same nodes with the weights that another arithmetic gives them, where weights follow from the nodes."""
+    if choice.reweight:
+        values = solve_on(problem, selection.nodes, alpha=0.0)
+    elif choice.reduction == "eliminate":
+        alpha = 0.0 if choice.alone else choice.alpha
+        values = solve_on(problem, selection.nodes, alpha=alpha, kappa=choice.kappa)
+    else:
+        return selection
     return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
 
 
@@ -78,14 +100,25 @@ def _solved(problem: Discrepancy, choice: Choice) -> Selection:
         return Selection(np.arange(problem.size), problem.weights.copy(), Status.CONVERGED, ())
     if choice.solver == "path":
         return _by_path(problem, choice)
-    if choice.alpha is None and choice.kappa is None:
+    if choice.alone:
         assert choice.n_nodes is not None
-        measure = enough_nodes(problem, math.ceil(_MORE_NODES * choice.n_nodes), choice)
+        measure = enough_nodes(problem, math.ceil(MORE_NODES * choice.n_nodes), choice)
     elif choice.solver == "auto" or choice.solver == "active-set":
         measure = _exact(problem, choice, None)
     else:
         measure = _by_exchange(problem, choice)
     return Selection(measure.nodes, measure.values, measure.status, measure.history)
+
+
+def _limits(choice: Choice) -> dict[str, Any]:
+    """How far the active set goes: to its exact end, unless a tolerance or a number of passes is given."""
+    limits: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
+    return limits if choice.max_iter is None else {**limits, "max_passes": choice.max_iter}
+
+
+def largest_active_set() -> int:
+    """The number of nodes beyond which the factor of an active set, as it grows, exceeds its share of the limit."""
+    return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 16))
 
 
 def _is_optimal(problem: Discrepancy) -> bool:
@@ -95,13 +128,18 @@ def _is_optimal(problem: Discrepancy) -> bool:
 
 def _exact(problem: Discrepancy, choice: Choice, start: tuple[Array, Array] | None) -> SparseMeasure:
     """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
-    most = int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 8))
+    most = largest_active_set()
+    stopped = False
 
     def too_large(step: ExchangeStep) -> bool:
-        return step.n_nodes > most or bool(choice.callback is not None and choice.callback(step))
+        nonlocal stopped
+        stopped = bool(choice.callback is not None and choice.callback(step))
+        return stopped or step.n_nodes > most
 
-    measure = solve_exactly(problem, alpha=choice.alpha, kappa=choice.kappa, start=start, callback=too_large)
-    if measure.status is not Status.STOPPED or measure.nodes.size <= most:
+    measure = solve_exactly(
+        problem, alpha=choice.alpha, kappa=choice.kappa, start=start, callback=too_large, **_limits(choice)
+    )
+    if stopped or measure.status is not Status.STOPPED:
         return measure
     if choice.kappa is None:
         raise MemoryError(
@@ -111,7 +149,7 @@ def _exact(problem: Discrepancy, choice: Choice, start: tuple[Array, Array] | No
     return exchange(
         problem,
         choice.kappa,
-        tol=choice.tol,
+        tol=_EXCHANGE_TOL if choice.tol is None else choice.tol,
         max_iter=choice.max_iter,
         start=(measure.nodes, measure.values),
         callback=choice.callback,
@@ -131,47 +169,57 @@ def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
         problem,
         choice.kappa,
         rule=rules[choice.solver],
-        tol=choice.tol,
+        tol=_EXCHANGE_TOL if choice.tol is None else choice.tol,
         max_iter=choice.max_iter,
         callback=choice.callback,
     )
-    fits = 8 * found.nodes.size**2 <= _FACTOR_SHARE * get_config().memory_bytes
+    fits = found.nodes.size <= largest_active_set()
     if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
         return found
-    exact = solve_exactly(problem, kappa=choice.kappa, start=(found.nodes, found.values), callback=choice.callback)
+    start, limits = (found.nodes, found.values), _limits(replace(choice, max_iter=None))
+    exact = solve_exactly(problem, kappa=choice.kappa, start=start, callback=choice.callback, **limits)
     return replace(exact, history=(*found.history, *exact.history))
 
 
 def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
     """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
     wanted = None
-    if choice.alpha is None and choice.kappa is None:
+    if choice.alone:
         assert choice.n_nodes is not None
-        wanted = math.ceil(_MORE_NODES * choice.n_nodes)
+        wanted = math.ceil(MORE_NODES * choice.n_nodes)
     limits = Limits(
         alpha=choice.alpha or 0.0,
         kappa=np.inf if choice.kappa is None else choice.kappa,
         n_nodes=wanted,
         n_events=choice.max_iter,
     )
-    kinks = follow(problem, limits)
-    if kinks.end.lost_precision:
+    lines: list[ExchangeStep] = []
+
+    def note(step: ExchangeStep) -> bool:
+        lines.append(step)
+        return bool(choice.callback is not None and choice.callback(step))
+
+    kinks = follow(problem, limits, callback=note)
+    if wanted is not None and kinks.end is PathEnd.NO_ROOM:
+        measure = enough_nodes(problem, wanted, choice)
+        return Selection(measure.nodes, measure.values, measure.status, (*lines, *measure.history), kinks)
+    if kinks.end.lost_precision or kinks.end is PathEnd.NO_ROOM:
         _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
     before = max(len(kinks.alphas) - 2, 0)
     nodes = np.concatenate(kinks.sets_after(before))
-    statuses = {PathEnd.INTERRUPTED: Status.INTERRUPTED, PathEnd.REQUESTED: Status.CONVERGED}
+    statuses = {PathEnd.INTERRUPTED: Status.INTERRUPTED, PathEnd.STOPPED: Status.STOPPED}
     status = statuses.get(kinks.end, Status.CONVERGED)
     cut_short = choice.max_iter is not None and len(kinks.alphas) >= choice.max_iter
-    if wanted is not None or cut_short or status is Status.INTERRUPTED:
+    if wanted is not None or cut_short or status is not Status.CONVERGED:
         alpha = float(kinks.alphas[-2:].mean())
         values = solve_on(problem, nodes, alpha=alpha)
         status = Status.MAX_ITER if cut_short else status
-        return Selection(nodes[values > 0], values[values > 0], status, (), kinks)
+        return Selection(nodes[values > 0], values[values > 0], status, tuple(lines), kinks)
     kappa = choice.kappa
     start_values = solve_on(problem, nodes, alpha=choice.alpha, kappa=kappa)
     start = (nodes[start_values > 0], start_values[start_values > 0])
     exact = _exact(problem, choice, start)
-    return Selection(exact.nodes, exact.values, exact.status, exact.history, kinks)
+    return Selection(exact.nodes, exact.values, exact.status, (*lines, *exact.history), kinks)
 
 
 def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMeasure:
@@ -182,13 +230,17 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
     """
     few, many = SparseMeasure(np.empty(0, np.intp), np.empty(0), -problem.distortion, Status.CONVERGED), None
     high, alpha, least = problem.largest_alpha, 0.5 * problem.largest_alpha, choice.n_nodes or 1
-    bisections = 0
+    bisections, passes = 0, 0
     while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
         start = (few.nodes, few.values)
-        found = solve_exactly(problem, alpha=alpha, start=start, tol=_ROUGH, callback=choice.callback)
+        left = {} if choice.max_iter is None else {"max_passes": choice.max_iter - passes}
+        found = solve_exactly(problem, alpha=alpha, start=start, tol=_ROUGH, callback=choice.callback, **left)
+        passes += len(found.history)
         _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, found.nodes.size, wanted)
         if found.status in (Status.INTERRUPTED, Status.STOPPED):
             return found
+        if choice.max_iter is not None and passes >= choice.max_iter:
+            return replace(found, status=Status.MAX_ITER)
         if found.nodes.size >= wanted:
             many, low = found, alpha
             if found.nodes.size <= _TOO_MANY * wanted:
@@ -208,7 +260,7 @@ def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Sele
     """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
     least = choice.n_nodes or 1
     if selection.nodes.size <= least and choice.max_increase is None:
-        return selection
+        return _without_steps(problem, choice, selection) if choice.explicit else selection
     if choice.reduction == "eliminate":
         return _eliminated(problem, choice, selection, least)
     assert choice.reduction is not None
@@ -224,13 +276,23 @@ def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Sele
     return replace(selection, nodes=nodes, values=values, reduction=merged)
 
 
+def _without_steps(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
+    """The measure as it is, and a sequence in which nothing was taken out."""
+    nodes, none = selection.nodes, np.empty(0, np.intp)
+    values = np.array([problem.value(nodes, selection.values)])
+    if choice.reduction == "eliminate":
+        return replace(selection, reduction=EliminationSequence(nodes, none, values))
+    penalty = problem.penalty[nodes]
+    sequence = MergeSequence(nodes, selection.values, penalty, none, none, values, exhausted=False)
+    return replace(selection, reduction=sequence)
+
+
 def _eliminated(problem: Discrepancy, choice: Choice, selection: Selection, least: int) -> Selection:
     """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
-    alone = choice.alpha is None and choice.kappa is None
-    limit = choice.max_increase if alone else None
+    limit = choice.max_increase if choice.alone else None
     sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=limit)
     stage = sequence.removed.size
-    if alone:
+    if choice.alone:
         nodes = improved(problem, sequence.left(stage))
         return replace(selection, nodes=nodes, values=solve_on(problem, nodes, alpha=0.0), reduction=sequence)
     if choice.max_increase is not None:

@@ -3,55 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import certify_measure
+from mercer.certificates.definiteness import Definiteness, prove_definite
 from mercer.kernels import Precomputed
-from mercer.kernels.validation import positive_number
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import make_visible, progress_bar
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.sample import Sample, make_problem, make_sample
-from mercer.quadrature.selection import Choice, Selection, select
+from mercer.quadrature.request import Programme, choice_of
+from mercer.quadrature.sample import Sample, make_problem, make_sample, scaled_weights
+from mercer.quadrature.selection import Choice, Selection, select, settled
+from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, checked_weights, resolved_kernel, whole_number
+from mercer.validation import KernelParameters, checked_kernel, checked_points, checked_weights, resolved_kernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
-_REDUCTIONS = (None, "eliminate", "strong", "weak")
-_DEFAULT_NODES = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
-_FINE = (Status.CONVERGED, Status.STALLED)
+_FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
+_SENTENCES = {
+    Status.STALLED: (
+        "The measure no longer moves, at the limit of rounding: accept the gap that the certificate states, or compute "
+        "in float64."
+    ),
+}
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
 _ROUNDING = 1e-13  # of D(0): an objective below that is zero
-
-
-class _Programme(NamedTuple):
-    """The programme that a measure is optimal for, as :func:`mercer.certificates.certify_measure` takes it."""
-
-    alpha: float | None
-    kappa: float | None
-    on_nodes: bool
-
-    @classmethod
-    def of(cls, choice: Choice, kappa: float) -> _Programme:
-        """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
-        on_nodes = choice.reduction is not None or choice.reweight
-        alpha = 0.0 if choice.reweight else choice.alpha
-        if choice.reduction in ("strong", "weak") and not choice.reweight:
-            alpha = None  # merging keeps dᵀv
-        return cls(alpha, kappa if alpha is None else None, on_nodes)
 
 
 def _heaviest_first(weights: Array, points: Array | None) -> Array:
@@ -65,7 +52,7 @@ def _heaviest_first(weights: Array, points: Array | None) -> Array:
     return np.asarray(np.lexsort((*keys, -rounded)))
 
 
-class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
     """Choose landmarks, and their weights, that stand for a whole sample.
 
     The sample is the measure μ = Σ ωₖ δ(xₖ). A sparse measure ν on some of its points is found that minimises
@@ -95,10 +82,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ``"auto"``, ``"active-set"``: the exact solution by an active set; ``"auto"`` changes to exchanges where the
         factor of the nodes would exceed a quarter of the memory limit. ``"path"``: the regularisation path from α₀
         (QUAD section 6), kept as ``path_``. ``"exchange"``, ``"exchange-second-order"``, ``"exchange-plain"``: vertex
-        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set.
+        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set; for ``trace_fraction``.
     merge : {None, "eliminate", "strong", "weak"}, default=None
         How nodes are taken out: by elimination with optimal weights, or by the paper's pairwise merging (QUAD 7.2).
-        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
+        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise. Where there are no
+        more nodes than asked for, none is taken out: ``reduction_`` is then a sequence without steps.
     max_increase : float, default=None
         Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
     max_weight : float or array of shape (n,), default=None
@@ -110,12 +98,14 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     reweight : bool, default=None
         Settle the weights at last without penalty and without constraint on the trace: the lowest D on these nodes.
         None means yes where ``n_nodes`` is given alone, and no otherwise.
-    tol : float, default=1e-6
-        Of the exchange methods: the bound relative to D at which they stop. The active set needs none.
+    tol : float, default=None
+        The bound relative to the objective at which a solver stops. None means 1e-6 for exchanges; the active set then
+        goes on to its exact end. The path, and the weights of ``n_nodes`` alone, are exact and take none.
     max_iter : int, default=None
-        Exchanges, or kinks of the path, at most.
+        At most so many exchanges, kinks of the path, or passes of the active set over the sample.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true return value stops.
+        Called with the lines of ``history_`` as they come, of the path with every kink; a true return value stops, and
+        ``status_`` says so.
     verbose : bool, default=False
         Log the progress to the logger ``mercer``, and show it for the product Sω.
 
@@ -187,7 +177,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ridge: Any = None,
         penalty: Any = None,
         reweight: bool | None = None,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int | None = None,
         callback: Any = None,
         verbose: bool = False,
@@ -215,20 +205,27 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = checked_points(self, X, fitting=True, least=1 if checked_kernel(self.kernel).is_resolved else 2)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         self.sample_weight_ = weights
-        self.kernel_ = resolved_kernel(self.kernel, X, weights)
+        self.kernel_ = resolved_kernel(self.kernel, X, None if weights is None else scaled_weights(weights)[0])
         sample = make_sample(X, self.kernel_, weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
-        choice = self._choice(problem)
+        definiteness = prove_definite(problem.squared)
+        choice = choice_of(self, problem)
         selection = select(problem, choice)
-        self._check_weight(problem, choice, selection)
-        self._store(X, sample, problem, choice, selection)
+        exact = self._in_double(X, sample, problem)
+        if exact is not problem:
+            selection = settled(exact, choice, selection)
+            exact.n_columns += problem.n_columns
+        self._check_weight(exact, choice, selection)
+        self._store(X, sample, exact, definiteness, choice, selection)
         return self
 
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         check_is_fitted(self)
-        return self._features.transform(checked_points(self, X, fitting=False))
+        X = checked_points(self, X, fitting=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            return self._finite(self._features.transform(X))
 
     def witness(self, X: Any) -> Array:
         """The function g = Σ (v - ω)ₖ k²(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3).
@@ -240,10 +237,19 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = checked_points(self, X, fitting=False)
         signed = -self._weights
         signed[np.searchsorted(self._rows, self.indices_)] += self.weights_
-        if isinstance(self.kernel_, Precomputed):
-            part = X[:, self._rows]
-            return np.asarray((part.multiply(part) if issparse(part) else part**2) @ signed)
-        return np.asarray(GramOperator(self.kernel_**2, X, self._points) @ signed, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if isinstance(self.kernel_, Precomputed):
+                part = X[:, self._rows]
+                return self._finite((part.multiply(part) if issparse(part) else part**2) @ signed)
+            return self._finite(GramOperator(self.kernel_**2, X, self._points) @ signed)
+
+    def _finite(self, values: Any) -> Array:
+        """Values at some points, in double precision, refused where the kernel has none that can be written."""
+        values = np.asarray(values, np.float64)
+        if not np.all(np.isfinite(values)):
+            row = int(np.argmin(np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)))
+            raise ValueError(f"{self.kernel_!r} overflows at row {row} of X: such a point is too large for it.")
+        return values
 
     def eigenpairs(self, n: int, upsilon: bool = True, *, refine: bool = False) -> ApproximateEigenpairs:
         """Approximate eigenpairs of T_μ from the nodes (QUAD section 4).
@@ -272,67 +278,6 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 progress=report if upsilon else None,
             )
 
-    def _choice(self, problem: Discrepancy) -> Choice:
-        """What was asked for, checked against the problem."""
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        if self.merge not in _REDUCTIONS:
-            raise ValueError(f"merge={self.merge!r} must be None, 'eliminate', 'strong' or 'weak'.")
-        if self.trace_fraction is not None and self.alpha is not None:
-            raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
-        alone = self.trace_fraction is None and self.alpha is None
-        n_nodes = None if self.n_nodes is None else whole_number(self.n_nodes, "n_nodes", 1)
-        if alone and n_nodes is None:
-            n_nodes = _DEFAULT_NODES
-        increase = None if self.max_increase is None else positive_number(self.max_increase, "max_increase", zero=True)
-        if alone and n_nodes is not None and n_nodes >= problem.size and increase is None:
-            return self._whole_sample(problem)
-        if self.merge is not None and n_nodes is None and increase is None:
-            raise ValueError(f"merge={self.merge!r} needs n_nodes or max_increase to say how far to merge.")
-        reduction = self.merge
-        if reduction is None and (n_nodes is not None or increase is not None):
-            reduction = "eliminate"
-        return Choice(
-            alpha=None if self.alpha is None else self._checked_alpha(problem),
-            kappa=None if self.trace_fraction is None else self._checked_fraction(problem) * problem.total,
-            n_nodes=n_nodes,
-            solver=self.solver,
-            reduction=reduction,  # type: ignore[arg-type]
-            max_increase=increase,
-            reweight=alone if self.reweight is None else bool(self.reweight),
-            tol=positive_number(self.tol, "tol"),
-            max_iter=None if self.max_iter is None else whole_number(self.max_iter, "max_iter", 1),
-            callback=self.callback,
-        )
-
-    def _whole_sample(self, problem: Discrepancy) -> Choice:
-        """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
-        free = np.all(problem.caps >= problem.weights) and not np.any(problem.ridge)
-        alpha, kappa = (None, problem.total) if free else (0.0, None)
-        tol = positive_number(self.tol, "tol")
-        return Choice(alpha, kappa, None, "auto", None, None, False, tol, None, self.callback)
-
-    def _checked_fraction(self, problem: Discrepancy) -> float:
-        value: Any = self.trace_fraction
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
-            raise ValueError(f"trace_fraction={value!r} must lie above 0 and not above 1: it is dᵀv / dᵀω.")
-        room = float(problem.caps @ problem.penalty) / problem.total
-        if room < float(value):
-            raise ValueError(
-                f"max_weight allows a trace fraction of {room:.6g} at most, but trace_fraction={value!r}: raise "
-                "max_weight or lower trace_fraction."
-            )
-        return float(value)
-
-    def _checked_alpha(self, problem: Discrepancy) -> float:
-        alpha = positive_number(self.alpha, "alpha", zero=True)
-        if alpha >= problem.largest_alpha:
-            raise ValueError(
-                f"alpha={alpha:.6g} is not below α₀ = {problem.largest_alpha:.6g}: the best measure is the empty one. "
-                "Choose a smaller alpha."
-            )
-        return alpha
-
     def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         """Refuse a measure without weight, or with less than was asked for."""
         if selection.nodes.size == 0:
@@ -348,22 +293,27 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, or lower trace_fraction."
             )
 
-    def _store(self, X: Any, sample: Sample, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
+    def _store(
+        self,
+        X: Any,
+        sample: Sample,
+        problem: Discrepancy,
+        definiteness: Definiteness | None,
+        choice: Choice,
+        selection: Selection,
+    ) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
         nodes, values = selection.nodes, selection.values
         order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self.kappa_ = float(problem.penalty[nodes] @ values)
-        self.trace_fraction_ = self.kappa_ / problem.total
-        self._programme = _Programme.of(choice, self.kappa_)
-        self.certificate_ = certify_measure(problem, nodes, values, **self._programme._asdict())
-        gradient = problem.gradient(nodes, values)
-        self.discrepancy_ = problem.discrepancy(nodes, values, gradient)
-        self.margin_ = float((gradient[nodes] - problem.ridge[nodes] * values) @ values)
-        given = self._programme.alpha
-        self.alpha_ = problem.multiplier(nodes, values, gradient) if given is None else given
+        self._programme = Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
+        programme = self._programme._asdict()
+        self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
+        facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)
+        self.kappa_, self.trace_fraction_, self.alpha_ = facts.kappa, facts.trace_fraction, facts.alpha
+        self.discrepancy_, self.margin_ = facts.discrepancy, facts.margin
         self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
@@ -377,23 +327,29 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self._n_features_out = self.indices_.size
         self._warn(choice, problem)
 
+    def _in_double(self, X: Any, sample: Sample, problem: Discrepancy) -> Discrepancy:
+        """The programme in double precision, where what is proved and what is read of the measure is computed."""
+        if problem.squared.dtype == np.float64:
+            return problem
+        options = {"max_weight": self.max_weight, "ridge": self.ridge}
+        with progress_bar("Sω in double precision", shown=bool(self.verbose)) as report:
+            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=np.float64)
+
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
-            warnings.warn(f"{self.status_.message}", ConvergenceWarning, stacklevel=4)
+            sentence = _SENTENCES.get(self.status_, self.status_.message)
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
         wanted = self.n_nodes
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and self.indices_.size > wanted:
             sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {self.indices_.size}."
             warnings.warn(sentence, UserWarning, stacklevel=4)
-        if wanted is not None and choice.max_increase is None and self.indices_.size < min(wanted, problem.size):
+        ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
+        few = wanted is not None and self.indices_.size < min(wanted, problem.size)
+        if few and ended and choice.max_increase is None:
             warnings.warn(
                 f"n_nodes={wanted} were asked for, but {self.indices_.size} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
                 UserWarning,
                 stacklevel=4,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed)
-        return tags

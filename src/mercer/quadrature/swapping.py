@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.linalg.damped import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
@@ -19,6 +20,7 @@ from mercer.solvers.active_set import solve_on
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _POOL = 4000
+_SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
 _WORTH = 1e-3  # of D: a swap that gains less is not made
 _DEPENDENT = 1e-9  # of the diagonal, below which a point is a combination of the nodes
 
@@ -42,8 +44,8 @@ def swap(problem: Discrepancy, nodes: Array, *, n_sweeps: int = 3) -> Array:
 
     Notes
     -----
-    Cost of a sweep: N·m kernel evaluations to choose the pool of 4000 points in which partners are looked for, then for
-    each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m.
+    Cost of a sweep: N·m kernel evaluations to choose the pool of at most 4000 points in which partners are looked for,
+    then for each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m, a part of the memory limit.
     """
     for _ in range(n_sweeps):
         sweep = _Sweep(problem, nodes)
@@ -71,12 +73,14 @@ class _Sweep:
     def _choose_pool(self) -> Array:
         """The nodes, and the points that would gain most if they were independent of them."""
         problem = self._problem
-        if problem.size <= _POOL:
+        affordable = get_config().memory_bytes // (_SHARE * 8 * self.nodes.size)
+        most = max(min(_POOL, affordable), 2 * self.nodes.size)
+        if problem.size <= most:
             return np.arange(problem.size)
         gradient = problem.gradient(self.nodes, self._weights)
         gain = np.minimum(gradient, 0.0) ** 2 / problem.diagonal
         gain[self.nodes] = np.inf
-        return np.sort(np.argpartition(-gain, _POOL)[:_POOL])
+        return np.sort(np.argpartition(-gain, most)[:most])
 
     def run(self) -> int:
         """Try every node once, the ones that are missed least first; returns how many were exchanged."""

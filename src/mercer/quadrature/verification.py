@@ -1,4 +1,8 @@
-"""The certificate of a sparse measure, recomputed from its nodes and weights, its kernel and the data alone."""
+"""The certificate of a sparse measure, recomputed from its nodes and weights, its kernel and the data alone.
+
+What a person reads of a model, or predicts with, must be what is certified: each of these is computed anew as well, and
+a model that says otherwise is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +11,163 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends import config_context
 from mercer.certificates import Certificate, certify_measure
-from mercer.quadrature.sample import make_problem, make_sample
+from mercer.problems import Discrepancy
+from mercer.quadrature.elimination import EliminationSequence
+from mercer.quadrature.features import NystromFeatures
+from mercer.quadrature.merging import MergeSequence
+from mercer.quadrature.path import QuadraturePath
+from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.sections import checked_nodes
 from mercer.quadrature.sparsifier import QuadratureSparsifier
+from mercer.quadrature.summary import MeasureSummary
+from mercer.solvers.active_set import solve_on
 from mercer.validation import checked_points, checked_weights, require_rows
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
 _ROUNDING = 1e-9
+_OF_SAMPLE = 1e-12  # of D(0), α₀ or dᵀω: what rounding may change of a number that is a difference
+_FEATURES = {"float32": 1e-3, "float64": 1e-6}  # of √λ₁: small eigenvalues of K_II are known to few digits
+_BOUNDS = 1e-6  # of the objective: what rounding may change of a bound
+_KINKS = 4
 
 
 def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     """Certify a fitted sparsifier again, believing nothing that its solver left behind.
 
-    See :func:`mercer.verify`. Sω is computed anew: one product with the squared kernel.
+    See :func:`mercer.verify`. Sω is computed anew: one product with the squared kernel, in double precision.
     """
     check_is_fitted(model)
-    X = checked_points(model, X, fitting=False)
+    with config_context(dtype=str(model._points.dtype)):
+        X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
-    places = np.searchsorted(sample.rows, model.indices_)
-    if np.any(places >= sample.rows.size) or not np.array_equal(sample.rows[places], model.indices_):
-        raise ValueError("The model has nodes that X does not: pass the data of the fit, its rows in the same order.")
-    weights = checked_weights(model.weights_, model.indices_.size, "the weights of the model")
-    problem = make_problem(X, model.kernel_, sample, max_weight=model.max_weight, ridge=model.ridge)
+    places, weights = _measure(model, sample)
+    _check_sample(model, X, sample)
+    options = {"max_weight": model.max_weight, "ridge": model.ridge}
+    problem = make_problem(X, model.kernel_, sample, **options, dtype=np.float64)
     if np.any(weights > problem.caps[places] * (1 + _ROUNDING)):
         raise ValueError("The model has a weight above max_weight: it is damaged.")
-    programme = model._programme._replace(
-        kappa=None if model._programme.kappa is None else float(problem.penalty[places] @ weights)
+    _check_numbers(model, problem, places, weights)
+    _check_features(model, X)
+    _check_record(model, problem, sample)
+    programme = model._programme._asdict()
+    if programme["kappa"] is not None:
+        programme["kappa"] = float(problem.penalty[places] @ weights)
+    proof = certify_measure(problem, places, weights, **programme)
+    _check_bounds(model.certificate_, proof, problem.constant)
+    return proof
+
+
+def _damaged(what: str, said: Any, found: Any) -> ValueError:
+    return ValueError(
+        f"The model's {what} is {said}, but its nodes and weights, its kernel and X give {found}: the model was "
+        "changed after its fit, or X is not the data of it."
     )
-    return certify_measure(problem, places, weights, **programme._asdict())
+
+
+def _measure(model: QuadratureSparsifier, sample: Sample) -> tuple[Array, Array]:
+    """The places of the nodes among the points of the sample, and their weights."""
+    nodes = checked_nodes(model.indices_, model._n_rows)
+    places = np.searchsorted(sample.rows, nodes)
+    inside = places < sample.rows.size
+    if not np.all(inside) or not np.array_equal(sample.rows[places], nodes):
+        raise ValueError("The model has nodes that X does not: pass the data of the fit, its rows in the same order.")
+    weights = checked_weights(model.weights_, nodes.size, "the weights of the model")
+    if np.any(weights == 0):
+        raise ValueError("The model has a node without weight: it is damaged.")
+    return places, weights
+
+
+def _check_sample(model: QuadratureSparsifier, X: Any, sample: Sample) -> None:
+    """What ``witness`` and ``eigenpairs`` use: the points of the sample and their weights."""
+    if not np.array_equal(model._rows, sample.rows):
+        raise _damaged("set of points", f"{model._rows.size} rows", f"{sample.rows.size} others")
+    if not np.allclose(model._weights, sample.weights, rtol=1e-12, atol=0.0):
+        raise _damaged("measure of the sample", "another", "weights that differ from it")
+    if _differ(model._points, sample.points(X, model.kernel_)):
+        raise _damaged("sample", "another", "points that differ from it")
+
+
+def _differ(a: Any, b: Any) -> bool:
+    if hasattr(a, "toarray") or hasattr(b, "toarray"):
+        return a.shape != b.shape or abs(a - b).max() != 0
+    return not np.array_equal(a, b)
+
+
+def _check_numbers(model: QuadratureSparsifier, problem: Discrepancy, places: Array, weights: Array) -> None:
+    """``discrepancy_``, ``kappa_``, ``trace_fraction_``, ``alpha_`` and ``margin_``."""
+    found = MeasureSummary.of(problem, places, weights, model._programme.alpha)
+    scales = {
+        "discrepancy": problem.constant,
+        "kappa": problem.total,
+        "trace_fraction": 1.0,
+        "alpha": problem.largest_alpha,
+        "margin": problem.constant,
+    }
+    for name, scale in scales.items():
+        said, true = getattr(model, f"{name}_"), getattr(found, name)
+        if not abs(said - true) <= _ROUNDING * abs(true) + _OF_SAMPLE * scale:
+            raise _damaged(f"{name}_", f"{said:.9g}", f"{true:.9g}")
+
+
+def _check_features(model: QuadratureSparsifier, X: Any) -> None:
+    """``components_`` and what ``transform`` multiplies by, compared where it matters: K_II times it is K_II^½."""
+    kept = model._features
+    made = NystromFeatures(model.kernel_, X, model.indices_)
+    sections = kept._sections
+    for components in (model.components_, kept.components, sections.components):
+        if _differ(components, made.components):
+            raise _damaged("components_", "another set of points", "those of the nodes")
+    if repr(sections.kernel) != repr(model.kernel_) or not np.array_equal(sections.nodes, model.indices_):
+        raise _damaged("set of features", "of another kernel or other nodes", f"those of {model.kernel_!r}")
+    gram = np.asarray(made._sections.gram().to_dense(), np.float64)
+    roots = gram @ made.normalization
+    allowed = _FEATURES[str(model._points.dtype)] * float(np.linalg.norm(roots, 2))
+    same_shape = np.shape(kept.normalization) == made.normalization.shape
+    if not same_shape or not np.linalg.norm(gram @ kept.normalization - roots) <= allowed:
+        raise _damaged("normalisation of features", "another", "K_II^(-1/2)")
+
+
+def _check_record(model: QuadratureSparsifier, problem: Discrepancy, sample: Sample) -> None:
+    """``reduction_`` ends at the nodes, but for swaps, and ``path_`` holds solutions."""
+    sequence = model.reduction_
+    if isinstance(sequence, MergeSequence):
+        left = sequence.at()[0]
+        if not set(model.indices_.tolist()) <= set(left.tolist()):
+            raise _damaged("reduction_", "one that ends at other nodes", "those of the model")
+    if isinstance(sequence, EliminationSequence) and sequence.removed.size + 1 != sequence.values.size:
+        raise _damaged("reduction_", "not a sequence of its own length", "one value after each step")
+    path = getattr(model, "path_", None)
+    if path is not None:
+        _check_path(path, problem, sample)
+
+
+def _check_path(path: QuadraturePath, problem: Discrepancy, sample: Sample) -> None:
+    """Solve the programme anew at some kinks that rounding did not put out of order."""
+    kinks = path._kinks
+    mine = (path.alphas, path.kappas, path.discrepancies, path.n_nodes)
+    if any(
+        not np.array_equal(a, b)
+        for a, b in zip(mine, (kinks.alphas, kinks.kappas, kinks.values, kinks.n_nodes), strict=True)
+    ):
+        raise _damaged("path_", "not that of its kinks", "another")
+    for k in np.unique(np.linspace(0, min(kinks.n_in_order, len(path)) - 1, _KINKS).astype(int)):
+        nodes = np.concatenate(kinks.sets_after(int(k)))
+        values = solve_on(problem, nodes, alpha=float(kinks.alphas[k]))
+        kappa = float(problem.penalty[nodes] @ values)
+        discrepancy = problem.value(nodes, values)
+        off = abs(kappa - kinks.kappas[k]) > 1e-5 * problem.total
+        if off or abs(discrepancy - kinks.values[k]) > 1e-5 * problem.constant:
+            raise _damaged(f"path_ at α = {kinks.alphas[k]:.6g}", f"ϰ = {kinks.kappas[k]:.6g}", f"ϰ = {kappa:.6g}")
+
+
+def _check_bounds(said: Certificate, proof: Certificate, constant: float) -> None:
+    """The bounds that the fit left behind are those of the proof, but for rounding."""
+    allowed = _BOUNDS * abs(proof.upper) + _OF_SAMPLE * 10 * constant
+    for name in ("lower", "upper"):
+        a, b = getattr(said, name), getattr(proof, name)
+        if a != b and not abs(a - b) <= allowed:
+            raise _damaged(f"certificate_.{name}", f"{a:.9g}", f"{b:.9g}")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.threads import single_threaded_blas
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set_pool import NOISE, ActiveSetPool
@@ -28,6 +29,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
+_POOL_SHARE = 0.5  # of the memory limit, for the entries of A between pool and nodes
+_FEW = 256
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
 _ZERO = 4 * float(np.finfo(float).eps)  # of D(0): no objective is negative, and less than this is rounding
 _NO_GAP = 1e-12  # of the objective: nothing is left to gain
@@ -40,6 +43,7 @@ def solve_exactly(
     kappa: float | None = None,
     start: tuple[Array, Array] | None = None,
     tol: float = 1e-9,
+    gap_tol: float = _NO_GAP,
     max_passes: int = 200,
     callback: Callable[[ExchangeStep], Any] | None = None,
 ) -> SparseMeasure:
@@ -56,6 +60,8 @@ def solve_exactly(
         points of largest (Sω)ₖ/dₖ, to dᵀv = ϰ.
     tol : float, default=1e-9
         No gradient may be below -tol α dᵢ: a fraction of the penalty.
+    gap_tol : float, default=1e-12
+        Or the Frank-Wolfe bound is this part of the objective.
     max_passes : int, default=200
         Passes over the whole sample.
     callback : callable, optional
@@ -68,7 +74,7 @@ def solve_exactly(
     """
     if (alpha is None) == (kappa is None):
         raise ValueError("solve_exactly takes either alpha or kappa.")
-    run = _Passes(problem, alpha, kappa, tol)
+    run = _Passes(problem, alpha, kappa, tol, gap_tol)
     with single_threaded_blas():
         return run.solve(start, max_passes, callback)
 
@@ -97,8 +103,10 @@ def _spread(caps: Array, penalty: Array, kappa: float) -> Array:
 class _Passes:
     """The iterate over all points, and the passes over them."""
 
-    def __init__(self, problem: Discrepancy, alpha: float | None, kappa: float | None, tol: float) -> None:
-        self._problem, self._kappa, self._tol = problem, kappa, tol
+    def __init__(
+        self, problem: Discrepancy, alpha: float | None, kappa: float | None, tol: float, gap_tol: float
+    ) -> None:
+        self._problem, self._kappa, self._tol, self._gap_tol = problem, kappa, tol, gap_tol
         self._alpha = problem.largest_alpha if alpha is None else alpha
         self._values = np.zeros(problem.size)
         self._started = time.monotonic()
@@ -164,7 +172,7 @@ class _Passes:
         free = (self._values > 0) & (self._values < self._problem.caps)
         allowed = max(self._tol * self._alpha, NOISE * self._problem.largest_alpha) * self._problem.penalty
         optimal = np.all(np.where(free, -np.abs(slack), slack) >= -allowed)
-        if optimal or min(step.gap, step.value - _ZERO * self._problem.constant) <= _NO_GAP * step.value:
+        if optimal or min(step.gap, step.value - _ZERO * self._problem.constant) <= self._gap_tol * step.value:
             return Status.CONVERGED
         values = [step.value for step in self._history]
         return Status.STALLED if len(values) > 2 and not values[-1] < values[-3] else None
@@ -174,6 +182,8 @@ class _Passes:
         problem = self._problem
         nodes = np.flatnonzero(self._values)
         count = min(problem.size, nodes.size + max(_LEAST_POOL, _POOL_PER_NODE * nodes.size))
+        affordable = int(get_config().memory_bytes * _POOL_SHARE) // (2 * 8 * max(nodes.size, _FEW))
+        count = min(count, max(affordable, nodes.size + _FEW))
         price = slack / problem.penalty
         price[nodes] = -np.inf
         if count == problem.size:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import time
 from typing import Any
 
 import numpy as np
 
 from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.solvers.result import Status
+from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep, oracle_gap
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST = 40
+_LOOSEST = 1e-8
 
 
-def conic_spectrahedron(problem: SumOfSquares) -> Array:
+def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Array:
     """A factor F of the minimiser C = F Fᵀ, by an interior-point method through the optional package cvxpy.
+
+    Parameters
+    ----------
+    problem : SumOfSquares
+        What to minimise.
+    tol : float, default=1e-8
+        The relative gap that the conic solver is asked for, at most its own 1e-8.
 
     Returns
     -------
@@ -28,6 +39,8 @@ def conic_spectrahedron(problem: SumOfSquares) -> Array:
         If C has more than 40 rows: A is handed over as a matrix of s(s+1)/2 columns.
     ModuleNotFoundError
         If cvxpy is not installed.
+    ArithmeticError
+        If the conic solver fails.
     """
     s = problem.dimension
     if s > LARGEST:
@@ -44,9 +57,26 @@ def conic_spectrahedron(problem: SumOfSquares) -> Array:
     C = cvxpy.Variable((s, s), PSD=True)
     misfit = cvxpy.sum_squares(columns @ cvxpy.vec(C, order="C") - problem.goal)
     programme = cvxpy.Problem(cvxpy.Minimize(misfit + cvxpy.trace(problem.penalty @ C)), [cvxpy.trace(C) == 1])
-    programme.solve(solver=cvxpy.CLARABEL)
-    if C.value is None:
-        raise ArithmeticError(f"The conic solver ended with the status {programme.status!r}: use solver='auto'.")
-    values, vectors = np.linalg.eigh((C.value + C.value.T) / 2)
+    goal = min(tol, _LOOSEST)
+    try:
+        programme.solve(solver=cvxpy.CLARABEL, tol_gap_abs=goal * problem.scale, tol_gap_rel=goal)
+        values, vectors = np.linalg.eigh((C.value + C.value.T) / 2)
+    except (cvxpy.error.SolverError, ArithmeticError, AttributeError, TypeError, ValueError, np.linalg.LinAlgError):
+        # there is no value, or one that is no number
+        raise ArithmeticError(
+            f"The conic solver ended with the status {programme.status!r}: use solver='auto'."
+        ) from None
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(factor / np.linalg.norm(factor))
+
+
+def conic_result(problem: SumOfSquares, *, tol: float, callback: Callback | None = None) -> SpectrahedronResult:
+    """The same with a history of one line, for a callback to see; a true value makes the status ``STOPPED``."""
+    began = time.perf_counter()
+    factor = conic_spectrahedron(problem, tol=tol)
+    residual = problem.residual(factor)
+    value = problem.value(factor, residual)
+    gap = oracle_gap(problem.gradient(residual), factor, value)
+    line = SpectrahedronStep(1, value, gap, factor.shape[1], time.perf_counter() - began)
+    stopped = callback is not None and bool(callback(line))
+    return SpectrahedronResult(factor, Status.STOPPED if stopped else Status.CONVERGED, (line,))

@@ -74,8 +74,9 @@ class ExchangeState:
 
     @property
     def values(self) -> Array:
-        """v on the nodes, never above its caps."""
-        return np.minimum(self.mass[self.nodes] / self.penalty[self.nodes], self.problem.caps[self.nodes])
+        """v on the nodes, never above its caps; a full node is at its cap, whatever the quotient is rounded to."""
+        mass, caps = self.mass[self.nodes], self.problem.caps[self.nodes]
+        return np.where(mass >= self.ceiling[self.nodes], caps, np.minimum(mass / self.penalty[self.nodes], caps))
 
     def put(self, mass: Array) -> None:
         """Start from these masses."""

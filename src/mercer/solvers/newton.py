@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +45,14 @@ class NewtonResult:
         return len(self.history) - 1
 
 
-def minimise_by_newton(problem: SmoothConvex, start: Array, *, tol: float, max_iter: int = 100) -> NewtonResult:
+def minimise_by_newton(
+    problem: SmoothConvex,
+    start: Array,
+    *,
+    tol: float,
+    max_iter: int = 100,
+    callback: Callable[[float], Any] | None = None,
+) -> NewtonResult:
     """Minimise until the predicted decrease of a step is at most tol times the objective.
 
     Parameters
@@ -57,28 +65,53 @@ def minimise_by_newton(problem: SmoothConvex, start: Array, *, tol: float, max_i
         Relative to the objective.
     max_iter : int, default=100
         Steps at most; each takes a Hessian and a Cholesky factorisation.
+    callback : callable, optional
+        Receives the objective at the start and after every step; a true value ends the run.
+
+    Returns
+    -------
+    NewtonResult
+        The last iterate; on Ctrl-C too, with the status ``INTERRUPTED``.
     """
     x, value = start, problem.value(start)
     history = [value]
-    for _ in range(max_iter):
-        gradient = problem.gradient(x)
-        step = _newton_step(problem.hessian(x), gradient)
-        decrease = -float(gradient @ step)
-        if decrease <= tol * abs(value):
-            return NewtonResult(x, Status.CONVERGED, tuple(history))
-        length = 1.0
-        while (there := problem.value(x + length * step)) > value - _ENOUGH * length * decrease:
-            length /= 2
-            if length < _SHORTEST:
+    try:
+        for number in range(max_iter + 1):
+            if callback is not None and callback(value):
+                return NewtonResult(x, Status.STOPPED, tuple(history))
+            gradient = problem.gradient(x)
+            step = _newton_step(problem.hessian(x), gradient)
+            decrease = -float(gradient @ step)
+            if decrease <= tol * abs(value):
+                return NewtonResult(x, Status.CONVERGED, tuple(history))
+            if number == max_iter:
+                break
+            moved = _lower(problem, x, step, value, decrease)
+            if moved is None:
                 return NewtonResult(x, Status.STALLED, tuple(history))
-        x, value = x + length * step, there
-        history.append(value)
+            x, value = moved
+            history.append(value)
+    except KeyboardInterrupt:
+        return NewtonResult(x, Status.INTERRUPTED, tuple(history))
     return NewtonResult(x, Status.MAX_ITER, tuple(history))
+
+
+def _lower(problem: SmoothConvex, x: Array, step: Array, value: float, decrease: float) -> tuple[Array, float] | None:
+    """The first point along a halved step that is low enough, and its value; None where rounding leaves none."""
+    length = 1.0
+    while length >= _SHORTEST:
+        there = problem.value(x + length * step)
+        if there <= value - _ENOUGH * length * decrease:
+            return x + length * step, there
+        length /= 2
+    return None
 
 
 def _newton_step(hessian: Array, gradient: Array) -> Array:
     """-H⁻¹g; a growing multiple of the identity is added where H is not positive definite."""
     ridge, scale = 0.0, float(np.trace(hessian)) / hessian.shape[0]
+    if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(gradient))):
+        raise ArithmeticError("The objective leaves the range of double precision: bring the data to a scale near one.")
     while True:
         try:
             return np.asarray(-cho_solve(cho_factor(hessian + ridge * np.eye(hessian.shape[0])), gradient))

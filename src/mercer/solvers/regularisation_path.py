@@ -15,6 +15,7 @@ refinement and by a new factor. Where that does not help the path ends, and says
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -27,8 +28,9 @@ from mercer.backends import get_config
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
-from mercer.linalg.free_columns import FreeColumns
+from mercer.linalg.free_columns import FreeColumns, NoRoomError
 from mercer.problems import Discrepancy
+from mercer.solvers.measure import ExchangeStep
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,6 +38,8 @@ _TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
 _LOST = 1e-6  # relative to α: a gradient that is wrong by more ends the path
 _STALLED_AFTER = 200
+_CACHE_SHARE = 16  # of the memory limit, for columns of points that left; a panel of them takes as much again
+_COLUMN_SHARE = 2  # of the memory limit, for the columns of the nodes
 
 
 class PathEnd(Enum):
@@ -53,6 +57,11 @@ class PathEnd(Enum):
     )
     STALLED = "Precision ended the path: events at one α did not come to an end."
     INTERRUPTED = "The path was interrupted: the kinks found so far are exact."
+    NO_ROOM = (
+        "Memory ended the path: the columns of more nodes than these exceed the limit. Raise memory_limit with "
+        "mercer.config_context to follow it further."
+    )
+    STOPPED = "A callback ended the path: the kinks found so far are exact."
 
     @property
     def lost_precision(self) -> bool:
@@ -122,7 +131,7 @@ def follow(
     limits: Limits = Limits(),  # noqa: B008  (immutable)
     *,
     refactor: bool = False,
-    callback: Callable[[int, float, int], Any] | None = None,
+    callback: Callable[[ExchangeStep], Any] | None = None,
 ) -> Kinks:
     """Follow the path from α₀ down to the limits.
 
@@ -135,12 +144,13 @@ def follow(
     refactor : bool, default=False
         Compute a new factor at every kink instead of updating: n³/3 more flops, for comparison.
     callback : callable, optional
-        Called with (number of kinks, α, nodes) at every kink; a true return value ends the path.
+        Called at every kink with its number, the objective D + αϰ, a gap of zero, and the nodes below it; a true return
+        value ends the path.
 
     Notes
     -----
     Cost of a kink with n nodes: n² flops for the factor, 4 N n for the gradient, and N kernel evaluations when a point
-    enters. Memory: n columns of N.
+    enters. Memory: n columns of N, within half of the memory limit; where they do not fit the path ends there.
     """
     follower = _Follower(problem, limits, refactor)
     with single_threaded_blas():
@@ -150,6 +160,8 @@ def follow(
             end = PathEnd.INTERRUPTED
         except SingularUpdateError:
             end = PathEnd.SINGULAR
+        except NoRoomError:
+            end = PathEnd.NO_ROOM
     return follower.kinks(end)
 
 
@@ -182,8 +194,9 @@ class _Follower:
         self._state = np.full(problem.size, _AT_ZERO, np.int8)
         self._target = problem.distortion.copy()  # q: Sω less the share of the nodes at their caps
         self._factor = UpdatedCholesky(n_sides=2)
-        self._cache = ColumnCache(problem.columns, problem.size, get_config().memory_bytes // 4)
-        self._columns = FreeColumns(problem.size)
+        limit = get_config().memory_bytes
+        self._cache = ColumnCache(problem.columns, problem.size, limit // _CACHE_SHARE)
+        self._columns = FreeColumns(problem.size, limit // _COLUMN_SHARE)
         self._capped = np.empty(0, np.intp)
         self._alpha = problem.largest_alpha
         self._rows: list[tuple[float, float, float, int]] = []
@@ -194,13 +207,13 @@ class _Follower:
     def _nodes(self) -> Array:
         return self._columns.nodes
 
-    def run(self, callback: Callable[[int, float, int], Any] | None) -> PathEnd:
-        problem, idle = self._problem, 0
+    def run(self, callback: Callable[[ExchangeStep], Any] | None) -> PathEnd:
+        problem, idle, began = self._problem, 0, time.monotonic()
         self._rows.append((self._alpha, 0.0, problem.constant, 1))
         self._apply(int(np.argmax(problem.distortion / problem.penalty)), Event.ENTERS)
         while not self._reached():
-            if callback is not None and callback(len(self._rows), self._alpha, self._rows[-1][3]):
-                break
+            if callback is not None and callback(self._line(time.monotonic() - began)):
+                return PathEnd.STOPPED
             segment = self._segment()
             if segment is None:
                 return PathEnd.INACCURATE
@@ -216,6 +229,10 @@ class _Follower:
             self._fall(fall, segment)
             self._apply(point, kind)
         return PathEnd.REQUESTED
+
+    def _line(self, seconds: float) -> ExchangeStep:
+        alpha, kappa, value, n_nodes = self._rows[-1]
+        return ExchangeStep(len(self._rows), value + alpha * kappa, 0.0, n_nodes, seconds)
 
     def kinks(self, end: PathEnd) -> Kinks:
         alphas, kappas, values, n_nodes = (np.array(column) for column in zip(*self._rows, strict=True))

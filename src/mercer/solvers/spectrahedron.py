@@ -55,6 +55,7 @@ Callback = Callable[[SpectrahedronStep], bool | None]
 
 def project_on_simplex(values: Array) -> Array:
     """The nearest point with no negative entry and sum one."""
+    values = values - np.max(values)  # which changes nothing but the rounding of large ones
     falling = np.sort(values)[::-1]
     excess = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
     threshold = excess[np.flatnonzero(falling > excess)[-1]]

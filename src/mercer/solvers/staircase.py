@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from mercer.backends import get_config
 from mercer.operators import LinearMap
@@ -461,7 +461,7 @@ def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Gene
     At a stationary point, a positive value means that turning the rows of H towards v in a new dimension ascends.
     """
     z = problem.multipliers(H, G)
-    y = np.maximum(z, 1e-3 * float(np.max(z)))
+    y = np.maximum(z, max(1e-3 * float(np.max(np.abs(z), initial=0.0)), np.finfo(np.float64).tiny))
     Q, _ = np.linalg.qr(np.sqrt(y)[:, None] * H)
 
     def multiply(v: Array) -> Array:
@@ -474,8 +474,9 @@ def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Gene
     start = rng.standard_normal(n)
     try:
         _, vectors = eigsh(map_, k=1, which="LA", v0=start, ncv=min(_ESCAPE_COLUMNS, n), maxiter=4, tol=1e-2)
-    except ArpackNoConvergence:
+    except ArpackError:  # no convergence, or nothing outside the span of H
         for _ in range(4):
             start = multiply(start)
         vectors = start[:, None]
-    return vectors[:, 0] / np.sqrt(y)
+    direction = vectors[:, 0] / np.sqrt(y)
+    return direction if np.any(direction) else rng.standard_normal(n)

@@ -1,0 +1,41 @@
+"""Weights of any size: brought to a power of two near one, and what is made of them brought back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def in_one_unit(*weights: Array) -> tuple[Any, ...]:
+    """The same weights in units of two to a power, the largest between a half and one, and that power."""
+    largest = max((float(np.max(np.abs(each), initial=0.0)) for each in weights), default=0.0)
+    power = int(np.frexp(largest)[1]) if largest > 0 else 0
+    return *(np.ldexp(each, -power) for each in weights), power
+
+
+def in_units(value: float, power: int, name: str) -> float:
+    """A value times two to a power.
+
+    Raises
+    ------
+    ValueError
+        If that is no normal number.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = float(np.ldexp(value, power))
+    if value != 0 and not _TINY <= abs(scaled) < np.inf:
+        size = np.log10(abs(value)) + power * np.log10(2.0)
+        raise ValueError(f"{name} is of size 1e{size:.0f}, beyond double precision: divide the weights by their sum.")
+    return scaled
+
+
+def overflowing(kernel: Kernel) -> str:
+    """What to say where a kernel's values are no numbers."""
+    return f"The values of {kernel!r} at these points leave double precision: bring the features to a scale near one."
