@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
-from campaign_arithmetic import LONG, eliminated, exact, to_long
+from campaign_arithmetic import eliminated, exact, to_long
 from campaign_densities import _cholesky, _lower_solve
 from campaign_game import Game, value
 from campaign_problems import precision_of, weights
@@ -13,7 +15,16 @@ from mpmath import mpf
 
 import mercer
 from mercer import Gaussian, RobustKernelRidge
-from mercer.density.robust_game import function_basis, make_ball, make_pairs
+from mercer.certificates.saddle_point import certify_saddle_point
+from mercer.certificates.strong_convexity import certify_strongly_convex
+from mercer.density.robust_game import function_basis, make_ball, make_game, make_pairs, make_precise
+from mercer.problems.robust_regression import Adversary
+
+_STORED = 1e-12  # relative: the certificate is about the coordinates of dual_coef_, which are the same to rounding
+
+
+def scaled(certificate, factor):
+    return replace(certificate, lower=factor * certificate.lower, upper=factor * certificate.upper)
 
 
 class Truth:
@@ -27,11 +38,9 @@ class Truth:
         self.xi, self.eta = exact(model.support_[:, :-1]), exact(model.support_[:, -1])
         self.X, self.y = exact(X), exact(y)
         self.m, self.d = self.xi.shape
-        shares = (
-            np.full(n, 1 / n) if model.sample_weight_ is None else model.sample_weight_ / np.sum(model.sample_weight_)
-        )
-        pairs = make_pairs(X, y, shares, model.support_, float(model.kernel_.sigma), model.target_sigma_)
-        U, _ = function_basis(pairs, integrated=model.radius > 0)
+        pairs = make_pairs(X, y, model.sample_weight_, model.support_, float(model.kernel_.sigma), model.target_sigma_)
+        U, features = function_basis(pairs, integrated=model.radius > 0)
+        self.pairs, self.given_basis, self.given_features = pairs, U, features
         self.gram = self._pairs(self.xi, self.xi, self.sigma)
         self.U = _orthonormal(exact(U), self.gram)
         self.features = self._pairs(self.X, self.xi, self.sigma).dot(self.U)
@@ -41,8 +50,9 @@ class Truth:
         self.plain = model.radius == 0 or model.relaxation == "rkhs"
         self.radius, self.regularization = mpf(float(model.radius)), mpf(float(model.regularization))
         self.keeps_sample = bool(model.keep_sample)
+        self.ball = None if self.plain else make_ball(pairs, model.truncation)
         if not self.plain:
-            self._densities(make_ball(pairs, model.truncation))
+            self._densities(self.ball)
 
     def _pairs(self, a, b, sigma):
         return np.array([[mpmath.exp(-sum((x - y) ** 2) / sigma**2) for y in b] for x in a], object)
@@ -120,18 +130,18 @@ class Truth:
         size = to_long(np.array([self.unit**2], object))[0]
         return found[0] * size, found[1] * size
 
-    def worst_case(self, alpha):
-        """What the function of some coefficients risks at most, plus the penalty: from below, with its error."""
+    def worst_case(self, name, alpha, slack=0.0):
+        """What the function of some coefficients (mpf) risks at most, plus the penalty: from below, with its error."""
+        beta = self.U.T.dot(self.gram.dot(alpha))
         if self.plain:
-            beta = self._coordinates(alpha)
-            return "stored", to_long(np.array([self.objective(beta)], object))[0], LONG(0)
+            found = to_long(np.array([self.objective(beta)], object))[0]
+            return name, found, slack * abs(found)
         game = self.game()
-        beta = to_long(self._coordinates(alpha) / self.unit)
-        found = value(game, beta)
-        return None if found is None else ("stored", self._in_units(found)[0], LONG(0))
-
-    def _coordinates(self, alpha):
-        return self.U.T.dot(self.gram.dot(exact(alpha)))
+        bracket = value(game, to_long(beta / self.unit))
+        if bracket is None:
+            return None
+        found = self._in_units(bracket)[0]
+        return name, found, slack * abs(found)
 
     # --- ridge regression and the relaxation ------------------------------------------------------------------
 
@@ -226,6 +236,8 @@ def run(seed):
     ][rng.integers(4)]
     if options["radius"] == 0 or options["relaxation"]:
         stop.pop("callback", None)
+    if options["radius"] == 0 or options["relaxation"]:
+        options["keep_sample"] = True
     name = "ridge" if options["radius"] == 0 else "relaxation" if options["relaxation"] else "game"
     kernel = Gaussian(spread * 10 ** rng.uniform(-0.3, 1.2))
     with mercer.config_context(dtype=dtype):
@@ -241,6 +253,8 @@ def run(seed):
         certificate = trial.ask(f"{name} verify", lambda: mercer.verify(model, X, y))
         if certificate is not None:
             _judge(trial, f"{name} verify", model, certificate, truth, bracket)
+        for _ in range(3):
+            _arbitrary(trial, rng, f"{name} arbitrary", model, truth, bracket)
         for _ in range(2):
             _tamper(model, rng)
             certificate = trial.ask(f"{name} verify tampered", lambda: mercer.verify(model, X, y))
@@ -250,8 +264,31 @@ def run(seed):
 
 
 def _judge(trial, kind, model, certificate, truth, bracket):
-    attained = truth.worst_case(model.dual_coef_)
+    attained = truth.worst_case("stored", exact(model.dual_coef_), _STORED)
     trial.judge(kind, certificate, ("the game", bracket), minimised=True, attained=attained)
+
+
+def _arbitrary(trial, rng, kind, model, truth, bracket):
+    """Bounds from a function, prices and an adversary that nobody solved for."""
+    pairs, U = truth.pairs, truth.given_basis
+    beta = rng.normal(size=U.shape[1]) * 10 ** rng.uniform(-3, 1)
+    options = {"radius": float(model.radius), "regularization": float(model.regularization)}
+
+    def prove():
+        if truth.plain:
+            return certify_strongly_convex(make_precise(pairs, U), beta, **options)
+        ball = truth.ball
+        game = make_game(pairs, U, truth.given_features, ball, sample=bool(model.keep_sample), **options)
+        F = rng.normal(size=(ball.dimension, ball.dimension)) * 10 ** rng.uniform(-3, 0)
+        prices = rng.normal(size=ball.whitening.shape[1]) * 10 ** rng.uniform(-3, 1)
+        adversary = Adversary(F @ F.T, float(rng.uniform(0, 1)))
+        return certify_saddle_point(game, make_precise(pairs, U, ball), beta, prices, adversary)
+
+    certificate = trial.ask(kind, prove)
+    if certificate is not None:
+        size = exact([pairs.size])[0]
+        attained = truth.worst_case("given", exact(U).dot(exact(beta)) * size)
+        trial.judge(kind, scaled(certificate, pairs.size**2), ("the game", bracket), minimised=True, attained=attained)
 
 
 def _tamper(model, rng):

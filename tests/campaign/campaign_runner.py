@@ -20,7 +20,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-WHOLE = {"embeddings": range(1200), "measures": range(900), "densities": range(500), "regressions": range(600)}
+WHOLE = {"embeddings": range(1250), "measures": range(1050), "densities": range(450), "regressions": range(600)}
 
 
 @dataclass(frozen=True)
