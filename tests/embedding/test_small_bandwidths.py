@@ -238,7 +238,7 @@ def test_a_climb_that_does_not_pay_ends_with_its_best_iterate(sigma, monkeypatch
         model = SDPEmbedding(Gaussian(sigma=sigma), random_state=0).fit(X)
     assert model.status_ in (Status.CONVERGED, Status.FLAT, Status.CRAWLING)
     assert model.n_products_ < 60_000
-    assert model.certificate_.relative_gap < 1e-3
+    assert model.certificate_.relative_gap < 1e-2
     proved = fitted(X, kernel=Gaussian(sigma=sigma), solver="interior-point").certificate_
     assert model.certificate_.lower <= proved.upper
     assert model.certificate_.upper >= proved.lower
