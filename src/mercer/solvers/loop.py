@@ -115,8 +115,7 @@ def maximise(
                 status, best = Status.CONVERGED, (H, G)
                 break
             if asking and gap is not None and residual <= _STATIONARY and gap > _TRAPPED * residual:
-                rounded = gap <= _SAME * rounding  # no saddle: the proof's allowance for rounding is all that is left
-                status, best = (Status.STALLED if rounded else Status.TRAPPED), (H, G)
+                status, best = Status.TRAPPED, (H, G)
                 break
             if is_slow is not None and is_slow(residual):
                 status = Status.SLOW
