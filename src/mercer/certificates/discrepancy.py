@@ -53,7 +53,7 @@ def certify_measure(
     on_nodes : bool, default=False
         Compare with measures on the same nodes only: whether their weights are the best for them.
     definiteness : Definiteness, optional
-        What :func:`mercer.certificates.definiteness.prove_definite` found of S where it was asked already.
+        What ``mercer.certificates.definiteness.prove_definite`` found of S where it was asked already.
 
     Returns
     -------

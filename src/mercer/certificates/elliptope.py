@@ -86,7 +86,7 @@ def certify_elliptope(
     -------
     Certificate
         Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point:
-        :mod:`mercer.certificates.allowances` says what is counted.
+        ``mercer.certificates.allowances`` says what is counted.
 
     Notes
     -----

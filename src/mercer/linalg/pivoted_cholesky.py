@@ -12,8 +12,8 @@ from mercer.backends.threads import run_chunks
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
-_BLOCK, _LEAST_BLOCK = 64, 4  # pivots at a time
-_SHARE = 1 / 8  # of the memory limit, for the columns of a block
+_BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
+_SHARE = 1 / 8  # of the memory limit, for these columns
 _NOISE = 64.0
 _ROWS = 4096
 
@@ -68,22 +68,28 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     pivots: list[int] = []
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     enough = tolerance * original.sum()
-    block = max(_LEAST_BLOCK, min(_BLOCK, get_config().share(_SHARE) // (3 * 8 * n)))
+    width = max(_LEAST_WIDTH, min(_BLOCK, get_config().share(_SHARE) // (3 * 8 * n)))
     while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
         k = len(pivots)
-        chosen = _accepted(gram, factor[:, :k], residual, min(block, factor.shape[1] - k), noise, rng)
-        if chosen.size == 0:
-            continue
-        columns = gram.block(slice(None), chosen).astype(np.float64)
-        _subtract_product(columns, factor[:, :k], factor[chosen, :k].T)
-        lower = np.linalg.cholesky(_regular(columns[chosen]))
-        new = solve_triangular(lower, columns.T, lower=True).T
-        factor[:, k : k + chosen.size] = new
-        residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
-        residual[chosen] = 0.0
-        pivots.extend(chosen.tolist())
+        chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
+        for part in np.split(chosen, range(width, chosen.size, width)):  # memory decides how many columns at a time
+            if part.size:
+                residual = _add_columns(gram, factor, len(pivots), part, residual)
+                pivots.extend(part.tolist())
     factor = factor[:, : len(pivots)]
     return LowRankOperator(factor, landmarks=np.array(pivots, dtype=np.intp), residual_diagonal=residual)
+
+
+def _add_columns(gram: LinearMap, factor: Any, k: int, chosen: Any, residual: Any) -> Any:
+    """Eliminate some pivots after k others: their columns of the factor are filled; returns the residual diagonal."""
+    columns = gram.block(slice(None), chosen).astype(np.float64)
+    _subtract_product(columns, factor[:, :k], factor[chosen, :k].T)
+    lower = np.linalg.cholesky(_regular(columns[chosen]))
+    new = solve_triangular(lower, columns.T, lower=True).T
+    factor[:, k : k + chosen.size] = new
+    residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
+    residual[chosen] = 0.0
+    return residual
 
 
 def _subtract_product(columns: Any, left: Any, right: Any) -> None:

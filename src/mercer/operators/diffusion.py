@@ -106,9 +106,9 @@ class DiffusionOperator(LinearMap):
     def rounding(self) -> MapRounding:
         """What the errors of entries, of row sums and of the arithmetic amount to.
 
-        With q = max Σⱼ wⱼ|k(xᵢ, xⱼ)|/mᵢ (one for a kernel without negative values), |A| has the norm q at most: that is
-        what Collatz and Wielandt's quotient of the vector √(w m) says. Entries that err by relative·|k| change A by no
-        more than relative·q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
+        With q the largest ratio of Σⱼ wⱼ ``abs(k(xᵢ, xⱼ))`` to mᵢ (one for a kernel without negative values), the matrix
+        of absolute values of A has the norm q at most: that is what Collatz and Wielandt's quotient of the vector
+        √(w m) says. Entries that err by a part of themselves change A by no more than that part of q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
         themselves by r·q. The diagonal k/m - m/vol is a difference: its error is that of its two terms, not of itself.
         Where points in single precision are multiplied in double, entries may err as they would in single, so that what
         is proved holds of the matrix in either precision.

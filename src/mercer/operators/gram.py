@@ -121,7 +121,7 @@ class GramOperator(LinearMap):
         return products.summation_depth(self._evaluator)
 
     def absolute_product(self, v: Array) -> Array:
-        """Σⱼ |k(xᵢ, yⱼ)| vⱼ for one vector, without weights: entries a few rows at a time."""
+        """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
         rows, v = max(1, products.panel_bytes() // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
         starts = range(0, self.shape[0], rows)
         parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
