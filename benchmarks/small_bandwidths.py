@@ -111,7 +111,7 @@ def growth() -> list[str]:
         problem = Programme.of(Gaussian(sigma=sigma), X, None, np.random.default_rng(0)).problem
         J = problem.scale[:, None] * problem.operator.to_dense() * problem.scale
         began, used = time.perf_counter(), time.process_time()
-        found = solve_interior_point(J, tol=1e-8)
+        found = solve_interior_point((J + J.T) / 2, tol=1e-8)
         seconds, process = time.perf_counter() - began, time.process_time() - used
         steps, flops = found.history[-1].number, FLOPS * n**3 / 1e9
         rate = steps * flops / seconds

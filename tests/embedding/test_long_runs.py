@@ -62,6 +62,32 @@ def test_conic_solver_says_when_it_is_too_large():
         SDPEmbedding(KERNEL, solver="conic").fit(two_moons(n_points=201)[0])
 
 
+def test_conic_solver_that_fails_says_so(X, monkeypatch):
+    cvxpy = pytest.importorskip("cvxpy")
+
+    def fail(self, *args, **kwargs):
+        raise cvxpy.error.SolverError("numbers ran out")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", fail)
+    with pytest.raises(ArithmeticError, match="conic solver failed .numbers ran out.: use solver='interior-point'"):
+        SDPEmbedding(KERNEL, solver="conic").fit(X)
+    monkeypatch.setattr(cvxpy.Problem, "solve", lambda self, **kwargs: None)
+    with pytest.raises(ArithmeticError, match="ended without a solution, with the status None"):
+        SDPEmbedding(KERNEL, solver="conic").fit(X)
+    monkeypatch.setattr(cvxpy.Variable, "value", np.full((90, 90), np.nan))
+    with pytest.raises(ArithmeticError, match="ended without a solution"):
+        SDPEmbedding(KERNEL, solver="conic").fit(X)
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior-point", "conic"])
+def test_an_eigenvalue_of_high_multiplicity_is_no_exception(solver):
+    """LAPACK's bisection gives up on the matrix of this certificate."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # seven digits of its entries are the same everywhere
+        model = SDPEmbedding(Precomputed(), solver=solver, random_state=0).fit(1e-3 * np.eye(40) + np.ones((40, 40)))
+    assert model.certificate_.holds(1e-4)
+
+
 def test_indefinite_affinities_go_without_a_stand_in(X):
     affinities = np.where(Laplacian(sigma=1.0)(X) > 0.3, Laplacian(sigma=1.0)(X), 0.0)
     model = SDPEmbedding(Precomputed(), random_state=0, tol=1e-5).fit(affinities)

@@ -333,6 +333,8 @@ def test_single_precision(solver, points):
     np.testing.assert_allclose(model.embedding_, reference.embedding_, atol=1e-3 * scale)
     np.testing.assert_allclose(extended, model.embedding_, atol=1e-4 * scale)
     assert model.certificate_.lower == pytest.approx(reference.certificate_.lower, rel=1e-5)
+    assert model.certificate_.lower <= reference.certificate_.upper  # its allowances are those of float32
+    assert model.certificate_.upper >= reference.certificate_.lower
     assert model.certificate_.relative_gap < 1e-4
 
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+import mercer
 from mercer import Gaussian
-from mercer.backends.threads import every_blas_thread, single_threaded_blas
 from mercer.embedding.programme import Programme
 from mercer.solvers import Status, solve_interior_point
 from mercer.solvers.interior_point import bytes_needed
@@ -195,20 +195,11 @@ def test_memory_is_stated():
 # --- threads ----------------------------------------------------------------------------------------------------
 
 
-def _blas_threads():
-    from threadpoolctl import threadpool_info
-
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-
-
-def test_the_hold_on_blas_is_lifted_and_comes_back():
-    before = _blas_threads()
-    with single_threaded_blas():
-        held = _blas_threads()
-        with every_blas_thread():
-            lifted = _blas_threads()
-        again = _blas_threads()
-    assert set(held) == {1}
-    assert lifted == before
-    assert again == held
-    assert _blas_threads() == before
+def test_thread_count_does_not_change_the_result():
+    J = matrix("psd", 300)
+    with mercer.config_context(n_threads=1):
+        one = solve_interior_point(J, tol=1e-6)
+    with mercer.config_context(n_threads=3):
+        three = solve_interior_point(J, tol=1e-6)
+    np.testing.assert_array_equal(one.X, three.X)
+    np.testing.assert_array_equal(one.multipliers, three.multipliers)

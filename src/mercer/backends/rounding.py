@@ -77,6 +77,13 @@ class EntryError:
         diagonal = self.relative + self.scaled
         return EntryError(_MORE * (self.relative + diagonal) + 8 * unit, _MORE * self.scaled, absolute)
 
+    def beside(self, other: EntryError) -> EntryError:
+        """Of a difference that comes on top of this one."""
+        pairs = zip(
+            (self.relative, self.scaled, self.absolute), (other.relative, other.scaled, other.absolute), strict=True
+        )
+        return EntryError(*(_MORE * (a + b) for a, b in pairs))
+
     def doubled(self) -> EntryError:
         """Between two evaluations, and so between either of them and the exact value."""
         return EntryError(2 * _MORE * self.relative, 2 * _MORE * self.scaled, 2 * _MORE * self.absolute)

@@ -118,25 +118,6 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 @contextmanager
-def every_blas_thread() -> Iterator[None]:
-    """Lift the hold on BLAS, as far as the configuration allows, for dense work that is one long chain of products."""
-    global _limits
-    with _lock:
-        lifted = _holders > 0
-        if lifted:
-            _disown_blas()
-            _limits.restore_original_limits()
-            _disown_blas()
-    try:
-        yield
-    finally:
-        with _lock:
-            if lifted and _holders > 0:
-                _disown_blas()
-                _limits = _controller.limit(limits=1, user_api="blas")
-
-
-@contextmanager
 def blas_for(order: int) -> Iterator[None]:
     """Hold BLAS to one thread for many operations on matrices of an order up to 700.
 

@@ -82,6 +82,12 @@ class Allowances:
         rest, size = float(np.sum(self._cut)), self.norm + self.entries
         return bound + _MORE * size * (2 * float(np.sqrt(self._total * rest)) + rest)
 
+    def width(self, z: Array, rank: int) -> float:
+        """How far apart rounding keeps the two bounds of a solution with these multipliers, were it the best."""
+        return max(float(np.sum(z)) - self.lower(z, rank), 0.0) + max(
+            self.upper(np.abs(z)) - float(np.sum(np.abs(z))), 0.0
+        )
+
     def product_error(self, root: Array, vector: Array, lift: float) -> float:
         """How far a product with M = Diag(r) Â Diag(r) can be from the true one, for unit vectors.
 

@@ -45,6 +45,9 @@ class Certificate:
         How much the cosines between rows of ÃΞ differ from those of Ξ, root mean square over all pairs.
     stand_in_rank : int
         Rank of the low-rank factor the proof made use of; 0 without one.
+    rounding : float
+        How far apart rounding alone keeps the bounds of an embedding, whatever the solution: what is left of the gap
+        without it is the solution's. Zero where that is not told apart.
     minimised : bool
         Whether the objective was minimised, so that ``upper`` is its value and ``lower`` the proved bound.
     """
@@ -60,6 +63,7 @@ class Certificate:
     conformality_residual: float = float("nan")
     stand_in_rank: int = 0
     minimised: bool = False
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse bounds that contradict each other: a proof of that kind proves nothing."""
@@ -81,6 +85,12 @@ class Certificate:
         if width == 0:
             return 0.0
         return width / abs(self.objective) if self.objective != 0 else float("inf")
+
+    @property
+    def gap_beyond_rounding(self) -> float:
+        """The relative gap without the part that rounding alone makes: what a better solution could still close."""
+        width = max(self.upper - self.lower - self.rounding, 0.0)
+        return self.relative_gap * width / (self.upper - self.lower) if width > 0 else 0.0
 
     def holds(self, tol: float) -> bool:
         """Whether no solution is better by more than a fraction tol of this one's objective."""

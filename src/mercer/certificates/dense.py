@@ -64,13 +64,14 @@ def certify_by_factorisation(
         complementarity=complementarity(s, H, G, z),
         mean_value_residual=mean_value_residual(s, H, G, z),
         conformality_residual=conformality_residual(H, G),
+        rounding=allowed.width(z, H.shape[1]),
     )
 
 
 def _of_nothing(problem: Elliptope) -> Certificate:
     """No row takes part: whatever rounding took away of them is all there is."""
     upper = Allowances(problem).upper(np.empty(0))
-    return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0)
+    return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper)
 
 
 def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator, spectrum: bool) -> Array:

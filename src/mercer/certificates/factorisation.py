@@ -89,7 +89,10 @@ def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
     """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it."""
     n = M.shape[0]
     if n <= _DENSE_UP_TO:
-        return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evx")[0])  # evr may fail
+        try:
+            return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evx")[0])  # evr may fail
+        except np.linalg.LinAlgError:  # bisection gives up on some matrices with an eigenvalue of high multiplicity
+            return float(np.linalg.eigvalsh(M)[-1])
     try:
         return float(
             eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)[0]

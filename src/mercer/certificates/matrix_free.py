@@ -279,6 +279,7 @@ class MatrixFreeProof:
             mean_value_residual=mean_value_residual(s, H, G, z),
             conformality_residual=conformality_residual(H, G),
             stand_in_rank=self._rank,
+            rounding=self._allowed.width(z, H.shape[1]) + self._rounding * float(self.y[on].sum()),
         )
 
     def _least_eigenvalues(self) -> Array:

@@ -302,9 +302,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         return certificate
 
     def _status(self, result: SolverResult) -> Status:
-        """The solver's, unless what is stored is less than what converged."""
-        proved = self.certificate_ is None or self.certificate_.holds(self.tol)
-        return result.status if proved or result.status is not Status.CONVERGED else Status.CUT_SHORT
+        """The solver's, unless what is stored is less than what converged, or rounding denies it the proof."""
+        if result.status is not Status.CONVERGED or self.certificate_ is None or self.certificate_.holds(self.tol):
+            return result.status
+        return Status.STALLED if self.certificate_.gap_beyond_rounding <= self.tol else Status.CUT_SHORT
 
     def _solve(
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
@@ -343,7 +344,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             self._tell("proving the bound")
             certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
             programme.last_proof = H, certificate
-            return certificate.relative_gap
+            return certificate.gap_beyond_rounding  # what rounding keeps open no step can close
 
         def notify(iteration: Iteration) -> bool:
             if self.verbose:

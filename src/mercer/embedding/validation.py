@@ -38,7 +38,7 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
     if not np.any(staying > 0):  # affinities without loops, as of a graph: of them k(x, x) says nothing
         return
     lost = _lost(operator, kernel)
-    if np.all(lost) or (np.any(lost) and np.any(operator.diagonal() > 0)):
+    if np.any(lost) and (np.all(lost) or np.any(operator.diagonal() > 0)):
         return  # an indefinite matrix: small loops do not make points alike
     signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying, 1)))
     if signal <= _CONSTANT:

@@ -13,7 +13,7 @@ from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
-_SHARE = 1 / 8  # of the memory limit, for these columns
+_SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
 _NOISE = 64.0
 _ROWS = 4096
 
@@ -68,7 +68,7 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     pivots: list[int] = []
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     enough = tolerance * original.sum()
-    width = max(_LEAST_WIDTH, min(_BLOCK, get_config().share(_SHARE) // (3 * 8 * n)))
+    width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
     while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
         k = len(pivots)
         chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)

@@ -106,23 +106,30 @@ class DiffusionOperator(LinearMap):
     def rounding(self) -> MapRounding:
         """What the errors of entries, of row sums and of the arithmetic amount to.
 
-        With q the largest ratio of Σⱼ wⱼ ``abs(k(xᵢ, xⱼ))`` to mᵢ (one for a kernel without negative values), the matrix
-        of absolute values of A has the norm q at most: that is what Collatz and Wielandt's quotient of the vector
-        √(w m) says. Entries that err by a part of themselves change A by no more than that part of q, those that err by ρᵢρⱼ by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of
-        themselves by r·q. The diagonal k/m - m/vol is a difference: its error is that of its two terms, not of itself.
-        Where points in single precision are multiplied in double, entries may err as they would in single, so that what
-        is proved holds of the matrix in either precision.
+        With q the largest ratio of Σⱼ wⱼ ``abs(k(xᵢ, xⱼ))`` to mᵢ (one for a kernel without negative values), the
+        absolute values of A have the norm q at most: that is what Collatz and Wielandt's quotient of the vector √(w m)
+        says. Entries that err by a part of themselves change A by no more than that part of q, those that err by ρᵢρⱼ
+        by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of themselves by r·q. The diagonal k/m - m/vol is a
+        difference: its error is that of its two terms, not of itself. Where points in single precision are multiplied
+        in double, entries may err as they would in single, so that what is proved holds of the matrix in either
+        precision.
         """
         if self.alpha:
             raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
         unit, m = unit_of(self.dtype), self.degrees.astype(np.float64)
         weights = self.weights.astype(np.float64)
         lost_weights = unit if self.dtype == np.float32 else 0.0
-        error, ratio = self.gram.entry_error_of_points().doubled(), self._absolute_ratio()
+        error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
         kernel_diagonal = np.abs(np.asarray(self.gram.diagonal(), np.float64))
-        rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
         summing = gamma(self.gram.product_depth + _ENTRY, unit)
-        degrees = (error.relative + summing + 2 * lost_weights) * ratio + rho * float(weights @ rho) / m
+        sums = (error.relative + summing + 2 * lost_weights) * ratio
+        own = (error.relative + error.scaled) * kernel_diagonal + error.absolute
+        narrow = self.gram.narrow_error(self.weights)
+        if narrow is not None:
+            sums, own = sums + narrow.rows / m, own + narrow.diagonal
+            error = error.beside(narrow.entries)
+        rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
+        degrees = sums + rho * float(weights @ rho) / m
         worst = float(np.max(degrees, initial=0.0))
         volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(m.size, unit_of(np.float64))
         norm = float(np.max(ratio, initial=0.0))
@@ -130,8 +137,7 @@ class DiffusionOperator(LinearMap):
         entries = (error.relative + worst + rounded) * norm + float(np.sum(weights * rho**2 / m))
         staying = weights * kernel_diagonal / m
         stationary = np.asarray(self.stationary, np.float64) ** 2
-        own = error.relative + error.scaled
-        diagonal = staying * (own + degrees + rounded) + weights * error.absolute / m
+        diagonal = staying * (degrees + rounded) + weights * own / m
         entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -21,6 +21,24 @@ _PRODUCTS_BEFORE_STORING = 1
 _DENSE_ROWS = 512
 _MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
 _VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
+
+
+class NarrowError(NamedTuple):
+    """Between a symmetric kernel matrix in the precision of its points and in a wider one.
+
+    Attributes
+    ----------
+    entries : EntryError
+        Of single entries.
+    rows : array of shape (n,)
+        Of Σⱼ wⱼ k(xᵢ, xⱼ), without what ``entries.scaled`` and ``entries.absolute`` add to it.
+    diagonal : array of shape (n,)
+        Of k(xᵢ, xᵢ).
+    """
+
+    entries: EntryError
+    rows: Array
+    diagonal: Array
 
 
 @final
@@ -87,31 +105,38 @@ class GramOperator(LinearMap):
         """How far an entry of K, without weights, can be from the kernel's value at the points given."""
         return self._evaluator.entry_error
 
-    def entry_error_of_points(self) -> EntryError:
-        """The same for entries in the precision of the points, where products run in a wider one.
+    def narrow_error(self, weights: Array) -> NarrowError | None:
+        """How far the matrix in the precision of the points is from this one, where products run in a wider one.
 
-        It is measured, entry by entry, up to some thousand points, and bounded beyond.
+        It is measured up to some thousand points and bounded beyond; None where the two are the same.
         """
         if self._narrow is None:
-            return self.entry_error
+            return None
         narrow = self.kernel.evaluator(*self._narrow)
-        if self.shape[0] * self.shape[1] > _MEASURED:
-            return narrow.entry_error
-        return self._measured(narrow, self.entry_error)
+        if self.shape[0] * self.shape[1] <= _MEASURED:
+            return self._measured(narrow, np.asarray(weights, np.float64))
+        error = narrow.entry_error
+        diagonal = (error.relative + error.scaled) * np.abs(self._evaluator.diagonal()) + error.absolute
+        rows = error.relative * self.absolute_product(weights) if error.relative else np.zeros(self.shape[0])
+        return NarrowError(error, rows, np.asarray(diagonal, np.float64))
 
-    def _measured(self, narrow: Evaluator, own: EntryError) -> EntryError:
-        """The largest difference between entries in two precisions, relative to them where they are not vanishing."""
-        roots = [np.sqrt(np.abs(self._evaluator.diagonal(side))) for side in ("rows", "cols")]
+    def _measured(self, narrow: Evaluator, weights: Array) -> NarrowError:
+        """Entries relative to themselves where they are not vanishing, row sums, and the diagonal."""
+        root = np.sqrt(np.abs(self._evaluator.diagonal()))
         relative = scaled = 0.0
+        rows = np.empty(self.shape[0])
         for lo in range(0, self.shape[0], _DENSE_ROWS):
             part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
-            values = np.abs(wide := products.block(self._evaluator, part, slice(None)))
-            off = np.abs(products.block(narrow, part, slice(None)) - wide)
-            size = np.maximum(np.outer(roots[0][part], roots[1]), np.finfo(np.float64).tiny)
-            large = values > _VANISHING * size
-            relative = max(relative, float(np.max(off[large] / values[large], initial=0.0)))
+            wide = products.block(self._evaluator, part, slice(None))
+            off = products.block(narrow, part, slice(None)) - wide
+            rows[part] = np.abs(off @ weights)
+            off, wide = np.abs(off), np.abs(wide)
+            size = np.maximum(np.outer(root[part], root), np.finfo(np.float64).tiny)
+            large = wide > _VANISHING * size
+            relative = max(relative, float(np.max(off[large] / wide[large], initial=0.0)))
             scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
-        return EntryError(relative + own.relative, scaled + own.scaled, own.absolute)
+        diagonal = np.abs(narrow.diagonal() - self._evaluator.diagonal())
+        return NarrowError(EntryError(relative, scaled), rows, diagonal)
 
     @property
     def product_depth(self) -> int:

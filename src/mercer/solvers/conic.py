@@ -32,6 +32,8 @@ def solve_conic(problem: Elliptope) -> Array:
         If the problem has more than 200 rows.
     ModuleNotFoundError
         If cvxpy is not installed.
+    ArithmeticError
+        If the conic solver fails, or ends without a solution.
     """
     n = problem.size
     if n > LARGEST:
@@ -45,12 +47,18 @@ def solve_conic(problem: Elliptope) -> Array:
     B = cvxpy.Variable((n, n), PSD=True)
     objective = cvxpy.sum(cvxpy.multiply(J, B))
     programme = cvxpy.Problem(cvxpy.Maximize(objective), [B[i, i] == 1 for i in range(n)])
-    if n <= _INTERIOR_UP_TO:
-        programme.solve(solver=cvxpy.CLARABEL)
-    else:
-        programme.solve(solver=cvxpy.SCS, eps_abs=1e-8, eps_rel=1e-8, max_iters=20_000)
-    if B.value is None:
-        raise ArithmeticError(f"The conic solver ended with the status {programme.status!r}: use solver='auto'.")
+    try:
+        if n <= _INTERIOR_UP_TO:
+            programme.solve(solver=cvxpy.CLARABEL)
+        else:
+            programme.solve(solver=cvxpy.SCS, eps_abs=1e-8, eps_rel=1e-8, max_iters=20_000)
+    except (cvxpy.error.SolverError, np.linalg.LinAlgError) as error:
+        raise ArithmeticError(f"The conic solver failed ({error}): use solver='interior-point' or 'auto'.") from error
+    if B.value is None or not np.all(np.isfinite(B.value)):
+        raise ArithmeticError(
+            f"The conic solver ended without a solution, with the status {programme.status!r}: use "
+            "solver='interior-point' or 'auto'."
+        )
     return _factor(problem, B.value)
 
 

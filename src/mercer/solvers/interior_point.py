@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 
-from mercer.backends.threads import every_blas_thread
+from mercer.backends.threads import run_chunks, single_threaded_blas
 from mercer.solvers.result import Iteration, Status
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,15 +30,14 @@ Callback = Callable[[Iteration], bool | None]
 
 PHASE = "interior point"
 MATRICES = 10  # of order n that a step holds at once
-STEPS = 60  # at most; some fifteen do
+STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
-_BACK, _TRIES = 0.7, 40
-_ENOUGH, _FALLS = 1e-9, 0.8  # below such a gap, steps that leave more than this part of it are rounding's
+_BACK, _TRIES = 0.7, 40  # shortening a step
+_ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
 _SHORT = 1e-5  # steps below this part are rounding's
-_FULL_ORDER = 700  # below, threads of BLAS gain nothing
 
 
 def bytes_needed(n: int) -> int:
@@ -79,6 +77,7 @@ def solve_interior_point(
     J: Array,
     *,
     tol: float,
+    enough: float = 0.0,
     lengths: Array | None = None,
     max_iter: int = STEPS,
     n_columns: int = 0,
@@ -92,9 +91,11 @@ def solve_interior_point(
         Symmetric; it need not be positive semi-definite.
     tol : float
         The relative gap at which to stop.
+    enough : float, default=0
+        A larger gap at which to stop as well, with the status ``STALLED``, where two steps no longer halve it.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed in the history; ones if left out.
-    max_iter : int, default=60
+    max_iter : int, default=40
         Steps at most.
     n_columns : int, default=0
         What the history says of the columns spent so far.
@@ -122,14 +123,13 @@ def solve_interior_point(
         line = Iteration(0, 0.0, 0.0, n_columns, 0.0, 0.0, PHASE)
         return InteriorPoint(np.eye(n), np.zeros(n), Status.CONVERGED, (line,))
     weights = np.ones(n) if lengths is None else np.asarray(lengths, np.float64)
-    pair = _Pair(np.asfortranarray(J / scale))
+    pair = _Pair(np.ascontiguousarray(J / scale))
     began, status = time.perf_counter(), Status.MAX_ITER
     history: list[Iteration] = []
-    with _threads(n):
+    with single_threaded_blas():  # products are dealt to our own threads
         try:
             for number in range(max_iter + 1):
-                before = pair.relative_gap
-                if number and (not pair.step() or (before < _ENOUGH and pair.relative_gap > _FALLS * before)):
+                if number and (not pair.step() or _lingers(history, pair.relative_gap, max(enough, _ENOUGH))):
                     status = Status.STALLED
                     break
                 history.append(
@@ -155,6 +155,13 @@ def solve_interior_point(
     return InteriorPoint(pair.X, scale * pair.y, status, tuple(history))
 
 
+def _lingers(history: list[Iteration], gap: float, enough: float) -> bool:
+    """Whether a gap that is small enough has hardly fallen in two steps."""
+    if len(history) < 2 or history[-2].relative_gap is None:
+        return False
+    return gap < enough and gap > _FALLS * history[-2].relative_gap
+
+
 def _checked(J: Array) -> Array:
     if J.ndim != 2 or J.shape[0] != J.shape[1]:
         raise ValueError(f"J must be a square matrix, not of shape {J.shape}.")
@@ -167,16 +174,12 @@ def _checked(J: Array) -> Array:
     return J
 
 
-def _threads(n: int) -> AbstractContextManager[None]:
-    return every_blas_thread() if n > _FULL_ORDER else nullcontext()
-
-
 class _Pair:
     """A strictly feasible pair (X, y) with the factors of X and Z; a step replaces all of them or none."""
 
     def __init__(self, J: Array) -> None:
         n = J.shape[0]
-        self.J, self.X = J, np.eye(n, order="F")
+        self.J, self.X = J, np.eye(n)
         self.y = _START * np.abs(J).sum(axis=1)
         self.y = np.maximum(self.y, np.finfo(np.float64).eps * self.y.max())
         factor = _factor(self._slack(self.y))
@@ -211,7 +214,7 @@ class _Pair:
         left = self._gap_after(dX, dy, primal, dual) / n
         target = mu * min(1.0, max(left / mu, 0.0) ** 2)
         second = dy[:, None] * dX
-        correction = np.einsum("ij,ji->i", inverse, second)
+        correction = np.einsum("ij,ij->i", inverse, dX * dy)  # the diagonal of Z⁻¹ Diag(δy) δX
         dy = _solve(system, target * np.diagonal(inverse) - 1 - correction)
         second += dy[:, None] * X
         dX = self._direction(inverse, second, target)
@@ -221,40 +224,46 @@ class _Pair:
 
     def _direction(self, inverse: Array, right: Array, mu: float) -> Array:
         """μZ⁻¹ - X - sym(Z⁻¹ R), of zero diagonal."""
-        dX = blas.dgemm(-0.5, inverse, right)
-        dX = dX + dX.T
-        dX -= self.X
-        if mu:
-            dX += mu * inverse
+        W, dX = np.empty_like(right), np.empty_like(right)
+
+        def multiply(lo: int) -> None:
+            np.matmul(inverse[lo : lo + _CHUNK], right, out=W[lo : lo + _CHUNK])
+
+        def add(lo: int) -> None:
+            rows = slice(lo, lo + _CHUNK)
+            dX[rows] = -0.5 * (W[rows] + W[:, rows].T) - self.X[rows]
+            if mu:
+                dX[rows] += mu * inverse[rows]
+
+        panels = range(0, len(W), _CHUNK)
+        run_chunks(multiply, panels)
+        run_chunks(add, panels)
         dX[np.diag_indices_from(dX)] = 0.0
-        return np.asfortranarray(dX)
+        return dX
 
     def _gap_after(self, dX: Array, dy: Array, primal: float, dual: float) -> float:
         return self.gap + dual * float(dy.sum()) - primal * float(np.vdot(self.J, dX))
 
     def _reach(self, dX: Array, dy: Array, most: float = 1.0) -> tuple[float, float]:
         """How far X + α δX and Z + α Diag(δy) stay positive definite, at most so far."""
-        primal = _least(self._LX, lambda v: blas.dsymv(1.0, dX, v, lower=1), self._start)
-        dual = _least(self._LZ, lambda v: dy * v, self._start)
-        return tuple(most if value >= -1 / most else -1 / value for value in (primal, dual))  # type: ignore[return-value]
+        least = run_chunks(
+            lambda pair: _least(*pair, self._start),
+            [(self._LX, lambda v: blas.dsymv(1.0, dX.T, v, lower=1)), (self._LZ, lambda v: dy * v)],
+        )
+        primal, dual = (most if value >= -1 / most else -1 / value for value in least)
+        return primal, dual
 
     def _move(self, dX: Array, dy: Array, primal: float, dual: float) -> bool:
-        for _ in range(_TRIES):
-            X = self.X + primal * dX
-            LX = _factor(X)
-            if LX is not None:
-                break
-            primal *= _BACK
-        for _ in range(_TRIES):
-            y = self.y + dual * dy
-            LZ = _factor(self._slack(y))
-            if LZ is not None:
-                break
-            dual *= _BACK
+        """Go so far, or back from there until both matrices factor."""
+        (primal, LX), (dual, LZ) = run_chunks(
+            lambda pair: _shortened(*pair),
+            [(primal, lambda part: self.X + part * dX), (dual, lambda part: self._slack(self.y + part * dy))],
+        )
         if LX is None or LZ is None or max(primal, dual) < _SHORT:
             return False
-        self.X, self.y, self._LX, self._LZ = X, y, LX, LZ
-        self.objective = float(np.vdot(self.J, X))
+        X, y = self.X + primal * dX, self.y + dual * dy
+        objective = float(np.vdot(self.J, X))
+        self.X, self.y, self._LX, self._LZ, self.objective = X, y, LX, LZ, objective
         return True
 
     def _slack(self, y: Array) -> Array:
@@ -263,20 +272,30 @@ class _Pair:
         return Z
 
 
+def _shortened(part: float, matrix: Callable[[float], Array]) -> tuple[float, Array | None]:
+    """The part of a step, shortened until its matrix factors, and the factor; None where nothing helps."""
+    for _ in range(_TRIES):
+        factor = _factor(matrix(part))
+        if factor is not None:
+            return part, factor
+        part *= _BACK
+    return part, None
+
+
 def _factor(S: Array) -> Array | None:
     """The lower Cholesky factor, None where there is none; what lies above the diagonal is left over."""
-    L, info = lapack.dpotrf(S, lower=1, clean=0)
+    L, info = lapack.dpotrf(S.T, lower=1, clean=0, overwrite_a=1)
     return L if info == 0 and np.all(np.isfinite(np.diagonal(L))) else None
 
 
 def _inverse(L: Array) -> Array:
     """The inverse of LLᵀ, both triangles filled."""
-    S, _ = lapack.dpotri(L, lower=1)
+    S = lapack.dpotri(L, lower=1)[0].T
     for lo in range(0, len(S), _CHUNK):  # by panels: a transpose of the whole would take another matrix
         hi = lo + _CHUNK
-        S[lo:hi, hi:] = S[hi:, lo:hi].T
-        corner = np.tril(S[lo:hi, lo:hi])
-        S[lo:hi, lo:hi] = corner + np.tril(corner, -1).T
+        S[hi:, lo:hi] = S[lo:hi, hi:].T
+        corner = np.triu(S[lo:hi, lo:hi])
+        S[lo:hi, lo:hi] = corner + np.triu(corner, 1).T
     return S
 
 

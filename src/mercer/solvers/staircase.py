@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,12 @@ _ROUGH_RESIDUAL, _ROUGH_STEPS = 1e-3, 300
 _STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
 _DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point method
-_CLIMB, _LEAST_CLIMB = 4, 2000  # columns a row, and at least, before the climb hands over to it
+_CLIMB, _LEAST_CLIMB = 2, 2000  # columns a row, and at least, before the climb hands over to it
 _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
 _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
+_ENOUGH = 1e-8  # the gap from which on it may end sooner, where rounding holds it up
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
+_FURTHER, _SWEEPS = 20, 6  # columns beyond the rank that is looked for, and products with them
 _ESCAPE_COLUMNS = 20
 _ESCAPE_ANGLE = 0.3
 
@@ -69,7 +72,7 @@ class Pace:
 
 _LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
-_DOMINANT, _DOUBTFUL = 0.1, 10.0  # directions with less of the trace than the first, or than the second times the
+_DOMINANT, _DOUBTFUL = 0.1, 1.0  # directions with less of the trace than the first, or than the second times the
 # residual, are left to the staircase once first-order steps crawl
 _TURN = 0.1
 _USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
@@ -122,6 +125,8 @@ class Climb:
     tell: Callable[[str], None] | None = None
     _done: SolverResult | None = field(default=None, repr=False)
     _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
+    _gap: float = field(default=np.inf, repr=False)
+    _best: tuple[float, Array, Array] | None = field(default=None, repr=False)
 
     @property
     def _lines(self) -> tuple[Iteration, ...]:
@@ -145,9 +150,9 @@ class Climb:
             spent = self.problem.n_columns + self.problem.size
             within = self.max_products is None or spent <= self.max_products
             return self.interior(result.H) if within else self._ended(result, Status.MAX_PRODUCTS)
-        return result if result.status is Status.STALLED else self._ended(result, Status.CRAWLING)
+        return result if result.status is Status.STALLED else self._ended(self._best_of(result), Status.CRAWLING)
 
-    @property
+    @cached_property
     def _dense(self) -> bool:
         """Whether the interior-point method may end this climb."""
         n = int(self.problem.active.sum())
@@ -169,9 +174,14 @@ class Climb:
         if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
             cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
             result = self._while_it_pays(self._narrowed(result.H, cut))
+        gap = np.inf
         for _ in range(_MOST_RAISES):
-            if result.status is not Status.TRAPPED:
+            if result.status is not Status.TRAPPED and (self._dense or result.status is not Status.CRAWLING):
                 break
+            if not self._dense:
+                if self._gap > _PAYS * gap:
+                    return self._ended(result, Status.CRAWLING)
+                gap = self._gap
             try:
                 raised = self._raised(result.H, result.G)
             except KeyboardInterrupt:
@@ -194,9 +204,10 @@ class Climb:
         while True:
             result = self._phase(TrustRegion(), H, most=self.problem.n_columns + _SLICE)
             if result.status is not Status.CRAWLING:
+                self._gap = result.history[-1].relative_gap or 0.0
                 return result
             try:
-                gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
+                self._gap = gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
             except KeyboardInterrupt:
                 return self._ended(result, Status.INTERRUPTED)
             proved = gap <= self.tol  # then the rows are what is left to settle
@@ -231,7 +242,7 @@ class Climb:
 
     def _starts(self, face: Array, climbed: Array | None, bound: float) -> Iterator[Array]:
         """Points to go to the boundary from, those of low rank before a face that is wider than an optimum need be."""
-        extreme = int(np.sqrt(2 * self.problem.size)) + 1  # an optimum of this rank exists (Barvinok 1995, Pataki 1998)
+        extreme = _extreme_rank(self.problem.size)
         if face.shape[1] <= extreme:
             yield self._narrowed(face, 0.0)
         if climbed is not None:
@@ -268,6 +279,7 @@ class Climb:
         found = solve_interior_point(
             (J + J.T) / 2,
             tol=_SHARP,
+            enough=min(_ENOUGH, 0.1 * self.tol),
             lengths=problem.lengths[active],
             max_iter=min(STEPS, left),
             n_columns=problem.n_columns,
@@ -284,8 +296,10 @@ class Climb:
         """A point H of low rank with H Hᵀ near X: the principal directions above this part of the trace."""
         problem = self.problem
         s = problem.scale[problem.active].astype(np.float64)
-        values, vectors = np.linalg.eigh(s[:, None] * X * s)
-        kept = values > cut * values.sum()
+        S = s[:, None] * X * s
+        few = _extreme_rank(problem.size) + _FURTHER
+        values, vectors = np.linalg.eigh(S) if cut == 0 or s.size <= 4 * few else _leading(S, few)
+        kept = values > cut * np.trace(S)
         H = np.zeros((problem.size, int(kept.sum())))
         H[problem.active] = vectors[:, kept] * np.sqrt(values[kept])
         return problem.project(H, np.eye(1, H.shape[1])).astype(problem.operator.dtype)
@@ -346,7 +360,16 @@ class Climb:
         status = Status.CRAWLING if ours and result.status is Status.MAX_PRODUCTS else result.status
         history = tuple(shown) + tuple(self._shown(line, lines) for line in result.history[len(shown) - len(lines) :])
         self._done = replace(result, status=status, history=history)
+        value = self.problem.objective(result.H, result.G)
+        if self._best is None or value > self._best[0]:
+            self._best = value, result.H, result.G
         return self._done
+
+    def _best_of(self, result: SolverResult) -> SolverResult:
+        """The best point of all phases: directions that a later phase dropped may not have come back."""
+        if self._best is None or self._best[0] <= self.problem.objective(result.H, result.G):
+            return result
+        return replace(result, H=self._best[1], G=self._best[2])
 
     def _shown(self, line: Iteration, before: tuple[Iteration, ...]) -> Iteration:
         """A line with number and seconds running on, and with the columns of an earlier run."""
@@ -416,6 +439,20 @@ class Climb:
             self.problem.max_columns = None
         reach = float(np.max(np.abs(direction)))
         return self.problem.project(np.column_stack([H, _ESCAPE_ANGLE / reach * direction]), np.eye(1, H.shape[1] + 1))
+
+
+def _extreme_rank(n: int) -> int:
+    """A rank at which there is an optimum (Barvinok 1995, Pataki 1998)."""
+    return int(np.sqrt(2 * n)) + 1
+
+
+def _leading(S: Array, count: int) -> tuple[Array, Array]:
+    """About the largest eigenvalues of a positive definite matrix, rising, with their vectors: subspace iteration."""
+    Q = np.random.default_rng(0).standard_normal((len(S), count))
+    for _ in range(_SWEEPS):
+        Q, _ = np.linalg.qr(S @ Q)
+    values, vectors = np.linalg.eigh(Q.T @ (S @ Q))
+    return values, Q @ vectors
 
 
 def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Generator) -> Array:
