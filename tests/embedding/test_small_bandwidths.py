@@ -209,6 +209,25 @@ def test_interruption_of_the_interior_point_method(step):
     assert model.certificate_.upper >= reference.certificate_.lower
 
 
+def test_interruption_between_interior_point_and_boundary(monkeypatch):
+    def press(self, *arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(staircase.Climb, "_starts", press)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = SDPEmbedding(Gaussian(sigma=2.0), solver="interior-point").fit(digits(60))
+    assert model.status_ is Status.INTERRUPTED
+    assert model.certificate_.relative_gap < 1e-2
+
+
+def test_steps_that_run_out_are_not_the_users(monkeypatch):
+    """The method's own bound on its steps: what it found is taken on, and the certificate says how good it is."""
+    monkeypatch.setattr(staircase, "STEPS", 9)
+    model = fitted(digits(100), kernel=Gaussian(sigma=2.0), solver="interior-point")
+    assert model.status_ is not Status.MAX_ITER
+    assert model.certificate_.relative_gap < 1e-2
+
+
 @pytest.mark.parametrize("solver", ["auto", "interior-point", "power"])
 def test_a_stop_of_the_user_s_own_is_no_warning(solver):
     """The callback's author knows; the status and the certificate say the rest."""

@@ -20,6 +20,7 @@ _TRIES = 60
 _CHUNK = 512
 _DENSE_UP_TO = 500
 _BASIS = 60
+_RESTARTS, _SWEEPS = 10, 20
 _INSIDE = 0.99  # the inverse of the least distance is found from below, to about a thousandth
 
 
@@ -117,5 +118,14 @@ def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generat
         R, info = lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)
         shift *= 1 if info == 0 else 4
     solve = LinearOperator((n, n), matvec=lambda v: lapack.dpotrs(R, v, lower=0)[0].ravel(), dtype=np.float64)
-    values = eigsh(solve, k=count, which="LA", v0=rng.standard_normal(n), tol=1e-8, return_eigenvectors=False)
+    start = rng.standard_normal(n)
+    try:
+        values = eigsh(
+            solve, k=count, which="LA", v0=start, ncv=_BASIS, maxiter=_RESTARTS, tol=1e-8, return_eigenvectors=False
+        )
+    except ArpackNoConvergence:  # many eigenvalues close to zero, as where points are nearly isolated
+        Q = rng.standard_normal((n, 4 * count))
+        for _ in range(_SWEEPS):
+            Q, _ = np.linalg.qr(lapack.dpotrs(R, Q, lower=0)[0])
+        values = np.linalg.eigvalsh(Q.T @ lapack.dpotrs(R, Q, lower=0)[0])[-count:]
     return np.sort(1 / values - shift)

@@ -27,7 +27,7 @@ from mercer.solvers.trust_region import TrustRegion
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _INNER_ACCURACY = 0.02  # of the residual of the exact problem: what a lower model is solved to
-_INNER_STEPS = 20
+_INNER_STEPS, _INNER_COLUMNS = 20, 2000
 
 
 @final
@@ -65,7 +65,14 @@ class Minorise:
         model.linear = self._G - model.curvature(self._Y)
         accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 4 * np.finfo(np.float64).eps)
         result = maximise(
-            model, TrustRegion(), self._Y, certify=None, tol=1.0, residual_tol=accuracy, max_iter=_INNER_STEPS
+            model,
+            TrustRegion(),
+            self._Y,
+            certify=None,
+            tol=1.0,
+            residual_tol=accuracy,
+            max_iter=_INNER_STEPS,
+            max_products=_INNER_COLUMNS,
         )
         self.n_stand_in_columns += model.n_columns
         if result.status is Status.INTERRUPTED:

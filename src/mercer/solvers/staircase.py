@@ -228,6 +228,13 @@ class Climb:
         self._done = SolverResult(face, self.problem.apply(face), found.status, (*self._lines, *found.history))
         if found.status in _USERS_OWN:
             return self._done
+        try:
+            return self._to_the_boundary(found, face, climbed)
+        except KeyboardInterrupt:  # between phases, which end by themselves
+            return self._ended(self._done, Status.INTERRUPTED)
+
+    def _to_the_boundary(self, found: InteriorPoint, face: Array, climbed: Array | None) -> SolverResult:
+        """From an interior point to one of low rank whose rows settle; where none does, to one that is proved."""
         bound = float(found.multipliers.sum())
         for start in self._starts(face, climbed, bound):
             most = self.problem.n_columns + self._climb_columns + 4 * start.shape[1]
@@ -285,7 +292,8 @@ class Climb:
             n_columns=problem.n_columns,
             callbacks=(notify,),
         )
-        return replace(found, history=tuple(history))
+        out_of_steps = found.status is Status.MAX_ITER and left > STEPS  # not for want of the user's
+        return replace(found, history=tuple(history), status=Status.STALLED if out_of_steps else found.status)
 
     def _full(self, y: Array) -> Array:
         multipliers = np.zeros(self.problem.size)
