@@ -26,9 +26,9 @@ too small to far too large, repeated and nearly repeated points, extreme units, 
 singular or not quite symmetric, in float32 and float64; solutions that were stopped after a step, disturbed by hand, or
 never solved for. Every certificate is compared with the optimum of the exact kernel at the points as given, and, for
 embeddings and measures, of the entries that floating point gives with everything after them exact. The optimum is
-bracketed by a feasible point and a dual bound: kernel values and integrals to 50 digits and more; embeddings by an
+bracketed by a feasible point and a dual bound: kernel values and integrals to 70 digits and more; embeddings by an
 interior-point method, densities and games by barrier methods in 64 bits of mantissa with their rounding counted;
-measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 50 digits.
+measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 70 digits.
 
 A certificate is false if the optimum lies outside [lower, upper], if the bounds cross or are no numbers, or if its
 objective is better than what the solution at hand attains. An exception other than a refusal in a sentence counts as

@@ -1,4 +1,4 @@
-"""Arithmetic of the truth: kernel values to fifty digits, and dense algebra in ``numpy.longdouble``.
+"""Arithmetic of the truth: kernel values to seventy digits, and dense algebra in ``numpy.longdouble``.
 
 Nothing here looks into the library but for the parameters that a kernel states. A number that the library takes as
 float64 is that number exactly.
@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from mercer import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 from mercer.kernels.algebra import Product, Scaled, Sum
 
-mp.dps = 50
+mp.dps = 70
 LONG = np.longdouble
 EPS = float(np.finfo(LONG).eps)
 
@@ -35,7 +35,7 @@ def to_long(values):
 
 
 def kernel_value(kernel, x, y):
-    """k(x, y) to fifty digits for two points given as sequences of mpf."""
+    """k(x, y) to seventy digits for two points given as sequences of mpf."""
     if isinstance(kernel, Sum):
         return kernel_value(kernel.left, x, y) + kernel_value(kernel.right, x, y)
     if isinstance(kernel, Product):

@@ -20,10 +20,11 @@ from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
 
 _BOX = 1e-12
 _STORED = 1e-12
+_READ = 1e-8  # what is within a billionth of the factor that predicts is taken for it
 
 
 class Truth:
-    """W, K̃, the tensor and the target to fifty digits; the programme over the functions that the model keeps."""
+    """W, K̃, the tensor and the target to seventy digits; the programme over the functions that the model keeps."""
 
     def __init__(self, sigma, support, measure, X, w, regularization, basis, whitening):
         self.sigma, self.measure = mpf(float(sigma)), measure
@@ -111,9 +112,9 @@ class Truth:
         residual = self.projection.dot(embedded - self.target)
         return residual.dot(residual) + self.regularization * sum((B * self.K).ravel()) / mass
 
-    def stored(self, F):
+    def stored(self, F, slack=_STORED):
         """What a model's factor attains: the certificate is about its coordinates, which are the same to rounding."""
-        return self.attained("stored", exact(F), slack=_STORED)
+        return self.attained("stored", exact(F), slack=slack)
 
     def mass(self, F):
         F = exact(F)
@@ -235,5 +236,5 @@ def _tampered(trial, rng, model, X, truth, bracket):
     model.factor_, model.coefficients_ = F, F @ F.T
     certificate = trial.ask("verify tampered", lambda: mercer.verify(model, X))
     if certificate is not None:
-        attained = truth.stored(F)
+        attained = truth.stored(F, _READ)
         trial.judge("verify tampered", certificate, bracket, minimised=True, attained=attained)

@@ -14,6 +14,7 @@ from campaign_arithmetic import EPS, LONG, cholesky, lower_inverse, solve, to_lo
 
 _STEPS = 80
 _ENOUGH = 1e-18
+_NOTHING = mpmath.mpf(10) ** -60  # of k(x, x)/m(x): what seventy digits make of a length that is zero
 
 
 class Bracket(NamedTuple):
@@ -24,7 +25,7 @@ class Bracket(NamedTuple):
 
 
 def embedding_matrix(K, w):
-    """J = Diag(w√d)(A - v₀v₀ᵀ)Diag(w√d) of the rows with d > 0, and which they are, from K and w to fifty digits.
+    """J = Diag(w√d)(A - v₀v₀ᵀ)Diag(w√d) of the rows with d > 0, and which they are, from K and w to seventy digits.
 
     Rows to which an indefinite K gives a negative d take no part, as the library documents it.
     """
@@ -32,7 +33,7 @@ def embedding_matrix(K, w):
     m = [sum(K[i, j] * w[j] for j in range(n)) for i in range(n)]
     volume = sum(w[i] * m[i] for i in range(n))
     d = [K[i, i] / m[i] - m[i] / volume for i in range(n)]
-    rows = [i for i in range(n) if d[i] > 0]
+    rows = [i for i in range(n) if d[i] > _NOTHING * K[i, i] / m[i]]
     s = {i: w[i] * mpmath.sqrt(d[i]) for i in rows}
     root = {i: mpmath.sqrt(m[i]) for i in rows}
     J = np.empty((len(rows), len(rows)), object)

@@ -28,7 +28,7 @@ def scaled(certificate, factor):
 
 
 class Truth:
-    """The integrals of the game to fifty digits, in orthonormal bases of the spaces that the model keeps."""
+    """The integrals of the game to seventy digits, in orthonormal bases of the spaces that the model keeps."""
 
     def __init__(self, model, X, y, w):
         n = X.shape[0]

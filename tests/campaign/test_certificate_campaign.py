@@ -20,7 +20,7 @@ from campaign_spectrahedron import minimum
 
 from mercer import Gaussian, SDPEmbedding
 
-SAMPLE = {"embeddings": range(24), "measures": range(24), "densities": range(16), "regressions": range(12)}
+SAMPLE = {"embeddings": range(24), "measures": range(24), "densities": range(10), "regressions": range(8)}
 
 
 @pytest.mark.parametrize("name", known.CASES)
@@ -37,7 +37,7 @@ def test_problems_that_were_false_once():
 
 def test_a_sample_of_the_campaign_has_no_false_certificate():
     count = run_all(SAMPLE)
-    assert count.total >= 450, count.report()
+    assert count.total >= 400, count.report()
     assert not count.wrong, count.report()
 
 

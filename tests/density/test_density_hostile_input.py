@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import DiffusionMaps, Gaussian, Matern, Precomputed, SumOfSquaresDensity
 
@@ -140,3 +141,12 @@ def test_constant_features_are_no_obstacle():
     points = np.column_stack([X, np.zeros(30)])
     model = SumOfSquaresDensity(random_state=0).fit(points)
     assert np.isfinite(model.score(points))
+
+
+def test_points_that_the_kernel_does_not_connect():
+    """The best density has as many squares as points, more than the solver carries: it says what it proved."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(ConvergenceWarning, match="the objective is proved to .* of its size"):
+        model = SumOfSquaresDensity(Gaussian(1e-8), random_state=0).fit(X)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    assert np.isfinite(model.certificate_.lower)

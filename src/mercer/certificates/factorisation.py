@@ -48,12 +48,16 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
     """The bound just above λmax, found by inverse iteration from a factor of value·I - M; infinite if that fails."""
     n = M.shape[0]
     solve = LinearOperator((n, n), matvec=lambda v: lapack.dpotrs(R, v, lower=0)[0].ravel(), dtype=np.float64)
+    if n <= 2:
+        return np.inf
+    start, basis = np.random.default_rng(0).standard_normal(n), min(n, _BASIS)
     try:
-        start = np.random.default_rng(0).standard_normal(n)
-        inverse = eigsh(solve, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)[0] if n > 2 else np.inf
+        values = eigsh(
+            solve, k=1, which="LA", v0=start, ncv=basis, maxiter=_RESTARTS, tol=1e-3, return_eigenvectors=False
+        )
     except ArpackNoConvergence:
         return np.inf
-    guess = value - _INSIDE / inverse
+    guess = value - _INSIDE / float(values[0])
     for margin in (least, 16 * least, 256 * least):
         proof = _proof(M, guess + margin) if guess + margin < value else None
         if proof is not None:

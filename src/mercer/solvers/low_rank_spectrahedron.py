@@ -229,7 +229,10 @@ def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
     G = point.gradient
     tangent = problem.tangent(F)
     room = point.levels - point.level
-    scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * max(float(room[-1]), np.finfo(np.float64).tiny)))
+    flat = float(np.finfo(np.float64).eps) * float(np.linalg.norm(G))  # where all points are isolated, G is level·I
+    if not float(room[-1]) > flat:
+        return np.zeros_like(F)
+    scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * float(room[-1])))
 
     def project(D: Array) -> Array:
         return np.asarray(D - np.sum(F * D) * F)
