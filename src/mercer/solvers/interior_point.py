@@ -30,7 +30,7 @@ Callback = Callable[[Iteration], bool | None]
 
 PHASE = "interior point"
 MATRICES = 10  # of order n that a step holds at once
-STEPS = 30  # at most; some fifteen to twenty-five do
+STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
@@ -95,7 +95,7 @@ def solve_interior_point(
         A larger gap at which to stop as well, with the status ``STALLED``, where two steps no longer halve it.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed in the history; ones if left out.
-    max_iter : int, default=30
+    max_iter : int, default=40
         Steps at most.
     n_columns : int, default=0
         What the history says of the columns spent so far.

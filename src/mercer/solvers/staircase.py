@@ -48,7 +48,7 @@ _DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point met
 _CLIMB, _LEAST_CLIMB = 2, 2000  # columns a row, and at least, before the climb hands over to it
 _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
 _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
-_ENOUGH = 1e-8  # the gap from which on it may end sooner, where rounding holds it up
+_ENOUGH = 1e-9  # the gap from which on it may end sooner, where rounding holds it up
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
 _FURTHER, _SWEEPS = 20, 6  # columns beyond the rank that is looked for, and products with them
 _ESCAPE_COLUMNS = 20
@@ -243,9 +243,16 @@ class Climb:
                 return result
             if self._proved(result, bound):
                 return self._ended(result, Status.FLAT)
-        H = self._point(found.X, 0.0)
-        result = replace(result, H=H, G=self.problem.apply(H))
-        return self._ended(result, Status.FLAT if self._proved(result, bound) else Status.STALLED)
+        whole = self._point(found.X, 0.0)
+        rank = min(2 * _extreme_rank(self.problem.size), whole.shape[1])
+        while True:  # of the directions in which it lies, the leading ones that suffice
+            H = self.problem.project(whole[:, -rank:], np.eye(1, rank))
+            result = replace(result, H=H, G=self.problem.apply(H))
+            if self._proved(result, bound):
+                return self._ended(result, Status.FLAT)
+            if rank == whole.shape[1]:
+                return self._ended(result, Status.STALLED)
+            rank = min(2 * rank, whole.shape[1])
 
     def _starts(self, face: Array, climbed: Array | None, bound: float) -> Iterator[Array]:
         """Points to go to the boundary from, those of low rank before a face that is wider than an optimum need be."""
