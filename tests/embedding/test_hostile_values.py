@@ -107,7 +107,9 @@ def test_a_matrix_has_no_bandwidth_to_choose(Estimator):
 # --- weights ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:The iteration budget ran out")  # far below the digits that a gap of 1e-6 takes
+@pytest.mark.filterwarnings(
+    "ignore:The iteration budget ran out", "ignore:The iterate no longer moves"
+)  # digits run out
 @pytest.mark.parametrize("decades", [12, 30, 280])
 def test_light_rows_have_their_prescribed_lengths(decades, X):
     """Their coordinates are not rounded to the scale of the heavy ones, so that the model can be verified."""
