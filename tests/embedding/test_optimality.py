@@ -338,6 +338,16 @@ def test_single_precision(solver, points):
     assert model.certificate_.relative_gap < 1e-4
 
 
+def test_what_rounding_denies_is_said(points):
+    with (
+        mercer.config_context(dtype="float32"),
+        pytest.warns(ConvergenceWarning, match="Rounding alone keeps the bounds apart: compute in float64"),
+    ):
+        model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)
+    assert model.status_ is Status.STALLED
+    assert model.certificate_.gap_beyond_rounding <= 1e-6 < model.certificate_.relative_gap
+
+
 def test_operator_is_not_kept(points):
     """A fitted model holds the training points and arrays of n × r, no operator that could hold n × n."""
     model = SDPEmbedding(Gaussian(sigma=2.0), random_state=0).fit(points)

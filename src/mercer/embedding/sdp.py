@@ -305,7 +305,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         """The solver's, unless what is stored is less than what converged, or rounding denies it the proof."""
         if result.status is not Status.CONVERGED or self.certificate_ is None or self.certificate_.holds(self.tol):
             return result.status
-        return Status.STALLED if self.certificate_.gap_beyond_rounding <= self.tol else Status.CUT_SHORT
+        return Status.STALLED if self._only_rounding_is_left() else Status.CUT_SHORT
+
+    def _only_rounding_is_left(self) -> bool:
+        """Whether the tolerance would be proved, were it not for rounding."""
+        return self.certificate_ is not None and self.certificate_.gap_beyond_rounding <= self.tol
 
     def _solve(
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
@@ -442,4 +446,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         reason = ""
         if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
+        elif self.status_ is Status.STALLED and self._only_rounding_is_left():
+            reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
         warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
