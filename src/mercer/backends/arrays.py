@@ -1,0 +1,97 @@
+"""The array that comes in decides the library that computes.
+
+NumPy arrays are worked on by NumPy, torch tensors by torch, through the array API standard; a function asks
+:func:`namespace` for the library of its arguments and calls that. What the standard lacks and both libraries have
+stands here, once. :func:`to_numpy` and :func:`like` are the doors for what only NumPy can do: a step of a solver goes
+through neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any  # an array of any library of the standard
+
+
+def namespace(*arrays: Any) -> Any:
+    """The library of these arrays, with the functions of the array API standard; NumPy for plain numbers and lists."""
+    for array in arrays:
+        if not isinstance(array, np.ndarray) and is_tensor(array):
+            import array_api_compat.torch as torch_namespace
+
+            return torch_namespace
+    return np
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether this is a torch tensor; torch is not imported to find out."""
+    return type(array).__module__.partition(".")[0] == "torch" or _inherits_from_torch(type(array))
+
+
+def _inherits_from_torch(kind: type) -> bool:
+    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__)
+
+
+def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """The values as a NumPy array, without a copy where they lie in this machine's memory."""
+    return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
+
+
+def like(values: Any, reference: Any, *, dtype: Any = None) -> Any:
+    """The values as an array of the library and the device of another one, in their own precision unless one is given."""
+    if not is_tensor(reference):
+        return np.asarray(values, dtype=dtype)
+    import torch
+
+    values = values if is_tensor(values) else torch.as_tensor(np.asarray(values))
+    return values.to(device=reference.device, dtype=dtype)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a precision in any library, "float32" or "float64"."""
+    return str(dtype).rpartition(".")[2] if not isinstance(dtype, type) else np.dtype(dtype).name
+
+
+def double(reference: Any) -> Any:
+    """The double precision of an array's library."""
+    return namespace(reference).float64
+
+
+def as_double(array: Any) -> Any:
+    """The array in double precision; itself if it has that."""
+    xp = namespace(array)
+    return xp.astype(xp.asarray(array), xp.float64, copy=False)
+
+
+def copied(array: Any) -> Any:
+    """A copy of the array."""
+    return array.clone() if is_tensor(array) else np.array(array)
+
+
+def solve_triangular(matrix: Any, right: Any, *, lower: bool = True, transpose: bool = False) -> Any:
+    """The solution X of A X = B, or of Aᵀ X = B, for a triangular A."""
+    if is_tensor(matrix):
+        import torch
+
+        column = right.ndim == 1
+        b = right[:, None] if column else right
+        a, upper = (matrix.mT, lower) if transpose else (matrix, not lower)
+        x = torch.linalg.solve_triangular(a, b, upper=upper)
+        return x[:, 0] if column else x
+    from scipy.linalg import solve_triangular as solve
+
+    return solve(matrix, right, lower=lower, trans="T" if transpose else 0)
+
+
+def cholesky(matrix: Any) -> Any:
+    """The lower Cholesky factor; ``numpy.linalg.LinAlgError`` where the matrix has none, whatever the library."""
+    if is_tensor(matrix):
+        import torch
+
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        if int(failed):
+            raise np.linalg.LinAlgError("The matrix is not positive definite.")
+        return factor
+    return np.linalg.cholesky(matrix)
