@@ -40,7 +40,7 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def like(values: Any, reference: Any, *, dtype: Any = None) -> Any:
-    """The values as an array of the library and the device of another one, in their own precision unless one is given."""
+    """The values as an array of another one's library and device, in their own precision unless one is given."""
     if not is_tensor(reference):
         return np.asarray(values, dtype=dtype)
     import torch
