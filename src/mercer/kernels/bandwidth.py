@@ -23,8 +23,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mercer.backends import forms, products, profiles, tiles
+from mercer.backends import forms, profiles
 from mercer.backends.arrays import as_double, contiguous, like, namespace, to_numpy
+from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -105,8 +106,7 @@ def _centred(X: Array) -> tuple[Array, float]:
 
 def _distances(X: Array, metric: Literal["sqeuclidean", "cityblock"], length: float) -> Array:
     """The matrix of distances, squared if they are Euclidean, of points divided by a length."""
-    evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), length), contiguous(X))
-    return products.dense(evaluator)
+    return kernel_matrix(forms.Pairing(metric, profiles.Identity(), length), contiguous(X)).dense()
 
 
 def _some(X: Array, w: Array) -> tuple[Array, Array]:
