@@ -57,6 +57,7 @@ class Precomputed(Kernel):
 
 
 def _as_matrix(X: Any, name: str = "X") -> Any:
+    """A dense matrix as points are checked, or a sparse one: CSR, sorted, each entry once, finite, float32 or float64."""
     if not hasattr(X, "toarray"):
         return as_points(X, name)
     matrix = X.tocsr()
@@ -64,7 +65,10 @@ def _as_matrix(X: Any, name: str = "X") -> Any:
     if matrix.dtype.kind == "c":
         raise ValueError("Complex data not supported: a precomputed kernel must be real.")
     if matrix.dtype != np.float32:
-        matrix = matrix.astype(np.float64)
+        matrix = matrix.astype(np.float64, copy=False)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the user's own is left alone
+        matrix.sum_duplicates()
     if not np.isfinite(matrix.data).all():
         raise ValueError("A precomputed kernel must be finite: remove NaN and infinity first.")
     return matrix
