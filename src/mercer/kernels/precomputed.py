@@ -57,7 +57,7 @@ class Precomputed(Kernel):
 
 
 def _as_matrix(X: Any, name: str = "X") -> Any:
-    """A dense matrix as points are checked, or a sparse one: CSR, sorted, each entry once, finite, float32 or float64."""
+    """A dense matrix as points are checked, or a sparse one: CSR, sorted, each entry once, float32 or float64."""
     if not hasattr(X, "toarray"):
         return as_points(X, name)
     matrix = X.tocsr()
