@@ -40,7 +40,7 @@ FORMS = {
     "function": forms.TileFunction(lambda x, y: x @ y.T + 1.0, lambda x: (x * x).sum(1) + 1.0),
 }
 DTYPES = ("float64", "float32")
-N, M = 80, 70  # more than a tile, which the memory limit below makes 64 rows
+N, M = 150, 140  # more than two tiles, which the memory limit below makes 64 rows each
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,7 @@ def test_a_sparse_block_of_new_points_is_multiplied_from_both_sides(csr):
 
 # --- Bessel functions ---------------------------------------------------------------------------------------
 
-ORDERS = (0.01, 0.3, 0.5, 0.89, 0.9, 1.0, 1.25, 2.0, 3.7, 10.0, 30.3, 99.9, 199.5, 201.0, 1500.0)
+ORDERS = (0.01, 0.3, 0.5, 0.89, 0.9, 1.0, 1.25, 2.0, 3.7, 10.0, 30.3, 99.9, 199.5, 201.0)
 DISTANCES = (1e-30, 1e-11, 1e-9, 1e-4, 0.05, 0.7, 1.99, 2.01, 9.0, 39.9, 40.1, 200.0, 999.0, 1001.0, 3e5)
 
 

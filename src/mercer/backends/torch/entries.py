@@ -76,7 +76,10 @@ class Entries(ABC):
     def _set_diagonal(self, rows: Which, cols: Which, tile: Tensor, log: bool) -> None:
         """Write the exact diagonal where a tile of a symmetric matrix crosses it."""
         if isinstance(rows, slice) and isinstance(cols, slice):
-            i = torch.arange(max(rows.start, cols.start), min(rows.stop, cols.stop), device=self.device)
+            first, last = max(rows.start, cols.start), min(rows.stop, cols.stop)
+            if first >= last:
+                return
+            i = torch.arange(first, last, device=self.device)
             at: Any = (i - rows.start, i - cols.start)
             values = self._diagonal[i]
         else:
