@@ -83,9 +83,39 @@ def positions(which: Any, n: int, reference: Any) -> Any:
     return which + n * (which < 0)
 
 
+def cast(array: Any, dtype: Any) -> Any:
+    """The array, dense or sparse, in another precision of its library; itself if it has that."""
+    return array.to(dtype=dtype) if is_tensor(array) else array.astype(dtype, copy=False)
+
+
 def copied(array: Any) -> Any:
     """A copy of the array."""
     return array.clone() if is_tensor(array) else np.array(array)
+
+
+def contiguous(array: Any) -> Any:
+    """The array with its rows one after another in memory; itself if they lie so."""
+    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)
+
+
+def is_sparse_tensor(array: Any) -> bool:
+    """Whether this is a tensor that holds only some of its entries."""
+    return is_tensor(array) and str(array.layout) != "torch.strided"
+
+
+def unique(values: Any, *, axis: int | None = None) -> tuple[Any, Any]:
+    """The first index at which each distinct value (or row, along axis 0) occurs, and which of them each one is.
+
+    The distinct ones are in ascending order, as those of ``numpy.unique``.
+    """
+    if is_tensor(values):
+        import torch
+
+        distinct, place = torch.unique(values, sorted=True, return_inverse=True, dim=axis)
+        index = torch.arange(place.shape[0], device=values.device)
+        return index.new_zeros(distinct.shape[0]).scatter_reduce(0, place, index, "amin", include_self=False), place
+    _, first, place = np.unique(values, return_index=True, return_inverse=True, axis=axis)
+    return first, place.reshape(-1)
 
 
 def solve_triangular(matrix: Any, right: Any, *, lower: bool = True, transpose: bool = False) -> Any:
