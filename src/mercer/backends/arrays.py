@@ -65,6 +65,24 @@ def as_double(array: Any) -> Any:
     return xp.astype(xp.asarray(array), xp.float64, copy=False)
 
 
+def positions(which: Any, n: int, reference: Any) -> Any:
+    """Some of n rows as what both libraries index with: a slice of step one, or whole numbers from 0 to n - 1.
+
+    The numbers are an array of the reference's library and device; IndexError where one is out of range.
+    """
+    if isinstance(which, slice) and which.indices(n)[2] == 1:
+        lo, hi, _ = which.indices(n)
+        return slice(lo, max(lo, hi))
+    if not is_tensor(which):
+        return like(np.arange(n)[which], reference)
+    if str(which.dtype) == "torch.bool":
+        return which.nonzero()[:, 0]
+    if which.numel() and (int(which.min()) < -n or int(which.max()) >= n):
+        raise IndexError(f"An index is out of range for {n} rows.")
+    which = like(which.long(), reference)
+    return which + n * (which < 0)
+
+
 def cast(array: Any, dtype: Any) -> Any:
     """The array, dense or sparse, in another precision of its library; itself if it has that."""
     return array.to(dtype=dtype) if is_tensor(array) else array.astype(dtype, copy=False)
