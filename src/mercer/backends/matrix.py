@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
-from mercer.backends.arrays import is_tensor
+from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.forms import Form
 from mercer.backends.rounding import EntryError
 
@@ -68,6 +69,13 @@ class KernelMatrix(ABC):
         With s the largest log k(xᵢ, yⱼ) of a row, P is of the size of v however far the point is from all others.
         Where the sign of k is not known, s is zero. A row without a positive entry has s = 0 and P = 0.
         """
+
+    def absolute_product(self, v: Any) -> Any:
+        """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, in double precision: entries a few rows at a time."""
+        column = as_double(v)
+        chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
+        parts = [as_double(abs(self.block(rows, slice(None)))) @ column for rows in chunks]
+        return namespace(column).concat([column[:0], *parts])
 
     @property
     @abstractmethod

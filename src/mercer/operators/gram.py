@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.chunks import STORED_ROWS, panel_rows, row_chunks
+from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
@@ -144,10 +144,8 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
-        v = np.asarray(v, np.float64)
-        chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
-        parts = [np.abs(self._matrix.block(rows, slice(None))) @ v for rows in chunks]
-        return np.concatenate(parts) if parts else np.empty(0)
+        product: Array = self._matrix.absolute_product(v)
+        return product
 
     @property
     def nonnegative(self) -> bool:
