@@ -152,7 +152,9 @@ def test_any_matrix_is_what_its_entries_say(matrices, kernel, columns, data):
         assert np.array_equal(sparse.indices, before.indices)
 
 
-@pytest.mark.parametrize("index", [np.array([3, 1, 3, 0]), slice(5, 1, -1), [2, 4], np.arange(40) % 3 == 0, slice(0, 0)])
+@pytest.mark.parametrize(
+    "index", [np.array([3, 1, 3, 0]), slice(5, 1, -1), [2, 4], np.arange(40) % 3 == 0, slice(0, 0)]
+)
 def test_blocks_by_any_index(index):
     matrix = symmetric(40)
     made, dense = entries_of(K, matrix), matrix.toarray()
@@ -185,6 +187,8 @@ def test_absolute_products_and_depth():
     tall = entries_of(K, scipy.sparse.csr_array(np.ones((9, 2))), scipy.sparse.eye_array(2, format="csr"))
     assert tall.summation_depth == 10  # of a product with the transpose
     assert GramOperator(K, matrix).product_depth == made.summation_depth
+    assert GramOperator(K, matrix).row_entries == matrix.nnz / 40
+    assert GramOperator(K, dense).row_entries == 40
 
 
 def test_a_wider_arithmetic():

@@ -93,6 +93,11 @@ class KernelMatrix(ABC):
         """The most roundings that a term of a product goes through."""
 
     @property
+    def row_entries(self) -> float:
+        """Entries of a row that a product meets, on average: all of them unless most are zero and not stored."""
+        return float(self.shape[1])
+
+    @property
     def is_stored(self) -> bool:
         """Whether the entries lie in memory."""
         return False

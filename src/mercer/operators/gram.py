@@ -148,6 +148,11 @@ class GramOperator(LinearMap):
         return product
 
     @property
+    def row_entries(self) -> float:
+        """Entries of a row that a product meets, on average: all of them unless the matrix is sparse."""
+        return self._matrix.row_entries
+
+    @property
     def nonnegative(self) -> bool:
         """Whether no entry is negative, for certain."""
         return self._matrix.nonnegative

@@ -114,6 +114,10 @@ class SparseMatrix(KernelMatrix):
         return most + 1
 
     @property
+    def row_entries(self) -> float:
+        return self.entries.nnz / max(1, self.shape[0])
+
+    @property
     def is_stored(self) -> bool:
         return True
 
