@@ -10,6 +10,7 @@ import pytest
 
 from mercer.backends import config_context, forms, profiles
 from mercer.backends.matrix import kernel_matrix
+from mercer.backends.rounding import EntryError
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +38,7 @@ FORMS = {
     "power of any sign": forms.PowerOf(POLYNOMIAL, 2.0),
     "normalised": forms.NormalizedOf(POLYNOMIAL),
     "normalised gaussian": forms.NormalizedOf(forms.MultipleOf(3.0, GAUSSIAN)),
-    "function": forms.TileFunction(lambda x, y: x @ y.T + 1.0, lambda x: (x * x).sum(1) + 1.0),
+    "function": forms.TileFunction(lambda x, y: x @ y.T + 1.0, lambda x: (x * x).sum(1) + 1.0, EntryError(1, 10)),
 }
 DTYPES = ("float64", "float32")
 N, M = 150, 140  # more than two tiles, which the memory limit below makes 64 rows each
