@@ -300,11 +300,11 @@ class FunctionEvaluator(Evaluator):
         return np.asarray(self._points[side][which], self.dtype)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        given = log and self._form.logarithm is not None
-        block = (self._form.logarithm if given else self._form.function)(rows, cols)
+        logarithm = self._form.logarithm if log else None
+        block = (logarithm or self._form.function)(rows, cols)
         forms.require_block(block, out.shape)
         out[...] = block
-        if log and not given:
+        if log and logarithm is None:
             log_in_place(out)
 
     @property
