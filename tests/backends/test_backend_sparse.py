@@ -96,7 +96,7 @@ def test_the_same_bits_on_any_number_of_threads():
     matrix = symmetric(4000, density=0.02)
     v = np.random.default_rng(0).normal(size=(4000, 5))
     made = entries_of(K, matrix)
-    assert len(_runs(made.entries)) > 8
+    assert len(_runs(made.entries, 5)) > 8
     with config_context(n_threads=1):
         one = made.multiply(v)
     for threads in (2, 5):
@@ -107,7 +107,7 @@ def test_the_same_bits_on_any_number_of_threads():
 def test_runs_cover_all_rows_once():
     crowded = scipy.sparse.csr_array((np.ones(10**6), (np.full(10**6, 700), np.arange(10**6))), shape=(900, 10**6))
     for matrix in (crowded, crowded.T.tocsr(), scipy.sparse.csr_array((0, 5)), scipy.sparse.csr_array((7, 7))):
-        runs = _runs(matrix)
+        runs = _runs(matrix, 7)
         assert [i for lo, hi in runs for i in range(lo, hi)] == list(range(matrix.shape[0]))
 
 
