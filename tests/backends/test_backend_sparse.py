@@ -215,6 +215,21 @@ def test_operators_on_a_sparse_matrix(weights):
         assert_allclose(ours.block(slice(3, 9), slice(None)), theirs.block(slice(3, 9), slice(None)), atol=1e-14)
 
 
+@pytest.mark.parametrize("order", [0.0, 0.5, 2.0])
+def test_a_normalised_block_is_multiplied_by_its_entries(order, monkeypatch):
+    square = symmetric(40) + scipy.sparse.diags_array(np.linspace(1, 9, 40))
+    block = symmetric(40, seed=5)[:15]
+    rng = np.random.default_rng(0)
+    v, w = rng.normal(size=(40, 2)), rng.normal(size=(15, 2))
+    kernel = Precomputed(2.0)
+    dense = NormalizedOperator(GramOperator(kernel, block.toarray(), square.toarray()), order)
+    want = dense @ v, dense.T @ w
+    sparse = NormalizedOperator(GramOperator(kernel, block, square), order)
+    monkeypatch.setattr(SparseMatrix, "block", None)
+    assert_allclose(sparse @ v, want[0], rtol=1e-12, atol=1e-14)
+    assert_allclose(sparse.T @ w, want[1], rtol=1e-12, atol=1e-14)
+
+
 def test_an_operator_on_many_points_takes_the_memory_of_its_entries():
     n = 20_000
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ Cost: a product takes 2 r operations an entry stored, a block the entries stored
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, singledispatch
 from itertools import pairwise
 from typing import Any, final
@@ -53,6 +54,7 @@ class SparseMatrix(KernelMatrix):
         self._evaluator = compile_form(form, rows, cols, dtype=dtype)
         self.dtype, self.symmetric = self._evaluator.dtype, cols is None
         self.shape, self.n_features = rows.shape, int(rows.shape[1])
+        self._cols = cols
         given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
         self.entries = _with(given, _entries(form, given, _Sides(rows, cols, self.dtype)))
         if self.symmetric and not isinstance(form, forms.Stored):
@@ -112,6 +114,10 @@ class SparseMatrix(KernelMatrix):
         if not self.symmetric:
             most = max(most, int(np.bincount(self.entries.indices, minlength=1).max()))
         return most + 1
+
+    def entrywise(self, function: Callable[[Any, Any, Any], Any]) -> KernelMatrix:
+        data = function(self.entries.data, _rows_of(self.entries), self.entries.indices)
+        return SparseMatrix(forms.Stored(), _with(self.entries, data), self._cols, dtype=self.dtype)
 
     @property
     def row_entries(self) -> float:
@@ -188,9 +194,14 @@ def _with(matrix: Any, data: Array) -> Any:
     return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
+def _rows_of(matrix: Any) -> Array:
+    """The row of every entry stored."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
 def _set_diagonal(matrix: Any, values: Array) -> None:
     """Write the diagonal as tiles have it: one where it is normalised, whatever rounding made of it."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = _rows_of(matrix)
     loops = rows == matrix.indices
     matrix.data[loops] = values[rows[loops]]
 
@@ -205,7 +216,7 @@ def _part(matrix: Any, rows: Array, cols: Array) -> Array:
 def _largest_of_rows(matrix: Any) -> Array:
     """The largest entry of every row that has no negative one; zero where nothing is stored."""
     largest = np.zeros(matrix.shape[0])
-    np.maximum.at(largest, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.data)
+    np.maximum.at(largest, _rows_of(matrix), matrix.data)
     return largest
 
 
