@@ -70,8 +70,7 @@ def assert_equal(actual, expected, dtype, scale=None):
     np.testing.assert_allclose(actual.numpy(), expected, rtol=0, atol=200 * np.finfo(dtype).eps * scale)
 
 
-@pytest.mark.parametrize("rectangular", [False, True], ids=["square", "rectangular"])
-@pytest.mark.parametrize("d", [2, 9])
+@pytest.mark.parametrize(("rectangular", "d"), [(False, 9), (True, 2)], ids=["square", "rectangular"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FORMS)
 def test_everything_is_what_numpy_gives(name, dtype, d, rectangular):
@@ -109,10 +108,9 @@ def test_logarithms_and_scaled_products_are_what_numpy_gives(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("d", [2, 9])
 @pytest.mark.parametrize("name", FORMS)
-def test_a_symmetric_matrix_is_so_to_the_last_bit_and_keeps_its_diagonal(name, d, dtype):
-    theirs = both(name, d, dtype)[1]
+def test_a_symmetric_matrix_is_so_to_the_last_bit_and_keeps_its_diagonal(name, dtype):
+    theirs = both(name, 7, dtype)[1]
     K = theirs.dense()
     assert torch.equal(K, K.T)
     assert torch.equal(K.diagonal(), theirs.diagonal())
@@ -243,10 +241,9 @@ def test_products_with_fewer_digits_are_refused():
         torch.set_float32_matmul_precision("highest")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_memory_is_that_of_a_few_tiles(dtype):
-    """A product of n = 3000 takes no array of more than a few tiles of 64 rows."""
-    X = torch.as_tensor(points(3000, 3, dtype))
+def test_memory_is_that_of_a_few_tiles():
+    """A product of n = 1500 takes no array of more than a few tiles of 64 rows."""
+    X = torch.as_tensor(points(1500, 3, "float64"))
     K = kernel_matrix(GAUSSIAN, X)
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -259,9 +256,9 @@ def test_memory_is_that_of_a_few_tiles(dtype):
                 self.seen = max(self.seen, out.numel())
             return out
 
-    with Largest() as largest:
-        K.multiply(torch.ones(3000, 2, dtype=X.dtype))
-    assert 64 * 64 <= largest.seen <= max(64 * 64, 3000 * 3)
+    with config_context(n_threads=1), Largest() as largest:  # such a mode sees one thread alone
+        K.multiply(torch.ones(1500, 2, dtype=X.dtype))
+    assert 64 * 64 <= largest.seen <= max(64 * 64, 1500 * 3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
