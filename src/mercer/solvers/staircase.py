@@ -122,7 +122,7 @@ class Climb:
     save: Callable[[Array, tuple[Iteration, ...]], None] | None = None
     n_stand_in_columns: int = 0
     multipliers: Array | None = None
-    tell: Callable[[str], None] | None = None
+    tell: Callable[[str], Any] | None = None
     _done: SolverResult | None = field(default=None, repr=False)
     _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
     _gap: float = field(default=np.inf, repr=False)
@@ -139,6 +139,7 @@ class Climb:
 
     def by(self, method: Callable[[], Method], H: Array) -> SolverResult:
         """Solve with one method, then once more at the rank that was found."""
+        self._announce("climbing")
         return self._at_its_rank(self._phase(method(), H), method)
 
     def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
@@ -166,10 +167,12 @@ class Climb:
                 H, interrupted = self._on_stand_in(stand_in, H)
                 if interrupted:
                     return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
+            self._announce("climbing by lower models")
             lower_models = Minorise(stand_in)
             result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE, most=self._climb_columns)
             self.n_stand_in_columns += lower_models.n_stand_in_columns
         else:
+            self._announce("climbing by power steps")
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE, most=self._climb_columns)
         if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
             cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
@@ -198,6 +201,7 @@ class Climb:
 
     def _while_it_pays(self, H: Array) -> SolverResult:
         """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
+        self._announce("climbing by trust regions")
         if self._dense:
             return self._phase(TrustRegion(), H, most=self._climb_columns)
         behind = np.inf
@@ -222,7 +226,9 @@ class Climb:
         Where the optimum is flat, its X is the middle of all solutions and of high rank. A point ``climbed`` to before
         is taken instead where the dual shows that it is as good.
         """
+        self._announce("solving by the interior-point method")
         found = self._interior_point()
+        self._announce("going to the boundary")
         self.multipliers = self._full(found.multipliers)
         face = self._point(found.X, max(self.rank_tol, _NOISE))
         self._done = SolverResult(face, self.problem.apply(face), found.status, (*self._lines, *found.history))
@@ -442,6 +448,7 @@ class Climb:
         reduced = self.problem.reduced(result.H, self.rank_tol)
         if reduced.shape[1] == result.H.shape[1]:
             return result
+        self._announce("solving at the rank found")
         again = self._phase(method(), reduced)
         return again if again.status is Status.CONVERGED else result
 
