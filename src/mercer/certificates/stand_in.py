@@ -24,12 +24,13 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.backends.arrays import cholesky, solve_triangular
 from mercer.backends.rounding import gamma, unit_of
-from mercer.backends.threads import run_chunks
 from mercer.certificates.factor_errors import factor_errors, remembered_errors
 from mercer.certificates.krylov import Deflated
 from mercer.linalg import rp_cholesky
 from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
+from mercer.linalg.tall import inner_products, square_row_lengths, tall_product, weighted_gram
 from mercer.operators import LinearMap, LowRankOperator
 from mercer.problems import Elliptope
 
@@ -40,7 +41,8 @@ _RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
-_CHUNK, _PARTS = 4096, 4
+_DENSE_UP_TO = 384  # columns of a factor up to which its eigenvalues are found by dense decompositions
+_LANCZOS_BLOCK, _LANCZOS_DEPTH = 8, 16
 _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
 
@@ -87,41 +89,23 @@ class StandIn:
         self.leftover = float(leftover.sum()) + factor_rounding
         size = trace + float(vector @ vector)
         self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size
-        self._values, self._mix = self._leading()
+        self._values, self._mix = _leading(self._gram) if self.rank <= _DENSE_UP_TO else _leading_of_many(self._gram)
 
     def _whole_gram(self) -> Array:
-        """The inner products of the columns of D[F, v], rows taken in chunks."""
-        n = self._factor.shape[0]
-        part = max(1, -(-n // _PARTS))
-
-        def summed(first: int) -> Array:
-            gram = np.zeros((self.rank + 1, self.rank + 1))
-            for lo in range(first, min(first + part, n), _CHUNK):
-                rows = slice(lo, min(lo + _CHUNK, first + part))
-                block = np.column_stack([self._scaling[rows, None] * self._factor[rows], self._vector[rows]])
-                gram += block.T @ block
-            return gram
-
-        return np.asarray(sum(run_chunks(summed, range(0, n, part))))
+        """The inner products of the columns of D[F, v]."""
+        gram = np.empty((self.rank + 1, self.rank + 1))
+        gram[:-1, :-1] = weighted_gram(self._factor, self._scaling)
+        gram[:, -1] = gram[-1] = self._inner(self._vector[:, None])[:, 0]
+        return gram
 
     def _combine(self, mix: Array) -> Array:
         """PD[F, v] times some mixtures of its columns."""
-        whole = self._scaling[:, None] * (self._factor @ mix[:-1]) + np.outer(self._vector, mix[-1])
+        whole = self._scaling[:, None] * tall_product(self._factor, mix[:-1]) + np.outer(self._vector, mix[-1])
         return whole - self.deflated.Q @ (self._across @ mix)
 
     def _inner(self, X: Array) -> Array:
         """Inner products of the columns of PD[F, v] with those of X, which lie in the complement of Q."""
-        return np.vstack([self._factor.T @ (self._scaling[:, None] * X), self._vector @ X])
-
-    def _leading(self) -> tuple[Array, Array]:
-        """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
-        sizes, U = np.linalg.eigh(self._gram)
-        kept = sizes > 1e-12 * max(float(sizes[-1]), np.finfo(np.float64).tiny)
-        basis = U[:, kept] / np.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
-        inner = basis.T @ self._gram
-        N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
-        values, X = np.linalg.eigh((N + N.T) / 2)
-        return values[: -_MOST_VECTORS - 1 : -1], basis @ X[:, : -_MOST_VECTORS - 1 : -1]
+        return np.vstack([inner_products(self._factor, self._scaling[:, None] * X), self._vector @ X])
 
     def vectors(self, count: int) -> Array:
         """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""
@@ -152,8 +136,8 @@ class StandIn:
             value += step
             inner = gram[:-1, -1]
             reduced = gram[:-1, :-1] - np.outer(inner, inner) / (value + square)
-            proved = _largest(reduced)
-            if proved <= value:
+            proved = _proved(reduced, value)
+            if proved is not None:
                 return max(proved, 0.0) + self.rounding
             step *= 4
         raise ArithmeticError("No bound of the stand-in was found: its factor is not finite.")
@@ -165,12 +149,62 @@ class StandIn:
         return self.deflated.multiply(V) - self._combine(mix)
 
 
-def _largest(symmetric: Array) -> float:
+def _leading(gram: Array) -> tuple[Array, Array]:
+    """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
+    sizes, U = np.linalg.eigh(gram)
+    kept = sizes > 1e-12 * max(float(sizes[-1]), np.finfo(np.float64).tiny)
+    basis = U[:, kept] / np.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
+    inner = basis.T @ gram
+    N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
+    values, X = np.linalg.eigh((N + N.T) / 2)
+    return values[: -_MOST_VECTORS - 1 : -1], basis @ X[:, : -_MOST_VECTORS - 1 : -1]
+
+
+def _leading_of_many(gram: Array) -> tuple[Array, Array]:
+    """The same for a factor of many columns, by Lanczos, from below.
+
+    With LLᵀ the Gram matrix of PD[F, v], that times L⁻ᵀ has orthonormal columns, and there N is Lᵀ Diag(1, …, 1, -1) L.
+    """
+    k = gram.shape[0]
+    ridge = 1e-14 * float(np.trace(gram))
+    while True:
+        try:
+            L = cholesky(gram + ridge * np.eye(k))
+            break
+        except np.linalg.LinAlgError:
+            ridge *= 10
+
+    def multiply(V: Array) -> Array:
+        W = L @ V
+        W[-1] *= -1
+        return L.T @ W
+
+    space = BlockLanczos(multiply, np.zeros((k, 0)), np.random.default_rng(0), block=_LANCZOS_BLOCK)
+    space.extend(_LANCZOS_DEPTH)
+    values, X, _ = space.ritz_pairs(_MOST_VECTORS)
+    return values, solve_triangular(L, X, lower=True, transpose=True)
+
+
+def _proved(symmetric: Array, value: float) -> float | None:
+    """A number that λmax does not exceed, where that is at most about the value given; None where it is more.
+
+    Of a large matrix a Cholesky factor of value·I - S shows it: λmax(S) ≤ value + γ trace (Higham 2002, Theorem 10.3).
+    """
     k = symmetric.shape[0]
     if k == 0:
         return 0.0
     symmetric = (symmetric + symmetric.T) / 2
-    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[k - 1, k - 1], driver="evx")[0])  # evr may fail
+    if k <= _DENSE_UP_TO:
+        largest = eigh(symmetric, eigvals_only=True, subset_by_index=[k - 1, k - 1], driver="evx")[0]  # evr may fail
+        return float(largest) if largest <= value else None
+    shifted = value * np.eye(k) - symmetric
+    try:
+        L = cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(L.diagonal().sum()):  # some LAPACKs factor NaN without complaint
+        return None
+    return value + 1.01 * gamma(k + 2, _UNIT) * float(np.trace(shifted)) + 4 * _UNIT * value
 
 
 # --- the two bounds ---------------------------------------------------------------------------------------------
@@ -306,7 +340,7 @@ def _left_out(matrix: _Scaled, F: Array) -> Array:
     """The diagonal of A - FFᵀ, from above."""
     diagonal = np.abs(matrix.diagonal())
     slack = gamma(F.shape[1] + _DIAGONAL, unit_of(matrix.dtype)) * diagonal
-    return np.asarray(np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack)
+    return np.asarray(np.maximum(diagonal - square_row_lengths(F), 0.0) + slack)
 
 
 @final

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.backends import get_config
+from mercer.backends.chunks import row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
@@ -15,7 +16,8 @@ from mercer.operators import LinearMap, LowRankOperator
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
 _SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
 _NOISE = 64.0
-_ROWS = 4096
+_ROWS = 1024  # of a chunk: some hundred chunks of a large sample, for many threads
+_COLUMNS = 128
 
 
 def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:
@@ -81,24 +83,28 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
 
 
 def _add_columns(gram: LinearMap, factor: Any, k: int, chosen: Any, residual: Any) -> Any:
-    """Eliminate some pivots after k others: their columns of the factor are filled; returns the residual diagonal."""
-    columns = gram.block(slice(None), chosen).astype(np.float64)
-    _subtract_product(columns, factor[:, :k], factor[chosen, :k].T)
+    """Eliminate some pivots after k others: their columns of the factor are filled; returns the residual diagonal.
+
+    Rows are made, and freed of what the factor explains, in chunks on our threads.
+    """
+    n, at, later = factor.shape[0], _rows(factor[:, :k], chosen).T, slice(k, k + chosen.size)
+    columns, chunks = np.empty((n, chosen.size)), row_chunks(n, _ROWS)
+
+    def make(rows: slice) -> None:
+        columns[rows] = gram.block(rows, chosen)
+        columns[rows] -= factor[rows, :k] @ at
+
+    def keep(rows: slice) -> None:
+        part = new[rows]
+        factor[rows, later] = part
+        residual[rows] = np.maximum(residual[rows] - np.einsum("ij,ij->i", part, part), 0.0)
+
+    run_chunks(make, chunks)
     lower = np.linalg.cholesky(_regular(columns[chosen]))
-    new = solve_triangular(lower, columns.T, lower=True).T
-    factor[:, k : k + chosen.size] = new
-    residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
+    new = solve_triangular(lower, columns.T, lower=True, check_finite=False).T
+    run_chunks(keep, chunks)
     residual[chosen] = 0.0
     return residual
-
-
-def _subtract_product(columns: Any, left: Any, right: Any) -> None:
-    """Take left @ right from the columns, in place, on our threads."""
-
-    def subtract(lo: int) -> None:
-        columns[lo : lo + _ROWS] -= left[lo : lo + _ROWS] @ right
-
-    run_chunks(subtract, range(0, columns.shape[0], _ROWS))
 
 
 def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: float, rng: np.random.Generator) -> Any:
@@ -108,7 +114,8 @@ def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: flo
     """
     mass = np.where(residual > noise, residual, 0.0)
     proposed = rng.choice(residual.size, size, p=mass / mass.sum())
-    schur = gram.block(proposed, proposed).astype(np.float64) - factor[proposed] @ factor[proposed].T
+    rows = _rows(factor, proposed)
+    schur = gram.block(proposed, proposed).astype(np.float64) - rows @ rows.T
     start, fresh = residual[proposed], schur.diagonal()
     residual[proposed[fresh <= noise]] = np.maximum(fresh[fresh <= noise], 0.0)
     kept: list[int] = []
@@ -117,6 +124,12 @@ def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: flo
             kept.append(i)
             schur = schur - np.outer(schur[:, i] / schur[i, i], schur[i])
     return proposed[kept]
+
+
+def _rows(factor: Any, which: Any) -> Any:
+    """Some rows of a factor stored by columns: no two entries lie together, so that memory is waited for in chunks."""
+    parts = run_chunks(lambda columns: factor[which, columns], row_chunks(factor.shape[1], _COLUMNS))
+    return np.hstack(parts) if parts else factor[which]
 
 
 def _regular(matrix: Any) -> Any:
