@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from mercer.backends import get_config
 from mercer.backends.chunks import row_chunks
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks, single_threaded_blas
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
@@ -71,13 +71,14 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
     enough = tolerance * original.sum()
     width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
-    while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
-        k = len(pivots)
-        chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
-        for part in np.split(chosen, range(width, chosen.size, width)):  # memory decides how many columns at a time
-            if part.size:
-                residual = _add_columns(gram, factor, len(pivots), part, residual)
-                pivots.extend(part.tolist())
+    with single_threaded_blas():  # small products wake none of its threads, tall ones go to ours
+        while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
+            k = len(pivots)
+            chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
+            for part in np.split(chosen, range(width, chosen.size, width)):  # memory decides how many at a time
+                if part.size:
+                    residual = _add_columns(gram, factor, len(pivots), part, residual)
+                    pivots.extend(part.tolist())
     factor = factor[:, : len(pivots)]
     return LowRankOperator(factor, landmarks=np.array(pivots, dtype=np.intp), residual_diagonal=residual)
 
@@ -95,13 +96,14 @@ def _add_columns(gram: LinearMap, factor: Any, k: int, chosen: Any, residual: An
         columns[rows] -= factor[rows, :k] @ at
 
     def keep(rows: slice) -> None:
-        part = new[rows]
+        part = columns[rows] @ inverse
+        part += (columns[rows] - part @ lower.T) @ inverse  # so refined, as good as a triangular solve
         factor[rows, later] = part
         residual[rows] = np.maximum(residual[rows] - np.einsum("ij,ij->i", part, part), 0.0)
 
     run_chunks(make, chunks)
     lower = np.linalg.cholesky(_regular(columns[chosen]))
-    new = solve_triangular(lower, columns.T, lower=True, check_finite=False).T
+    inverse = solve_triangular(lower, np.eye(chosen.size), lower=True).T  # products with it need no interpreter's lock
     run_chunks(keep, chunks)
     residual[chosen] = 0.0
     return residual
