@@ -1,4 +1,4 @@
-"""Products with tall arrays, n rows and some hundred columns, on our own threads.
+"""Products with tall arrays, n rows and some or some hundred columns, on our own threads where they are long.
 
 BLAS gives such products to its threads badly, and not in the same order on every machine. Here rows or columns go in
 chunks whose number depends on the shape alone, so that the result is the same to the last bit for any number of
@@ -42,6 +42,27 @@ def inner_products(F: Array, X: Array) -> Array:
     if is_tensor(F) or F.shape[0] <= TALL_ROWS:
         return F.T @ X
     return sum(run_chunks(lambda rows: F[rows].T @ X[rows], row_chunks(F.shape[0], TALL_ROWS)))
+
+
+def row_products(A: Array, B: Array) -> Array:
+    """Aᵢ · Bᵢ of every row."""
+    return namespace(A).sum(A * B, axis=1) if is_tensor(A) else np.einsum("ij,ij->i", A, B)
+
+
+def row_lengths(A: Array) -> Array:
+    """‖Aᵢ‖ of every row."""
+    return namespace(A).linalg.vector_norm(A, axis=1) if is_tensor(A) else np.sqrt(np.einsum("ij,ij->i", A, A))
+
+
+def inner_product(A: Array, B: Array) -> float:
+    """⟨A, B⟩, the sum of the products of their entries."""
+    return float(namespace(A).sum(A * B)) if is_tensor(A) else float(np.vdot(A, B))
+
+
+def first_axis(rank: int, reference: Array) -> Array:
+    """The first unit vector as a row, of a reference's library and device, in double precision."""
+    xp = namespace(reference)
+    return xp.eye(1, rank, dtype=xp.float64, device=reference.device)
 
 
 def square_row_lengths(F: Array) -> Array:
