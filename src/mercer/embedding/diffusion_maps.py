@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.threads import blas_for
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.validation import pad_components, refuse_degenerate
 from mercer.kernels.validation import positive_number
@@ -84,11 +85,12 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         time = positive_number(self.time, "time", zero=True)
         alpha = positive_number(self.alpha, "alpha", zero=True)
         X = checked_points(self, X, fitting=True)
-        self.kernel_ = resolved_kernel(self.kernel, X)
-        operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
-        refuse_degenerate(operator, self.kernel_, X)
-        available = min(count, X.shape[0] - 1)
-        values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
+        with blas_for(X.shape[0]):
+            self.kernel_ = resolved_kernel(self.kernel, X)
+            operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
+            refuse_degenerate(operator, self.kernel_, X)
+            available = min(count, X.shape[0] - 1)
+            values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
         kept = values > X.shape[0] * np.finfo(operator.dtype).eps * max(values[0], 0.0)
         values, vectors = values[kept], vectors[:, kept]
         self._training = X
