@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from mercer import LowRankOperator
 from mercer.backends import config_context, forms, profiles
 from mercer.backends.matrix import kernel_matrix
 from mercer.backends.rounding import EntryError
@@ -231,14 +232,30 @@ def test_matern_profiles_of_any_order_against_mpmath(order):
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
 
-def test_products_with_fewer_digits_are_refused():
+def all_by_one_name():
     torch.set_float32_matmul_precision("medium")
+
+
+def one_backend():
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+
+
+@pytest.mark.parametrize("lower", [all_by_one_name, one_backend])
+def test_products_with_fewer_digits_are_refused(lower):
+    matrix = kernel_matrix(GAUSSIAN, torch.ones(3, 2))
+    sentence = r"^torch is set to multiply float32 with fewer digits"
     try:
-        with pytest.raises(ValueError, match=r"^torch is set to multiply float32 with fewer digits"):
+        lower()
+        with pytest.raises(ValueError, match=sentence):
             kernel_matrix(GAUSSIAN, torch.ones(3, 2))
+        with pytest.raises(ValueError, match=sentence):
+            matrix.multiply(torch.ones(3, 1))
+        with pytest.raises(ValueError, match=sentence):
+            LowRankOperator(torch.ones(3, 1))
         kernel_matrix(GAUSSIAN, torch.ones(3, 2, dtype=torch.float64))
     finally:
         torch.set_float32_matmul_precision("highest")
+    matrix.multiply(torch.ones(3, 1))
 
 
 def test_memory_is_that_of_a_few_tiles():
