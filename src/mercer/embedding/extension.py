@@ -61,7 +61,7 @@ class Extension:
     ) -> Extension:
         """The extension of coordinates (m × r) of the points of a diffusion operator in the scaled weights."""
         root = namespace(coordinates).sqrt
-        mean = (operator.stationary * root(operator.weights)) @ coordinates
+        mean = as_double(operator.stationary * root(operator.weights)) @ as_double(coordinates)
         slopes = coordinates / root(operator.degrees)[:, None] - mean / math.sqrt(operator.volume)
         longest = float((operator.diagonal() / operator.weights).max())
         logarithms = math.log(operator.volume), 0.5 * math.log(longest) if longest > 0 else -math.inf
