@@ -8,13 +8,14 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, cast, like, namespace
 from mercer.embedding.phases import Phases
+from mercer.embedding.validation import widened
 from mercer.kernels import Kernel
 from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
+from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _PART, _MOST, _LEAST = 4, 1500, 48  # a stand-in has at most n/4 and this many columns; with fewer than the last, none:
 # products with a stored matrix of so few rows take less than it takes to make one
@@ -58,7 +59,8 @@ class Programme:
         """The programme of points under a resolved kernel; one pass of row sums, two for points in single precision."""
         phases = Phases("") if phases is None else phases
         gram = GramOperator(kernel, points, weights=weights)
-        exact = gram if gram.dtype == np.float64 else GramOperator(kernel, points, weights=weights, dtype=np.float64)
+        double = namespace(gram.reference).float64
+        exact = gram if gram.dtype == double else GramOperator(kernel, points, weights=weights, dtype=double)
         gram.stored_share = exact.stored_share = _STORED_SHARE
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
@@ -100,11 +102,12 @@ class Programme:
         problem, rank = self.problem, min(rank, self.problem.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
-        last = last / np.max(np.abs(last))  # lengths of any unit, whose squares are finite
-        widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
-        elsewhere = problem.random_point(widened.shape[1], self.rng)
-        noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere
-        return problem.project(widened + noise, elsewhere).astype(problem.operator.dtype)
+        last = like(last, problem.scale)
+        last = last / abs(last).max()  # lengths of any unit, whose squares are finite
+        wide = widened(last, max(rank, last.shape[1]))
+        elsewhere = problem.random_point(wide.shape[1], self.rng)
+        noise = _WARM_NOISE * row_lengths(last)[:, None] * elsewhere
+        return cast(problem.project(wide + noise, elsewhere), problem.operator.dtype)
 
 
 def _low_rank_form(operator: DiffusionOperator, found: Definiteness) -> Elliptope:
@@ -114,7 +117,7 @@ def _low_rank_form(operator: DiffusionOperator, found: Definiteness) -> Elliptop
         diagonal,
         shift=found.shift * float(diagonal.max()),  # J = Diag(√d) Ã Diag(√d)
         removed=operator.stationary,
-        lengths=np.sqrt(diagonal / operator.weights),
+        lengths=namespace(diagonal).sqrt(diagonal / operator.weights),
         failure_probability=found.failure_probability,
     )
 

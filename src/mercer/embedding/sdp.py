@@ -6,11 +6,11 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import Array, like, namespace
 from mercer.backends.config import require_memory
 from mercer.backends.threads import blas_for, single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
@@ -22,7 +22,7 @@ from mercer.embedding.phases import Phases
 from mercer.embedding.programme import Programme
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate
+from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -39,8 +39,6 @@ from mercer.solvers import (
     solve_conic,
 )
 from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _METHODS: dict[str, type[Method]] = {
     "power": ProjectedPower,
@@ -231,7 +229,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         phases = Phases("reading the points", shown=self.verbose)
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        weights = sample_weight
+        if weights is not None:
+            weights = checked_weights(weights, X.shape[0], "sample_weight", reference=X)
         with blas_for(X.shape[0]):  # a small fit wakes none of its threads
             self.kernel_ = resolved_kernel(self.kernel, X, weights)
             support = choose_support(self.landmarks, weights, X)
@@ -258,7 +258,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             self._store(X, points, support, programme, H)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
-        self._report(float(np.median(programme.problem.diagonal + self.stationary_)))  # w k(x, x)/m: in any unit
+        self._report(programme.problem.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
 
     def _factored(self, programme: Programme) -> LowRankOperator | None:
@@ -305,7 +305,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             return None
         ended, proof = programme.last_proof
         same = ended is not None and ended is result.H and H.shape == ended.shape
-        if same and proof.least_eigenvalues.size:
+        if same and proof.least_eigenvalues.shape[0]:
             return proof
         programme.phases.begin(_PROVING)
         certificate = self._certificate(programme, H, factored)
@@ -348,7 +348,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     def _first_point(self, programme: Programme, kept: Array | None) -> Array:
         if kept is not None:
-            return kept.astype(programme.operator.dtype)
+            return like(kept, programme.problem.scale, dtype=programme.operator.dtype)
         if self.solver == "conic":
             return solve_conic(programme.problem)
         last = getattr(self, "coordinates_", None) if self.warm_start else None
@@ -389,7 +389,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         operator, problem = programme.operator, programme.problem
         weighted, self.eigenvalues_ = problem.principal(H)
         self.rank_ = H.shape[1]
-        coordinates = weighted / np.sqrt(operator.weights)[:, None]
+        coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
         self.stationary_ = operator.stationary**2
@@ -412,8 +412,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         """
         coordinates = self._extend(X)
         wanted = self._n_features_out
-        kept = coordinates[:, : min(wanted, self.rank_)]
-        return np.pad(kept, ((0, 0), (0, wanted - kept.shape[1])))
+        return widened(coordinates[:, : min(wanted, self.rank_)], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
@@ -452,14 +451,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
 
-    def _report(self, staying: float) -> None:
+    def _report(self, staying: Array) -> None:
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         state = "" if self.certificate_ is None else f" {self.certificate_}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
-        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
+        most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
+        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         elif self.status_ is Status.STALLED and self._only_rounding_is_left():
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
