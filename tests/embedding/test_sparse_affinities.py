@@ -79,6 +79,10 @@ def test_affinities_as_a_sparse_tensor():
     assert ours.certificate_.upper == pytest.approx(theirs.certificate_.upper, rel=1e-6)
     new = torch.tensor(graph[:7].toarray()).to_sparse_csr()
     assert_allclose(ours.novelty(new).numpy(), theirs.novelty(graph[:7]), rtol=1e-10)
+    assert verify(ours, tensor).holds(1e-6)
+    fewer = SDPEmbedding(Precomputed(2.0), random_state=0, landmarks=np.arange(0, 240, 3))
+    upper = fewer.fit(tensor).certificate_.upper
+    assert upper == pytest.approx(fewer.fit(graph).certificate_.upper, rel=1e-5)
     maps = DiffusionMaps(Precomputed(2.0), n_components=3, random_state=0)
     assert_allclose(maps.fit(tensor).eigenvalues_.numpy(), maps.fit(graph).eigenvalues_, rtol=1e-9)
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, taken, to_numpy
 from mercer.kernels import Kernel, Precomputed
 from mercer.validation import checked_weights, normalised
 
@@ -51,12 +51,12 @@ class Support(NamedTuple):
         """The rows of X that carry the problem; of a precomputed kernel matrix, their columns too."""
         if self.indices is None:
             return X
-        rows = X[self.indices]
-        return rows[:, self.indices] if isinstance(kernel, Precomputed) else rows
+        rows = taken(X, self.indices)
+        return taken(rows, self.indices, axis=1) if isinstance(kernel, Precomputed) else rows
 
     def columns(self, X: Any, kernel: Kernel) -> Any:
         """What :meth:`points` has to be compared with X: X itself, or its precomputed columns."""
-        return X[:, self.indices] if isinstance(kernel, Precomputed) and self.indices is not None else X
+        return taken(X, self.indices, axis=1) if isinstance(kernel, Precomputed) and self.indices is not None else X
 
 
 def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
