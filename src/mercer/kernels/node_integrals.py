@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config, products
+from mercer.backends import get_config
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
@@ -111,7 +111,7 @@ class NodeIntegrals(KernelIntegrals):
 
     def _multiply(self, X: Array, Y: Array, v: Array) -> Array:
         """k(X, Y) v, a tile at a time."""
-        return np.asarray(products.multiply(self.kernel.evaluator(X, Y), v[:, None])[:, 0])
+        return np.asarray(self.kernel.matrix(X, Y).multiply(v[:, None])[:, 0])
 
 
 def _require_memory(kernel: Kernel, entries: int) -> None:
