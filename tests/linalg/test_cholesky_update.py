@@ -64,8 +64,7 @@ def test_growing_past_the_first_capacity_and_other_right_hand_sides():
 
 
 def test_columns_are_summed_on_threads_too(monkeypatch):
-    monkeypatch.setattr("mercer.linalg.stored_columns._ALONE", 1)
-    monkeypatch.setattr("mercer.linalg.stored_columns._CHUNK", 1)
+    monkeypatch.setattr("mercer.backends.chunks._CALL_ENTRIES", 1)
     values = np.random.default_rng(0).standard_normal((70, 9000))
     columns = FreeColumns(9000)
     for i in range(70):

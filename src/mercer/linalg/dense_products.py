@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import is_tensor
+from mercer.backends.chunks import call_chunks
 from mercer.backends.threads import run_chunks
 
 Array = Any
-
-_CHUNK = 2**19  # entries a call: about a millisecond
-_ALONE = 2**18  # entries, up to which waking threads costs more than it saves
-_ROWS = 64  # a chunk has a multiple of so many
 
 
 def add_product(total: Array, matrix: Array, right: Array) -> None:
@@ -54,8 +51,7 @@ def inner_products(left: Array, right: Array) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def over_rows(function: Callable[[slice], Any], rows: int, cost: int) -> list[Any]:
-    """Call a function with ranges of rows, each of about a millisecond where a row costs so many multiplications."""
-    step = rows if rows * cost <= _ALONE else _ROWS * max(1, _CHUNK // (_ROWS * max(1, cost)))
-    ranges = [slice(lo, min(lo + step, rows)) for lo in range(0, rows, max(1, step))] or [slice(0, 0)]
-    return [function(ranges[0])] if len(ranges) == 1 else run_chunks(function, ranges)
+def over_rows(function: Callable[[slice], Any], rows: int, cost: int, unit: int = 64) -> list[Any]:
+    """Call a function with ranges of rows on our threads, where a row costs so many multiplications."""
+    chunks = call_chunks(rows, cost, unit)
+    return [function(chunks[0])] if len(chunks) == 1 else run_chunks(function, chunks)

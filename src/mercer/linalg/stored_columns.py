@@ -12,13 +12,11 @@ import numpy as np
 from numba import njit
 
 from mercer.backends.arrays import is_tensor, namespace
-from mercer.backends.threads import run_chunks
+from mercer.linalg.dense_products import over_rows
 
 Array = Any
 
 _PIECE = 512  # entries of a sum that stay in the first-level cache while columns pass by
-_CHUNK = 2**19  # entries a call: about a millisecond, long enough that threads do not queue for the interpreter
-_ALONE = 2**18  # entries, up to which waking threads costs more than it saves
 
 
 def put(store: Array, places: Array, block: Array) -> None:
@@ -26,7 +24,7 @@ def put(store: Array, places: Array, block: Array) -> None:
     if is_tensor(store):
         store[places] = block.T
         return
-    _spread(lambda lo, hi: _put(store, places, block, lo, hi), block.shape[0], block.shape[1])
+    over_rows(lambda rows: _put(store, places, block, rows.start, rows.stop), *block.shape, _PIECE)
 
 
 def add(total: Array, store: Array, places: Array, coefficients: Array) -> None:
@@ -34,7 +32,11 @@ def add(total: Array, store: Array, places: Array, coefficients: Array) -> None:
     if is_tensor(store):
         total += coefficients @ store[places]
         return
-    _spread(lambda lo, hi: _add(total, store, places, coefficients, lo, hi), total.shape[0], places.shape[0])
+
+    def part(rows: slice) -> None:
+        _add(total, store, places, coefficients, rows.start, rows.stop)
+
+    over_rows(part, total.shape[0], places.shape[0], _PIECE)
 
 
 def combine(store: Array, places: Array, v: Array, b: Array) -> tuple[Array, Array]:
@@ -51,7 +53,11 @@ def combine(store: Array, places: Array, v: Array, b: Array) -> tuple[Array, Arr
         sums = coefficients @ store
         return sums[0], sums[1]
     first, second = np.empty(size), np.empty(size)
-    _spread(lambda lo, hi: _combine(store, places, v, b, lo, hi, first, second), size, places.shape[0])
+
+    def part(rows: slice) -> None:
+        _combine(store, places, v, b, rows.start, rows.stop, first, second)
+
+    over_rows(part, size, places.shape[0], _PIECE)
     return first, second
 
 
@@ -63,20 +69,11 @@ def enlarged(store: Array, count: int) -> Array:
         return xp.concat([store, xp.zeros((count - have, size), dtype=store.dtype, device=store.device)])
     larger = np.empty((count, size))
 
-    def copy(lo: int, hi: int) -> None:
-        larger[lo:hi] = store[lo:hi]
+    def copy(rows: slice) -> None:
+        larger[rows] = store[rows]
 
-    _spread(copy, have, size, piece=1)
+    over_rows(copy, have, size, 1)
     return larger
-
-
-def _spread(call: Any, rows: int, width: int, piece: int = _PIECE) -> None:
-    """Call with ranges of rows, each of about as many entries as a millisecond takes."""
-    step = rows if rows * width <= _ALONE else piece * max(1, _CHUNK // (piece * max(1, width)))
-    if rows <= step:
-        call(0, rows)
-        return
-    run_chunks(lambda lo: call(lo, min(lo + step, rows)), range(0, rows, step))
 
 
 @njit(cache=True, nogil=True)
