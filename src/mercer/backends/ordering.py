@@ -82,3 +82,8 @@ def among(values: Array, others: Array) -> Array:
 def as_integers(indices: Any) -> list[int]:
     """Places as whole numbers of Python, for records that the host keeps: one transfer from a device."""
     return [int(index) for index in (indices.cpu() if is_tensor(indices) else indices)]
+
+
+def totals(where: Array, weights: Array | None = None) -> Array:
+    """The sum of the weights at each place 0, 1, …, or how many entries there are at each."""
+    return where.bincount(weights) if is_tensor(where) else np.bincount(where, weights)

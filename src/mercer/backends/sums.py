@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mercer.backends.arrays import is_tensor, namespace
 from mercer.backends.balls import two_sum
 
@@ -25,3 +27,11 @@ def exact_sum(terms: Any) -> float:
         error = error + (lost[:half] + lost[half : 2 * half])
         terms, lost = xp.concat([total, terms[2 * half :]]), xp.concat([error, lost[2 * half :]])
     return float(terms[0]) + float(lost[0]) if terms.shape[0] else 0.0
+
+
+def times_power_of_two(values: Any, power: int) -> Any:
+    """Values times 2^power, exact but for what leaves the range."""
+    if not is_tensor(values):
+        return np.ldexp(values, power)
+    first = max(-1000, min(1000, power))  # a power of two beyond is no double
+    return values * math.ldexp(1.0, first) if first == power else times_power_of_two(values * 2.0**first, power - first)
