@@ -87,3 +87,8 @@ def as_integers(indices: Any) -> list[int]:
 def totals(where: Array, weights: Array | None = None) -> Array:
     """The sum of the weights at each place 0, 1, …, or how many entries there are at each."""
     return where.bincount(weights) if is_tensor(where) else np.bincount(where, weights)
+
+
+def place_of(values: Array, ascending: Array) -> Array:
+    """Where each value stands in an ascending vector, or would stand."""
+    return namespace(ascending).searchsorted(ascending, values)

@@ -8,6 +8,7 @@ from mercer.backends.arrays import dtype_name, like, namespace
 from mercer.backends.ordering import as_indices
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import GramOperator
+from mercer.quadrature.sample import rows_and_columns
 from mercer.validation import checked_weights
 
 Array = Any
@@ -40,8 +41,8 @@ class KernelSections:
         self.kernel = kernel
         self.nodes = checked_nodes(nodes, X.shape[0], X)
         self._size = int(X.shape[0])
-        rows = X[self.nodes]
-        self.components = rows[:, self.nodes] if isinstance(kernel, Precomputed) else rows
+        stored = isinstance(kernel, Precomputed)
+        self.components = rows_and_columns(X, self.nodes, self.nodes) if stored else X[self.nodes]
 
     def gram(self) -> GramOperator:
         """K_II."""
@@ -55,7 +56,7 @@ class KernelSections:
             raise ValueError(
                 f"A precomputed block must have a column for each of {self._size} training points, not {X.shape[1]}."
             )
-        return GramOperator(self.kernel, X[:, self.nodes], self.components)
+        return GramOperator(self.kernel, rows_and_columns(X, None, self.nodes), self.components)
 
 
 def checked_measure(nodes: Any, values: Any, size: int, reference: Any = None) -> tuple[Array, Array]:
