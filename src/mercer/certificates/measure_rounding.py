@@ -159,9 +159,7 @@ class MeasureFacts:
     @cached_property
     def _of_weights(self) -> float:
         """What the error of ω changes of ωᵀg."""
-        return (self.problem.weight_error + 2 * UNIT) * float(
-            self.problem.weights @ (abs(self.gradient) + self.error)
-        )
+        return (self.problem.weight_error + 2 * UNIT) * float(self.problem.weights @ (abs(self.gradient) + self.error))
 
     @cached_property
     def _ridge_term(self) -> Bounded:

@@ -76,11 +76,16 @@ def squared_kernel_discrepancy(
     X, Y, of_X, of_Y = two_samples(X, Y, x_weights, y_weights)
     fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
     half = scaled_weights(np.array([float(of_X.max()), float(of_Y.max())]))[1]
-    of_X, of_Y = times_power_of_two(of_X, -2 * half), times_power_of_two(of_Y, -2 * half)  # so that squares are in range
+    of_X, of_Y = (
+        times_power_of_two(of_X, -2 * half),
+        times_power_of_two(of_Y, -2 * half),
+    )  # so that squares are in range
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         value = energy(fixed**2, *difference(X, of_X, Y, of_Y))
     if not np.isfinite(value):
-        raise ValueError(f"The squares of {fixed!r} overflow in {dtype_name(X.dtype)}: divide the kernel by a constant.")
+        raise ValueError(
+            f"The squares of {fixed!r} overflow in {dtype_name(X.dtype)}: divide the kernel by a constant."
+        )
     with np.errstate(over="ignore", under="ignore"):
         value = float(np.ldexp(value, 4 * half))
     if not np.isfinite(value):

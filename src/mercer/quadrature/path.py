@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mercer.backends.arrays import namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.problems import Discrepancy

@@ -155,10 +155,7 @@ def _check_path(path: QuadraturePath, problem: Discrepancy, sample: Sample) -> N
     """Solve the programme anew at some kinks that rounding did not put out of order."""
     kinks = path._kinks
     mine = (path.alphas, path.kappas, path.discrepancies, path.n_nodes)
-    if any(
-        _differ(a, b)
-        for a, b in zip(mine, (kinks.alphas, kinks.kappas, kinks.values, kinks.n_nodes), strict=True)
-    ):
+    if any(_differ(a, b) for a, b in zip(mine, (kinks.alphas, kinks.kappas, kinks.values, kinks.n_nodes), strict=True)):
         raise _damaged("path_", "not that of its kinks", "another")
     for k in np.unique(np.linspace(0, min(kinks.n_in_order, len(path)) - 1, _KINKS).astype(int)):
         nodes = appended(*kinks.sets_after(int(k)))
