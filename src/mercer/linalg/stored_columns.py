@@ -24,7 +24,8 @@ def put(store: Array, places: Array, block: Array) -> None:
     if is_tensor(store):
         store[places] = block.T
         return
-    over_rows(lambda rows: _put(store, places, block, rows.start, rows.stop), *block.shape, _PIECE)
+    size, width = block.shape
+    over_rows(lambda rows: _put(store, places, block, rows.start, rows.stop), size, width, _PIECE)
 
 
 def add(total: Array, store: Array, places: Array, coefficients: Array) -> None:
