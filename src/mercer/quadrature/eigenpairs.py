@@ -340,7 +340,7 @@ class _Weighted(LinearMap):
     """Diag(s) K Diag(s)."""
 
     def __init__(self, gram: GramOperator, scale: Array) -> None:
-        super().__init__(gram.shape, gram.dtype, symmetric=True)
+        super().__init__(gram.shape, gram.dtype, symmetric=True, reference=gram.reference)
         self._gram = gram
         self._scale = cast(scale, gram.dtype)
 
