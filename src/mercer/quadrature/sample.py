@@ -59,7 +59,7 @@ def rows_and_columns(X: Any, rows: Array | None, cols: Array) -> Any:
     """Some rows (all if None) and columns of a matrix, dense or sparse, of either library."""
     if is_sparse_tensor(X):
         part = X.to_sparse_coo() if rows is None else X.to_sparse_coo().index_select(0, rows)
-        return part.index_select(1, cols).to_sparse_csr()
+        return part.index_select(1, cols).coalesce()
     return X[:, cols] if rows is None else X[rows][:, cols]
 
 

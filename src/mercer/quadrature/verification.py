@@ -97,7 +97,7 @@ def _differ(a: Any, b: Any) -> bool:
     if hasattr(a, "toarray") or hasattr(b, "toarray"):
         return a.shape != b.shape or abs(a - b).max() != 0
     if is_sparse_tensor(b):
-        return a.shape != b.shape or bool((a - b).values().any())
+        return a.shape != b.shape or bool((a - b).coalesce().values().any())
     a = like(a, b)
     return a.shape != b.shape or not bool((a == b).all())
 
