@@ -58,6 +58,7 @@ def test_a_sum_keeps_its_digits_where_terms_cancel(library, terms):
     """Against rational numbers: wrong by its last rounding and by a part of 2⁻¹⁰⁰ or so of the terms."""
     to = np.array if library == "numpy" else pytest.importorskip("torch").tensor
     terms = [*terms, *(-t for t in terms), 1.0]
+    terms = [*terms[::3], *terms[1::3], *terms[2::3]]  # what cancels is not added to each other first
     exact = sum((Fraction(t) for t in terms), Fraction(0))
     size = sum((abs(Fraction(t)) for t in terms), Fraction(0))
     unit = Fraction(1, 2**53)

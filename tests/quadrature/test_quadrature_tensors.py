@@ -7,8 +7,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import mercer
-from mercer import Gaussian, Matern, Precomputed, QuadratureSparsifier, config_context
-from mercer.quadrature import squared_kernel_discrepancy
+from mercer import Gaussian, GramOperator, Matern, Polynomial, Precomputed, QuadratureSparsifier, config_context
+from mercer.backends.ordering import places
+from mercer.problems import Discrepancy
+from mercer.quadrature import eliminate, squared_kernel_discrepancy
+from mercer.quadrature.elimination import _independent
+from mercer.solvers.active_set import solve_on
 
 torch = pytest.importorskip("torch")
 
@@ -29,6 +33,7 @@ REQUESTS = {
     "second order": {"trace_fraction": 0.3, "solver": "exchange-second-order", "max_iter": 100},
     "plain": {"trace_fraction": 0.3, "solver": "exchange-plain", "max_iter": 100},
     "strong": {"trace_fraction": 0.5, "merge": "strong", "n_nodes": 10},
+    "strong with caps": {"trace_fraction": 0.5, "merge": "strong", "n_nodes": 12, "max_weight": 0.06},
     "weak": {"trace_fraction": 0.5, "merge": "weak", "n_nodes": 10},
     "increase": {"alpha": 0.01, "max_increase": 0.2},
     "caps and ridge": {"trace_fraction": 0.5, "max_weight": 0.05, "ridge": 1e-3},
@@ -96,12 +101,37 @@ def test_the_path_on_tensors_has_the_kinks_of_numpy():
     np.testing.assert_allclose(_ours(there.weights), here.weights, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["strong", "weak", "increase"])
+@pytest.mark.parametrize("name", ["strong", "strong with caps", "weak", "increase"])
 def test_nodes_are_taken_out_in_the_order_of_numpy(name):
     ours, theirs = (_fitted(name, X, None).reduction_ for X in (POINTS, torch.tensor(POINTS)))
     np.testing.assert_allclose(_ours(theirs.values), ours.values, rtol=1e-8)
     for field in ("nodes", "removed") if name == "increase" else ("nodes", "into", "absorbed"):
         np.testing.assert_array_equal(_ours(getattr(theirs, field)), getattr(ours, field))
+
+
+def test_nodes_that_are_combinations_of_others_go_at_once(refuse_numpy, monkeypatch):
+    """Forty nodes where the squared kernel has fifteen dimensions: the rest explain all until the sixteenth is gone."""
+    kernel = Polynomial(degree=2, gamma=1.0, coef0=0.5)
+    squared = GramOperator(kernel**2, torch.tensor(POINTS[:40]))
+    problem = Discrepancy(squared, torch.tensor(WEIGHTS[:40]), torch.ones(40, dtype=torch.float64))
+    sequence = eliminate(problem, places(40, problem.weights), n_nodes=6)
+    left = sequence.left(34)
+    values = solve_on(problem, left, alpha=0.0)
+    least = problem.value(left[values > 0], values[values > 0])
+    monkeypatch.undo()
+    rises = _ours(sequence.values)
+    assert left.shape[0] == 6
+    assert np.all(rises[:26] <= 1e-9 * problem.constant)
+    assert np.all(np.diff(rises) >= 0)
+    assert least == pytest.approx(float(rises[-1]), rel=1e-6)
+
+
+@pytest.mark.parametrize("independent", [1, 4, 9])
+def test_independent_rows_are_those_of_lapack(independent):
+    rows = np.random.default_rng(independent).standard_normal((9, independent))
+    matrix = rows @ rows.T
+    np.testing.assert_array_equal(_ours(_independent(torch.tensor(matrix))), _independent(matrix))
+    assert _independent(matrix).size == independent
 
 
 @pytest.mark.parametrize("name", ["nodes", "trace", "blocks", "path"])
