@@ -12,7 +12,6 @@ from mercer.backends.arrays import to_numpy
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.free_columns import FreeColumns
 
-
 LIBRARIES = ["numpy", "torch"]
 
 

@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, as_integers
 from mercer.linalg import stored_columns
 
 Array = Any
-
-_PANEL_BYTES = 32 * 2**20  # columns made at a time: more would be slower, the system hands out fresh pages one by one
-_PANEL_COLUMNS = 128
 
 
 class ColumnCache:
@@ -43,8 +41,8 @@ class ColumnCache:
 
     Notes
     -----
-    Memory is taken from the system as the first columns come. While columns are made, a panel of 32 MB at most (one
-    column at least) lies beside the store.
+    Memory is taken from the system as the first columns come. While columns are made, a panel of them
+    (:func:`mercer.backends.chunks.panel_columns`) lies beside the store.
     """
 
     def __init__(self, columns: Callable[[Array], Array], size: int, max_bytes: int, *, reference: Any = None) -> None:
@@ -57,7 +55,7 @@ class ColumnCache:
         self._store = xp.empty((self.capacity, size), dtype=xp.float64, device=device)  # one column a row
         self._places: OrderedDict[int, int] = OrderedDict()
         self._free = list(range(self.capacity))[::-1]
-        self._width = max(1, min(self.capacity, _PANEL_COLUMNS, _PANEL_BYTES // (8 * size)))
+        self._width = min(self.capacity, panel_columns(size))
 
     def __len__(self) -> int:
         return len(self._places)

@@ -15,16 +15,13 @@ import math
 from functools import cached_property
 from typing import Any, final
 
-from mercer.backends import get_config
 from mercer.backends.arrays import as_double, namespace
+from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 
 Array = Any
-_PANEL_BYTES = 64 * 2**20  # of columns at a time, at most ...
-_PANEL_SHARE = 16  # ... and this part of the memory limit
-_PANEL_COLUMNS = 128  # no more: sums of sums have less rounding than long ones
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 
@@ -81,8 +78,7 @@ class Discrepancy:
     @property
     def panel_width(self) -> int:
         """Columns that :meth:`gradient` makes at a time."""
-        most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
-        return max(1, min(_PANEL_COLUMNS, most // (8 * self.size)))
+        return panel_columns(self.size)
 
     @cached_property
     def diagonal(self) -> Array:

@@ -36,7 +36,6 @@ from mercer.validation import checked_weights, whole_number
 
 Array = Any
 Progress = Callable[[float], None] | None
-_PANEL_BYTES = 64 * 2**20
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
 
 
@@ -266,7 +265,7 @@ def _inner_products(values: GramOperator, basis: Array, weights: Array) -> Array
     xp, n, rank = namespace(basis), values.shape[0], basis.shape[1]
     roots = weights**0.5
     total = xp.zeros((rank, rank), dtype=basis.dtype, device=basis.device)
-    height = ENTRY_ROWS * max(1, panel_rows(rank, most=_PANEL_BYTES) // ENTRY_ROWS)
+    height = ENTRY_ROWS * max(1, panel_rows(rank) // ENTRY_ROWS)
     for part in row_chunks(n, height):
         panel = xp.zeros((part.stop - part.start, rank), dtype=basis.dtype, device=basis.device)
 

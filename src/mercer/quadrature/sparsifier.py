@@ -302,8 +302,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
             raise ValueError(
                 f"max_weight allows {int(selection.nodes.shape[0])} nodes a trace fraction of "
-                f"{kappa / problem.total:.6g}, but trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, "
-                "or lower trace_fraction."
+                f"{kappa / problem.total:.6g}, but trace_fraction={self.trace_fraction!r}: raise max_weight or "
+                "n_nodes, or lower trace_fraction."
             )
 
     def _store(

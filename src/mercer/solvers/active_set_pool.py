@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import copied, namespace
+from mercer.backends.chunks import panel_rows
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, stable_order
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.dense_products import product
@@ -31,7 +32,6 @@ _DAMPING = 1e-10  # of its diagonal entry: ε of a point that depends on the fre
 _NEUTRAL = 1e-6  # of d: what a shift of weight between dependent nodes may change dᵀv by
 _FARTHEST = 1e6  # times the way to a damped goal
 _ON_LEVEL = 1e-13  # of ϰ: how far dᵀv may drift from it on the way
-_PANEL_BYTES = 32 * 2**20  # of columns made at a time
 
 
 class ActiveSetPool:
@@ -152,7 +152,7 @@ class ActiveSetPool:
 
     def _panels(self, places: Array) -> Iterator[tuple[Array, Array]]:
         """Some points and their columns of A on the pool, as many at a time as memory suggests."""
-        width = max(1, _PANEL_BYTES // (8 * int(self._pool.shape[0])))
+        width = panel_rows(int(self._pool.shape[0]))
         for lo in range(0, places.shape[0], width):
             panel = places[lo : lo + width]
             yield panel, self._block(panel)
