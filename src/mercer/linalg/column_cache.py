@@ -53,6 +53,7 @@ class ColumnCache:
         self._columns = columns
         xp, device = namespace(reference), getattr(reference, "device", None)
         self._store = xp.empty((self.capacity, size), dtype=xp.float64, device=device)  # one column a row
+        self._lockable = not is_tensor(self._store)
         self._places: OrderedDict[int, int] = OrderedDict()
         self._free = list(range(self.capacity))[::-1]
         self._width = min(self.capacity, panel_columns(size))
@@ -72,7 +73,7 @@ class ColumnCache:
             self.hits += 1
             self._places.move_to_end(index)
         column = self._store[place]
-        if not is_tensor(column):
+        if self._lockable:
             column.flags.writeable = False
         return column
 

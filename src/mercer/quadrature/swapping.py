@@ -95,7 +95,7 @@ class _Sweep:
             return places(problem.size, self.nodes)
         gradient = problem.gradient(self.nodes, self._weights)
         xp = namespace(gradient)
-        gain = xp.clip(gradient, max=0.0) ** 2 / problem.diagonal
+        gain = xp.minimum(gradient, 0.0) ** 2 / problem.diagonal
         gain[self.nodes] = np.inf
         return xp.sort(least(-gain, most))
 

@@ -168,7 +168,7 @@ class _Passes:
         if level is None:
             value += self._alpha * float(problem.penalty[nodes] @ values)
             level = value / self._alpha if self._alpha > 0 else np.inf  # no better measure has a larger dᵀv
-        below = xp.where(self._values < problem.caps, signed, xp.clip(signed, min=0.0))  # at its cap a node cannot grow
+        below = xp.where(self._values < problem.caps, signed, xp.maximum(signed, 0.0))  # at its cap a node cannot grow
         lowest = float((below / problem.penalty).min())
         gap = float(below[nodes] @ values) - (level * lowest if lowest < 0 else 0.0)
         self._history.append(ExchangeStep(number, value, gap, int(nodes.shape[0]), time.monotonic() - self._started))

@@ -294,4 +294,4 @@ class ActiveSetPool:
 def _between(values: Array, caps: Array) -> Array:
     """The values, none below zero or above its cap."""
     xp = namespace(values)
-    return xp.minimum(xp.clip(values, min=0.0), caps)
+    return xp.minimum(xp.maximum(values, 0.0), caps)

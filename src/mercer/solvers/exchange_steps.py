@@ -67,7 +67,7 @@ class ExchangeState:
         self.penalty = problem.penalty
         self.ceiling = problem.caps * problem.penalty
         self.curvature = problem.diagonal / problem.penalty**2
-        xp = namespace(problem.distortion)
+        xp = self._xp = namespace(problem.distortion)
         self.mass = xp.zeros_like(problem.distortion)
         self.gradient, self.price = -problem.distortion, xp.zeros_like(problem.distortion)
         self.nodes, self.cheapest = as_indices([], problem.distortion), -1
@@ -119,16 +119,15 @@ class ExchangeState:
 
     def move_pair(self, source: int, target: int, amount: float, column: Array) -> None:
         """Move mass between two points, the target's column at hand: one pass over the gradient."""
-        pair = as_indices([source, target], self.mass)
-        filled = bool(amount >= self.ceiling[target] - self.mass[target])
-        new = namespace(self.mass).stack(
-            [self.mass[source] - amount, self.ceiling[target] if filled else self.mass[target] + amount]
-        )
-        same_nodes = bool(new[0] > 0) and bool(self.mass[target] > 0)
+        there, room = float(self.mass[target]), float(self.ceiling[target] - self.mass[target])
+        new = (float(self.mass[source]) - amount, float(self.ceiling[target]) if amount >= room else there + amount)
+        same_nodes = new[0] > 0 and there > 0
         self.fresh = False
-        self.mass[pair] = new  # in one go: an interrupt must not find mass missing
+        both = new if self._xp is np else self._xp.asarray(new, dtype=self.mass.dtype, device=self.mass.device)
+        self.mass[[source, target]] = both  # in one go: an interrupt must not find mass missing
         away = self.cache.get(source)
-        _shift(self.gradient, column, amount * self._per_unit[target], away, -amount * self._per_unit[source])
+        a, b = amount * float(self._per_unit[target]), -amount * float(self._per_unit[source])
+        _shift(self.gradient, column, a, away, b)
         self._moved(same_nodes)
 
     def move_block(self, points: Array, mass: Array) -> None:
@@ -146,12 +145,12 @@ class ExchangeState:
         self._look()
 
     def _look(self) -> None:
-        xp = namespace(self.price)
+        xp = self._xp
         xp.multiply(self.gradient, self._per_unit, out=self.price)
         price = xp.where(self.mass < self.ceiling, self.price, np.inf) if self._capped else self.price
         least = int(xp.argmin(price))
         self.cheapest = least if price[least] < np.inf else -1
-        excess = xp.clip(self.price[self.nodes] - price[least], min=0.0)
+        excess = xp.maximum(self.price[self.nodes] - price[least], 0.0)
         self.gap = float(self.mass[self.nodes] @ excess)
 
 
@@ -177,7 +176,7 @@ class PairStep:
         ends = state.curvature[i] + state.curvature[nodes]
         both = column[nodes] / (state.penalty[i] * state.penalty[nodes])
         curvature = xp.maximum(ends - 2.0 * both, FLAT * ends)
-        promised = xp.clip(excess, min=0.0) ** 2 / curvature if self.second_order else excess
+        promised = xp.maximum(excess, 0.0) ** 2 / curvature if self.second_order else excess
         pick = int(xp.argmax(promised))
         j, over, bend = int(nodes[pick]), float(excess[pick]), float(curvature[pick])
         amount = min(over / bend, float(state.mass[j]), float(state.ceiling[i] - state.mass[i]))
@@ -239,7 +238,7 @@ class BlockStep:
             return nodes
         points = appended(nodes, new)
         price, full = state.price[points], state.mass[points] >= state.ceiling[points]
-        off = xp.where(full, xp.clip(price - level, min=0.0), abs(price - level))
+        off = xp.where(full, xp.maximum(price - level, 0.0), abs(price - level))
         seeds = least(-off, min(_SEEDS, points.shape[0]))
         affected = as_double(state.problem.squared.block(nodes, points[seeds])) @ off[seeds]
         # The best pair must be among them, or the block could have nothing to gain while others have.
