@@ -60,6 +60,8 @@ def squared_kernel_discrepancy(
     most ε times the sum of the three terms, ε being the precision of the configuration. A result below that is noise
     around zero; a negative one is returned as 0.
 
+    Samples may be tensors: the product runs in their library, on their device.
+
     Cost: (n + m)²/2 kernel evaluations in tiles. Memory: the points once more and a tile a thread, never n × m.
 
     Examples

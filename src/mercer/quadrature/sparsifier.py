@@ -159,6 +159,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     Weights of the sample are divided by their sum; rows of weight zero, and points with k(x, x) = 0, take no part.
 
+    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device, and every step
+    from the points to the certificate runs in their library. Single exchanges (``"exchange-plain"``,
+    ``"exchange-second-order"``) and those inside a block are short loops, which NumPy runs compiled and tensors do not.
+
     Examples
     --------
     >>> import mercer
