@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import dtype_name
+
 _MORE = 1.01  # for products of errors, and for the rounding of these bounds
 
 
 def unit_of(dtype: Any) -> float:
     """The unit roundoff of an arithmetic: a single operation errs by no more than this part of its result."""
-    return float(np.finfo(dtype).eps) / 2
+    return float(np.finfo(dtype_name(dtype)).eps) / 2
 
 
 def gamma(count: float, unit: float) -> float:
@@ -40,6 +42,10 @@ class EntryError:
     relative: float
     scaled: float = 0.0
     absolute: float = 0.0
+
+    def in_units(self, unit: float) -> EntryError:
+        """The error whose parts are so many roundings of an arithmetic with this unit."""
+        return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), gamma(self.absolute, unit))
 
     def plus(self, other: EntryError, *, nonnegative: bool, unit: float) -> EntryError:
         """Of a sum of two kernels. √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and |a| ≤ √(aᵢaⱼ) where signs differ."""
