@@ -45,7 +45,7 @@ class FactorErrors(NamedTuple):
         """A bound, in norm and in trace, on what is not psd of D(A - FFᵀ)D, A being known but for a norm of entries."""
         norm = namespace(scaling).linalg.vector_norm
         C, R, T = (float(norm(scaling * rows)) for rows in self[:3])
-        if C == float("inf"):
+        if not C < float("inf"):
             return C
         formed = 2 * C * R + C**2 * self.at_pivots + T**2
         return 1.01 * (2 * formed + entries * (float(norm(scaling)) + C) ** 2)
