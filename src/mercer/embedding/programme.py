@@ -78,12 +78,15 @@ class Programme:
 
     @property
     def stand_in_rank(self) -> int:
-        """How many columns a stand-in may have; none where it does not help: matrices that are small, or not psd."""
+        """How many columns a stand-in may have; none where it does not help: matrices that are small, or not psd.
+
+        Nor sparse ones: a product with them takes less than one with a factor.
+        """
         n = self.problem.size
         if self.problem.shift > 0 or n // _PART < _LEAST:
             return 0
         rank = min(n // _PART, _MOST, get_config().share(_FACTOR_SHARE) // (8 * n))
-        return rank if rank >= _LEAST else 0
+        return rank if _LEAST <= rank <= self.operator.gram.row_entries else 0
 
     def cholesky(self) -> LowRankOperator:
         """A partial Cholesky factor of the diffusion matrix, of that rank at most."""
