@@ -177,7 +177,9 @@ def test_checkpoints_and_copies(tmp_path):
     first = SDPEmbedding(kernel, random_state=0, checkpoint=path).fit(T)
     again = SDPEmbedding(kernel, random_state=1, checkpoint=path).fit(T)
     assert again.certificate_.lower == pytest.approx(first.certificate_.lower, rel=1e-9)
-    assert SDPEmbedding(kernel, random_state=0, checkpoint=path).fit(FEW).n_iter_ >= first.n_iter_  # of the other library
+    assert (
+        SDPEmbedding(kernel, random_state=0, checkpoint=path).fit(FEW).n_iter_ >= first.n_iter_
+    )  # of the other library
     copy = pickle.loads(pickle.dumps(first))
     assert torch.equal(copy.transform(T), first.transform(T))
     warm = SDPEmbedding(kernel, random_state=0, warm_start=True).fit(T)
