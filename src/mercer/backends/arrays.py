@@ -82,7 +82,9 @@ def positions(which: Any, n: int, reference: Any) -> Any:
     if not is_tensor(which):
         return like(np.arange(n)[which], reference)
     if str(which.dtype) == "torch.bool":
-        return which.nonzero()[:, 0]
+        if tuple(which.shape) != (n,):
+            raise IndexError(f"A mask of {n} rows must have {n} entries, not {tuple(which.shape)}.")
+        return like(which.nonzero()[:, 0], reference)
     if which.numel() and (int(which.min()) < -n or int(which.max()) >= n):
         raise IndexError(f"An index is out of range for {n} rows.")
     which = like(which.long(), reference)
