@@ -163,16 +163,32 @@ TRANSPOSED = (  # one of each kind that is not its own transpose
 )
 
 
-ON_NUMPY_ONLY = (  # they differ from another case in a parameter that no library sees
-    *(f"diffusion, alpha {alpha}" for alpha in ("0.0, whole", "0.5, whole", "1.0, deflated", "1.0, whole")),
-    *(f"weighted diffusion, alpha {alpha}" for alpha in ("0.0, whole", "0.5, deflated", "0.5, whole", "1.0, deflated")),
-    "normalised, order 1",
-    "normalised, order 1, two sets",
-    "normalised, order 0, two sets, transposed",
-    "low rank of two factors, transposed",
-    "square low rank of two factors",
-    "weighted gram of two sets",
-    "float32 gram of two sets",
+ON_TENSORS = (  # one of each kind and precision; the others differ in parameters that no library sees
+    "gram",
+    "square gram of two sets",
+    "weighted gram",
+    "float32 gram",
+    "float32 gram with float64 weights",
+    "precomputed dense",
+    "precomputed sparse",
+    "precomputed sparse matrix, float32, weighted",
+    "precomputed block",
+    "composite kernel of two sets",
+    "one point",
+    "centred",
+    "float32 centred, new points, float64 reference",
+    "float32 normalised",
+    "normalised, order 0",
+    "normalised, order 2.5, two sets, transposed",
+    "rank-one update",
+    "float32 rank-one update of a low rank",
+    "low rank of two factors",
+    "randomly pivoted Cholesky",
+    "Nyström",
+    "diffusion, alpha 0.0, deflated",
+    "weighted diffusion, alpha 0.5, whole",
+    "float32 diffusion",
+    "gram of two sets, transposed",
 )
 
 
@@ -303,7 +319,7 @@ def _build_cases() -> dict[str, Case]:
         cases[f"{name}, transposed"] = Case(
             lambda to, c=case: c.build(to).T, lambda c=case: c.dense().T, symmetric=False, dtype=case.dtype
         )
-    for name in [name for name in cases if name not in ON_NUMPY_ONLY]:
+    for name in ON_TENSORS:
         cases[f"{name}, tensors"] = replace(cases[name], library="torch")
     return cases
 
