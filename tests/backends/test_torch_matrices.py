@@ -229,6 +229,19 @@ def test_matern_profiles_of_any_order_against_mpmath(order):
             assert abs(value - float(exact)) <= 1e-13 * max(1.0, abs(float(exact)))  # a tenth of what is stated
 
 
+def test_matern_profiles_of_huge_orders_keep_their_digits():
+    """As ν grows, f(√ν r) tends to exp(-r²/4); the next term is known, and no factorial leaves its rounding behind."""
+    r = np.array([0.1, 1.0, 2.0])
+    for order in (1e6, 1e9):
+        form = forms.Pairing("sqeuclidean", profiles.BesselMatern(order), 1.0)
+        expected = np.exp(-(r**2) / 4 - (r**2 / 4 - r**4 / 32) / order)
+        for X in (r[:, None] * np.sqrt(order), tensor(r[:, None] * np.sqrt(order))):
+            K = kernel_matrix(form, X, 0 * X[:1])
+            np.testing.assert_allclose(
+                np.asarray(K.dense())[:, 0], expected, rtol=2 / order**2 + K.entry_error.relative
+            )
+
+
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.debye import log_matern_debye
 from mercer.backends.profiles import (
     BesselMatern,
     Exponential,
@@ -105,44 +106,23 @@ def _(profile: BesselMatern, t: Array) -> None:
 def _(profile: BesselMatern, t: Array) -> None:
     # log K_ν comes from scipy's scaled Bessel function up to order 100 and s = 10⁶ and from Debye's expansion beyond,
     # where K_ν overflows or scipy gives up; near s = 0 the power series of f takes over.
-    from scipy.special import gammaln
-
     nu = profile.order
     s = np.sqrt(t.astype(np.float64))
-    tiny = s**2 < _SERIES_BELOW * max(nu - 1, 0.0)
-    safe = np.where(s > 0, s, 1.0)
-    value = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(safe) + _log_bessel(nu, safe)
-    if nu > 4:  # three terms of the series hold below the first order that is not analytic, s^(2ν)
-        u = np.where(tiny, s**2 / 4, 0.0)
-        series = -u / (nu - 1) * (1 - u / (2 * (nu - 2)) * (1 - u / (3 * (nu - 3))))
-        value = np.where(tiny, np.log1p(series), value)
+    value = log_matern_debye(s, nu) if nu > _DEBYE_FROM else _log_matern(s, nu)
     t[...] = np.where(s > 0, np.minimum(value, 0.0), 0.0)
 
 
-def _log_bessel(nu: float, s: Array) -> Array:
-    """log K_ν(s), s > 0."""
-    if nu > _DEBYE_FROM:
-        return _debye(nu, s)
-    from scipy.special import kve
+def _log_matern(s: Array, nu: float) -> Array:
+    """log f_ν(s) by scipy's Bessel function."""
+    from scipy.special import gammaln, kve
 
-    near = np.minimum(s, _DEBYE_BEYOND)
+    near = np.clip(s, np.finfo(np.float64).tiny, _DEBYE_BEYOND)
     with np.errstate(divide="ignore", over="ignore"):
-        value = np.log(kve(nu, near)) - near
-    return np.where(s > near, _debye(nu, np.maximum(s, _DEBYE_BEYOND)), value)
-
-
-def _debye(nu: float, s: Array) -> Array:
-    """Four terms of DLMF 10.41.4; for large s they are those of the expansion in 1/s."""
-    z = s / nu
-    root = np.hypot(1.0, z)
-    eta = root + np.log(z / (1 + root))
-    p = 1 / root
-    p2 = p * p
-    terms = (  # u_k(p) of DLMF 10.41.10, with the sign (-1)^k of K_ν
-        -p * (3 - 5 * p2) / 24,
-        p2 * (81 - 462 * p2 + 385 * p2**2) / 1152,
-        -p * p2 * (30375 - 369603 * p2 + 765765 * p2**2 - 425425 * p2**3) / 414720,
-        p2**2 * (4465125 - 94121676 * p2 + 349922430 * p2**2 - 446185740 * p2**3 + 185910725 * p2**4) / 39813120,
-    )
-    tail = sum(term / nu ** (k + 1) for k, term in enumerate(terms))
-    return np.asarray(0.5 * np.log(np.pi / (2 * nu)) - nu * eta - 0.5 * np.log(root) + np.log1p(tail))
+        bessel = np.log(kve(nu, near)) - near
+    value = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(near) + bessel
+    if nu > 4:  # three terms of the series hold below the first order that is not analytic, s^(2ν)
+        tiny = s**2 < _SERIES_BELOW * (nu - 1)
+        u = np.where(tiny, s**2 / 4, 0.0)
+        series = -u / (nu - 1) * (1 - u / (2 * (nu - 2)) * (1 - u / (3 * (nu - 3))))
+        value = np.where(tiny, np.log1p(series), value)
+    return np.where(s > near, log_matern_debye(np.maximum(s, _DEBYE_BEYOND), nu), value)
