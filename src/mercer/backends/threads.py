@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, final
@@ -45,6 +45,49 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
         if threads <= 1:
             return [function(chunk) for chunk in chunks]
         return list(_pool(threads).map(_marked(function), chunks))
+
+
+def run_workers(step: Callable[[int], int], tasks: int, *, most: int, workers: int, blas: bool) -> None:
+    """Let worker threads call ``step(most)``, which takes tasks from a counter of its own, until all are done.
+
+    ``step`` returns how many tasks it did, fewer than ``most`` when none are left; it should run for milliseconds
+    without the interpreter's lock. If the caller is interrupted, no worker begins another call.
+
+    Parameters
+    ----------
+    step : callable
+        Does some of the tasks.
+    tasks, most : int
+        Tasks in all, and tasks a call.
+    workers : int
+        No more threads than this.
+    blas : bool
+        Whether tasks call BLAS, which is then held to one thread.
+    """
+    report = None if getattr(_worker, "busy", False) else _watcher.get()
+    lock, finished, stopped = threading.Lock(), 0, False
+
+    def work() -> None:
+        nonlocal finished
+        done = most
+        while done == most and not stopped:
+            done = step(most)
+            if report is not None:
+                with lock:
+                    finished += done
+                    report(finished / tasks)
+
+    threads = min(get_config().threads, workers, tasks)
+    with _HOLD if blas else nullcontext():
+        if threads <= 1 or getattr(_worker, "busy", False):
+            return work()
+        running = [_pool(get_config().threads).submit(work) for _ in range(threads)]
+        try:
+            for future in running:
+                future.result()
+        finally:
+            stopped = True
+            wait(running)
 
 
 @contextmanager

@@ -124,14 +124,16 @@ def _accepted(
     proposed = _drawn(residual, size, noise, rng)
     known = _rows(factor, proposed)
     schur = as_double(gram.block(proposed, proposed)) - known @ known.T
-    start, fresh = residual[proposed], copied(schur.diagonal())
+    threshold, fresh = like(rng.random(size), residual) * residual[proposed], copied(schur.diagonal())
     rounding = fresh <= noise
     residual[proposed[rounding]] = _cut(fresh[rounding])
     kept: list[int] = []
     for i in range(size):
-        if float(schur[i, i]) > max(noise, rng.uniform() * float(start[i])):
+        pivot = float(schur[i, i])
+        if pivot > max(noise, float(threshold[i])):
             kept.append(i)
-            schur = schur - (schur[:, i] / schur[i, i])[:, None] * schur[i]
+            rest = slice(i + 1, None)
+            schur[rest, rest] -= (schur[rest, i] / pivot)[:, None] * schur[i, rest]
     return proposed[kept]
 
 

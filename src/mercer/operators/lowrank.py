@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import numpy as np
@@ -11,6 +12,8 @@ from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.kernels.validation import as_points
 from mercer.operators.base import Index, LinearMap, part_of, require_square
+
+_SUMMED = 2**20  # entries a chunk of a sum
 
 
 @final
@@ -90,4 +93,14 @@ def _as_factor(factor: Any, name: str) -> Array:
     if array.ndim == 2 and array.shape[1] == 0:
         return array if floating else cast(array, xp.float64)
     usable = floating and array.ndim == 2 and array.shape[0] > 0
-    return array if usable and bool(xp.isfinite(xp.sum(array))) else as_points(factor, name)
+    return array if usable and _is_finite(array) else as_points(factor, name)
+
+
+def _is_finite(array: Array) -> bool:
+    """Whether the sum of all entries is a finite number, on our threads along the order in memory."""
+    if is_tensor(array):
+        return bool(array.sum().isfinite())
+    lines = array.T if array.flags.f_contiguous else array
+    rows = max(1, _SUMMED // max(1, lines.shape[1]))
+    sums = run_chunks(lambda part: float(np.sum(lines[part])), row_chunks(lines.shape[0], rows))
+    return math.isfinite(sum(sums))

@@ -131,7 +131,7 @@ class SparseMatrix(KernelMatrix):
         return True
 
     def worth_storing(self, allowed: int) -> bool:
-        """It is stored; to add its zeros pays never."""
+        """It is stored; adding its zeros never pays."""
         return False
 
     def stored(self) -> KernelMatrix:
