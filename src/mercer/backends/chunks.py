@@ -40,8 +40,9 @@ def panel_columns(length: int) -> int:
 def call_chunks(n: int, cost: int, unit: int = 64) -> list[slice]:
     """Slices of n rows for calls on several threads, where a row costs so many multiplications.
 
-    A call is long enough that threads do not queue for the interpreter; what takes less than two of them is one call.
+    A call is long enough that threads do not queue for the interpreter; what takes less than four of them is one call,
+    done before other threads are awake.
     All slices but the last have a multiple of ``unit`` rows.
     """
     rows = unit * max(1, _CALL_ENTRIES // (unit * max(1, cost)))
-    return row_chunks(n, max(n, 1) if n * cost <= 2 * _CALL_ENTRIES else rows) or [slice(0, 0)]
+    return row_chunks(n, max(n, 1) if n * cost <= 4 * _CALL_ENTRIES else rows) or [slice(0, 0)]
