@@ -193,7 +193,7 @@ def measure(
 
 def machine_limits() -> list[str]:
     """What the machine can do at most: arithmetic, exponentials, memory."""
-    from mercer.backends.compiled import exponential
+    from mercer.backends.cpu.compiled import exponential
     from mercer.backends.threads import run_chunks
 
     lines = []

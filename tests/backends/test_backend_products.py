@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
-from mercer.backends import config_context, products
+from mercer.backends import config_context
+from mercer.backends.cpu import products
 from mercer.kernels import Cosine, Gaussian, Linear, Matern, Polynomial, Precomputed
 
 SIDES = {dtype: products._TILE_SIDE[np.dtype(dtype).name] for dtype in (np.float32, np.float64)}
@@ -29,21 +30,21 @@ def reference(X, Y=None):
     return np.exp(-cdist(X, X if Y is None else Y.astype(np.float64), "sqeuclidean") / SIGMA**2)
 
 
-def evaluator(X, Y=None, kernel=None):
-    return (kernel or Gaussian(SIGMA)).evaluator(X, Y)
+def matrix(X, Y=None, kernel=None):
+    return (kernel or Gaussian(SIGMA)).matrix(X, Y)
 
 
 @pytest.mark.parametrize("d", [3, 6])
 @pytest.mark.parametrize(("dtype", "n"), SQUARE)
 def test_symmetric(dtype, n, d):
     X, V = points(n, d, dtype), points(n, 3, dtype, seed=1)
-    K, made = reference(X), evaluator(X)
-    product, sums, dense = products.multiply(made, V), products.row_sums(made), products.dense(made)
+    K, made = reference(X), matrix(X)
+    product, sums, dense = made.multiply(V), made.row_sums(), made.dense()
     assert product.dtype == sums.dtype == dense.dtype == dtype
     assert_allclose(product, K @ V.astype(np.float64), **tolerance(dtype, n))
-    assert_allclose(products.multiply(made, V, transpose=True), product, rtol=0)
+    assert_allclose(made.multiply(V, transpose=True), product, rtol=0)
     assert_allclose(sums, K.sum(axis=1), **tolerance(dtype, n))
-    assert_allclose(products.row_sums(made, transpose=True), sums, rtol=0)
+    assert_allclose(made.row_sums(transpose=True), sums, rtol=0)
     assert_allclose(dense, K, **tolerance(dtype, 1))
     assert np.array_equal(dense, dense.T)
 
@@ -53,12 +54,12 @@ def test_symmetric(dtype, n, d):
 def test_rectangular(n, m, dtype):
     X, Y = points(n, 5, dtype), points(m, 5, dtype, seed=2)
     right, left = points(m, 2, dtype, seed=3), points(n, 2, dtype, seed=4)
-    K, made = reference(X, Y), evaluator(X, Y)
-    assert_allclose(products.multiply(made, right), K @ right.astype(float), **tolerance(dtype, m))
-    assert_allclose(products.multiply(made, left, transpose=True), K.T @ left.astype(float), **tolerance(dtype, n))
-    assert_allclose(products.row_sums(made), K.sum(axis=1), **tolerance(dtype, m))
-    assert_allclose(products.row_sums(made, transpose=True), K.sum(axis=0), **tolerance(dtype, n))
-    assert_allclose(products.dense(made), K, **tolerance(dtype, 1))
+    K, made = reference(X, Y), matrix(X, Y)
+    assert_allclose(made.multiply(right), K @ right.astype(float), **tolerance(dtype, m))
+    assert_allclose(made.multiply(left, transpose=True), K.T @ left.astype(float), **tolerance(dtype, n))
+    assert_allclose(made.row_sums(), K.sum(axis=1), **tolerance(dtype, m))
+    assert_allclose(made.row_sums(transpose=True), K.sum(axis=0), **tolerance(dtype, n))
+    assert_allclose(made.dense(), K, **tolerance(dtype, 1))
 
 
 @pytest.mark.parametrize(
@@ -67,28 +68,26 @@ def test_rectangular(n, m, dtype):
 def test_other_kernels(kernel):
     X, V = points(400, 6, np.float64), points(400, 2, np.float64, seed=1)
     K = kernel(X)
-    assert_allclose(products.multiply(kernel.evaluator(X), V), K @ V, rtol=1e-11, atol=1e-10)
-    assert_allclose(products.row_sums(kernel.evaluator(X)), K.sum(axis=1), rtol=1e-11, atol=1e-10)
-    assert_allclose(
-        products.multiply(kernel.evaluator(X[:350], X[50:]), V[50:]), K[:350, 50:] @ V[50:], rtol=1e-11, atol=1e-10
-    )
+    assert_allclose(kernel.matrix(X).multiply(V), K @ V, rtol=1e-11, atol=1e-10)
+    assert_allclose(kernel.matrix(X).row_sums(), K.sum(axis=1), rtol=1e-11, atol=1e-10)
+    assert_allclose(kernel.matrix(X[:350], X[50:]).multiply(V[50:]), K[:350, 50:] @ V[50:], rtol=1e-11, atol=1e-10)
 
 
 def test_stored():
     X, V = points(400, 3, np.float64), points(400, 2, np.float64, seed=1)
     K = reference(X)
-    made = Precomputed().evaluator(K)
-    assert_allclose(products.multiply(made, V), K @ V, rtol=1e-12, atol=1e-12)
-    assert_allclose(products.row_sums(made), K.sum(axis=1), rtol=1e-12)
-    made = Precomputed().evaluator(K[:340], K)
-    assert_allclose(products.multiply(made, V[:340], transpose=True), K[:340].T @ V[:340], rtol=1e-12, atol=1e-12)
+    made = Precomputed().matrix(K)
+    assert_allclose(made.multiply(V), K @ V, rtol=1e-12, atol=1e-12)
+    assert_allclose(made.row_sums(), K.sum(axis=1), rtol=1e-12)
+    made = Precomputed().matrix(K[:340], K)
+    assert_allclose(made.multiply(V[:340], transpose=True), K[:340].T @ V[:340], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks(dtype):
     X = points(700, 6, dtype)
-    made, K = evaluator(X), reference(X)
-    dense = products.dense(made)
+    made, K = matrix(X), reference(X)
+    dense = made.dense()
     some, other = np.array([699, 3, 3, 512, 0]), np.array([0, 512, 3])
     everything = np.arange(700)
     for rows, cols in (
@@ -101,13 +100,13 @@ def test_blocks(dtype):
         (np.arange(700) % 3 == 0, slice(-4, None)),
     ):
         i, j = everything[rows], everything[cols]
-        block = products.block(made, rows, cols)
+        block = made.block(rows, cols)
         assert_allclose(block, K[np.ix_(i, j)], **tolerance(dtype, 1))
         assert np.all(block[i[:, None] == j] == dense[i, i][np.nonzero(i[:, None] == j)[0]])  # the diagonal, to the bit
     X, Y = X[:400], X[350:]
-    made = evaluator(X, Y)
+    made = matrix(X, Y)
     assert_allclose(
-        products.block(made, some[some < 350], other[other < 350]),
+        made.block(some[some < 350], other[other < 350]),
         reference(X, Y)[np.ix_([3, 3, 0], [0, 3])],
         rtol=1e-5,
     )
@@ -115,8 +114,8 @@ def test_blocks(dtype):
 
 def test_log_rows():
     X = points(400, 6, np.float64)
-    made = evaluator(X)
-    log = products.log_rows(made, 37, 350)
+    made = matrix(X)
+    log = made.log_block(slice(37, 350), slice(None))
     assert_allclose(log, -cdist(X[37:350], X, "sqeuclidean") / SIGMA**2, rtol=1e-11, atol=1e-12)
     assert not log[np.arange(313), np.arange(37, 350)].any()
 
@@ -127,14 +126,14 @@ def test_the_same_for_any_number_of_threads(dtype, d):
     X, Y, V = points(1100, d, dtype), points(900, d, dtype, seed=1), points(1100, 4, dtype, seed=2)
 
     def all_products():
-        square, rectangle = evaluator(X), evaluator(X, Y)
+        square, rectangle = matrix(X), matrix(X, Y)
         return (
-            products.multiply(square, V),
-            products.row_sums(square),
-            products.dense(square),
-            products.multiply(rectangle, V[:900]),
-            products.multiply(rectangle, V, transpose=True),
-            products.dense(rectangle),
+            square.multiply(V),
+            square.row_sums(),
+            square.dense(),
+            rectangle.multiply(V[:900]),
+            rectangle.multiply(V, transpose=True),
+            rectangle.dense(),
         )
 
     answers = []
@@ -148,12 +147,12 @@ def test_the_same_for_any_number_of_threads(dtype, d):
 def test_threads_beyond_the_chunks_change_only_rounding(monkeypatch):
     monkeypatch.setattr(products, "_BUFFER_BYTES", 1)  # one chunk a thread
     X, V = points(1100, 3, np.float64), points(1100, 4, np.float64, seed=2)
-    made, rectangle = evaluator(X), evaluator(X, X[:400])
+    made, rectangle = matrix(X), matrix(X, X[:400])
     answers = []
     for n_threads in (1, 2, 3):
         with config_context(n_threads=n_threads):
             assert products._chunk_count((1100, 4)) == n_threads
-            answers.append((products.multiply(made, V), products.multiply(rectangle, V, transpose=True)))
+            answers.append((made.multiply(V), rectangle.multiply(V, transpose=True)))
     for answer in answers[1:]:
         for a, b in zip(answers[0], answer, strict=True):
             assert_allclose(a, b, rtol=1e-12, atol=1e-12)
@@ -161,21 +160,21 @@ def test_threads_beyond_the_chunks_change_only_rounding(monkeypatch):
 
 def test_no_points():
     none, some = np.empty((0, 3)), points(5, 3, np.float64)
-    assert products.multiply(evaluator(none), np.empty((0, 2))).shape == (0, 2)
-    assert products.row_sums(evaluator(none)).shape == (0,)
-    assert np.array_equal(products.multiply(evaluator(some, none), np.empty((0, 2))), np.zeros((5, 2)))
-    assert np.array_equal(products.multiply(evaluator(none, some), np.empty((0, 2)), transpose=True), np.zeros((5, 2)))
-    assert np.array_equal(products.row_sums(evaluator(some, none)), np.zeros(5))
+    assert matrix(none).multiply(np.empty((0, 2))).shape == (0, 2)
+    assert matrix(none).row_sums().shape == (0,)
+    assert np.array_equal(matrix(some, none).multiply(np.empty((0, 2))), np.zeros((5, 2)))
+    assert np.array_equal(matrix(none, some).multiply(np.empty((0, 2)), transpose=True), np.zeros((5, 2)))
+    assert np.array_equal(matrix(some, none).row_sums(), np.zeros(5))
 
 
 def test_no_columns():
-    assert products.multiply(evaluator(points(5, 3, np.float64)), np.empty((5, 0))).shape == (5, 0)
+    assert matrix(points(5, 3, np.float64)).multiply(np.empty((5, 0))).shape == (5, 0)
 
 
 def test_sums_of_many_small_numbers_do_not_drift_in_float32():
     """Tiles are added in double precision: the error is that of one tile, not of n."""
     X = points(6000, 3, np.float32)
-    sums = products.row_sums(evaluator(X))
+    sums = matrix(X).row_sums()
     assert_allclose(sums[:50], reference(X[:50], X).sum(axis=1), rtol=2e-6)
 
 

@@ -76,7 +76,7 @@ def test_entries_are_checked():
 
 
 def new_diagonal(kernel, block, gram):
-    return kernel.evaluator(*kernel._checked(block, gram)).diagonal()
+    return kernel.matrix(*kernel._checked(block, gram)).diagonal()
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -87,7 +87,7 @@ def test_diagonal_of_new_points(form):
     with pytest.raises(ValueError, match=r"is not known .* not constant: pass Precomputed\(new_diagonal=\.\.\.\)\."):
         new_diagonal(Precomputed(), form(BLOCK), form(uneven))
     assert np.array_equal(new_diagonal(Precomputed(0.5), form(BLOCK), form(uneven)), np.full(6, 0.5))
-    training = Precomputed().evaluator(*Precomputed()._checked(form(BLOCK), form(uneven))).diagonal("cols")
+    training = Precomputed().matrix(*Precomputed()._checked(form(BLOCK), form(uneven))).diagonal("cols")
     assert np.array_equal(training, uneven.diagonal())
 
 
@@ -178,7 +178,7 @@ def test_what_rounding_left_is_made_symmetric_once(make, dtype):
 
 def test_a_symmetric_matrix_is_not_copied():
     K = _spd()
-    assert GramOperator(Precomputed(), K)._stored is K
+    assert GramOperator(Precomputed(), K)._matrix.entries is K
 
 
 def test_affinities_without_loops_are_judged_by_themselves():

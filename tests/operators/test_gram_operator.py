@@ -104,7 +104,7 @@ def test_dropping_weights_shares_the_stored_matrix():
     assert gram.unweighted() is not gram
     for _ in range(3):
         gram @ np.ones(len(FEW))
-    assert gram.unweighted()._stored is gram._stored
+    assert gram.unweighted()._matrix is gram._matrix
     plain = GramOperator(Gaussian(sigma=1.0), FEW)
     assert plain.unweighted() is plain
 

@@ -1,16 +1,18 @@
 """The vocabulary in which a kernel declares how it is evaluated.
 
 A form is data, not code: a pairing of two points (a distance or an inner product) followed by a scalar profile, and
-sums, products, multiples, powers and normalisations of forms. A backend compiles a form for its own device;
-:mod:`mercer.backends.tiles` does so for CPU threads.
+sums, products, multiples, powers and normalisations of forms. What has no such structure gives a function of its own. A
+device makes a :class:`mercer.backends.matrix.KernelMatrix` of a form and points.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from mercer.backends.profiles import Profile
+from mercer.backends.rounding import EntryError
 
 Metric = Literal["sqeuclidean", "cityblock", "chi2", "dot", "cosine"]
 
@@ -33,6 +35,36 @@ class Stored(Form):
     """The entries are given: the points are rows of the matrix itself."""
 
     new_diagonal: float | None = None
+
+
+@dataclass(frozen=True)
+class TileFunction(Form):
+    """Blocks of entries come from a function: for kernels that are no metric with a profile.
+
+    Attributes
+    ----------
+    function : callable
+        Of some rows and some columns of points, n × d and m × d, returns the n × m block. It is called from several
+        threads at once and must give the same entry in a block of any shape.
+    diagonal : callable
+        Of some points, returns k(x, x) of each.
+    logarithm : callable or None
+        As ``function``, log k; needed where k underflows far from the data.
+    nonnegative : bool
+        Whether k ≥ 0 everywhere.
+    cost : float
+        What an entry costs, in units of one coordinate of an inner product.
+    entry_error : EntryError
+        How far an entry that the function returns can be from the kernel's value; sixteen roundings of the entry if
+        left out.
+    """
+
+    function: Callable[[Any, Any], Any]
+    diagonal: Callable[[Any], Any]
+    logarithm: Callable[[Any, Any], Any] | None = None
+    nonnegative: bool = False
+    cost: float = 1000.0
+    entry_error: EntryError | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends import products
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.certificates.definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
@@ -45,7 +44,7 @@ def sum_length(squared: LinearMap) -> int:
     """How many roundings a term of (Sw)ᵢ passes at most: in its tile, from tile to tile, from buffer to buffer."""
     if not isinstance(squared, GramOperator):
         return 4 + squared.shape[0]
-    return 4 + (squared.product_depth if squared.is_stored else products.summation_depth(squared._evaluator))
+    return 4 + squared.summation_depth
 
 
 class MeasureFacts:

@@ -23,7 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mercer.backends import forms, products, profiles, tiles
+from mercer.backends import forms, profiles
+from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,9 +90,9 @@ def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sampl
     spread = float(np.abs(X).max())
     if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
-    evaluator = tiles.compile_form(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
+    matrix = kernel_matrix(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
     upper = np.triu_indices(X.shape[0], 1)
-    values, counts = products.dense(evaluator)[upper], w[upper[0]] * w[upper[1]]
+    values, counts = matrix.dense()[upper], w[upper[0]] * w[upper[1]]
     distances = spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
     apart = distances > 0
     return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()), unit)

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer.backends import products, tiles
-from mercer.backends.evaluator import Evaluator
 from mercer.backends.forms import Form
+from mercer.backends.matrix import KernelMatrix, kernel_matrix
 from mercer.kernels.properties import Properties
 from mercer.kernels.validation import as_points
 
@@ -75,9 +74,9 @@ class Kernel(ABC):
             )
         return self._form(n_features)
 
-    def evaluator(self, X: Any, Y: Any = None, *, dtype: Any = None) -> Evaluator:
-        """Compile this kernel for points X (and Y) on the CPU; entries of the points' dtype, or of a wider one."""
-        return tiles.compile_form(self.form(np.shape(X)[1]), *self._points(X, Y), dtype=dtype)
+    def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
+        """The kernel matrix of points X (and Y) where they lie; entries of the points' dtype, or of a wider one."""
+        return kernel_matrix(self.form(X.shape[1]), *self._points(X, Y), dtype=dtype)
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
         """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself.
@@ -89,18 +88,17 @@ class Kernel(ABC):
             return float(self(X[None], Y[None])[0, 0])
         X, Y = self._checked(X, Y)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is named
-            return self._finite(products.dense(self.evaluator(X, Y)))
+            return self._finite(self.matrix(X, Y).dense())
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for every row of X, equal bit for bit to the diagonal of ``k(X)``."""
         X = self._checked(X, None)[0]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._finite(self.evaluator(X).diagonal())
+            return self._finite(self.matrix(X).diagonal())
 
     def log(self, X: Any, Y: Any = None) -> Array:
         """Return log k(X, Y), finite where k underflows; minus infinity where k is zero."""
-        evaluator = self.evaluator(*self._checked(X, Y))
-        return products.log_rows(evaluator, 0, evaluator.shape[0])
+        return self.matrix(*self._checked(X, Y)).log_block(slice(None), slice(None))
 
     def _finite(self, values: Array) -> Array:
         """The values, if they all are numbers."""

@@ -66,7 +66,7 @@ class SquaredLossIntegrals:
         function_basis: Array,
         dtype: Any = np.float64,
     ) -> None:
-        given = (inputs, targets, density_basis, function_basis)
+        given: tuple[Array, ...] = (inputs, targets, density_basis, function_basis)
         if dtype != np.float64:  # which NumPy alone has
             given = tuple(to_numpy(values) for values in given)
         number = float if is_tensor(given[0]) else dtype

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config, products
+from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
@@ -114,7 +114,7 @@ class NodeIntegrals(KernelIntegrals):
 
     def _multiply(self, X: Array, Y: Array, v: Array) -> Array:
         """k(X, Y) v, a tile at a time."""
-        return np.asarray(products.multiply(self.kernel.evaluator(X, Y), v[:, None])[:, 0])
+        return self.kernel.matrix(X, Y).multiply(v[:, None])[:, 0]
 
 
 def _at_home(measure: Measure) -> Measure:

@@ -8,7 +8,6 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import products
 from mercer.backends.arrays import Array, as_double, like, namespace, times_power_of_two, to_numpy, upper_triangle
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
@@ -141,8 +140,8 @@ class GaussianIntegrals(KernelIntegrals):
     def _double_sum(self, means: Array, weights: Array, variance: float) -> float:
         """Σ ω_i ω_j ∬ k dN(m_i, variance) dN(m_j, variance)."""
         spread = 1.0 + 4.0 * variance / self._sigma**2
-        evaluator = Gaussian(sigma=float(np.sqrt(spread) * self._sigma)).evaluator(means)
-        smoothed = products.multiply(evaluator, weights[:, None])[:, 0]
+        matrix = Gaussian(sigma=float(np.sqrt(spread) * self._sigma)).matrix(means)
+        smoothed = matrix.multiply(weights[:, None])[:, 0]
         return float(spread ** (-0.5 * means.shape[1]) * (weights @ smoothed))
 
     def _grid(self) -> Array | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from mercer.backends import forms, profiles
+from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.bandwidth import check_rule, resolve_length
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
@@ -38,9 +39,8 @@ class DistanceKernel(Kernel):
         profile, factor = self._profile(as_points(X).shape[1])
 
         def kernel_of(r: Array) -> Array:
-            t = (factor * r) ** 2 if self._metric == "sqeuclidean" else factor * r
-            profile.apply(t)
-            return t
+            form = forms.Pairing(self._metric, profile, 1 / factor)
+            return np.asarray(kernel_matrix(form, np.reshape(r, (-1, 1)), np.zeros((1, 1))).dense()[:, 0])
 
         params = self.get_params(deep=False)
         name = self._length_name

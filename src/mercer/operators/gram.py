@@ -6,19 +6,15 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config, products
-from mercer.backends.evaluator import Evaluator
+from mercer.backends import get_config
+from mercer.backends.chunks import STORED_ROWS, panel_rows, row_chunks
+from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
-from mercer.backends.threads import run_chunks
-from mercer.backends.tiles import StoredEvaluator
 from mercer.kernels.base import Kernel
 from mercer.kernels.validation import as_points
 from mercer.operators.base import Array, Index, LinearMap, require_square
 
-_IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
-_STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 _PRODUCTS_BEFORE_STORING = 1
-_DENSE_ROWS = 512
 _MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
 _VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
@@ -87,23 +83,22 @@ class GramOperator(LinearMap):
         self.kernel = kernel
         self.stored_share = 1.0
         points = kernel._checked(X, Y)
-        self._evaluator = kernel.evaluator(*points, dtype=dtype)
-        self._narrow = points if points[0].dtype != self._evaluator.dtype else None
-        symmetric = self._evaluator.symmetric and weights is None
-        super().__init__(self._evaluator.shape, self._evaluator.dtype, symmetric=symmetric)
+        self._matrix = kernel.matrix(*points, dtype=dtype)
+        self._narrow = points if points[0].dtype != self._matrix.dtype else None
+        symmetric = self._matrix.symmetric and weights is None
+        super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric)
         self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
-        self._stored: Any = self._evaluator.matrix if isinstance(self._evaluator, StoredEvaluator) else None
         self._products = 0
 
     @property
     def is_stored(self) -> bool:
         """Whether the matrix lies in memory now."""
-        return self._stored is not None
+        return self._matrix.is_stored
 
     @property
     def entry_error(self) -> EntryError:
         """How far an entry of K, without weights, can be from the kernel's value at the points given."""
-        return self._evaluator.entry_error
+        return self._matrix.entry_error
 
     def narrow_error(self, weights: Array) -> NarrowError | None:
         """How far the matrix in the precision of the points is from this one, where products run in a wider one.
@@ -112,57 +107,59 @@ class GramOperator(LinearMap):
         """
         if self._narrow is None:
             return None
-        narrow = self.kernel.evaluator(*self._narrow)
+        narrow = self.kernel.matrix(*self._narrow)
         if self.shape[0] * self.shape[1] <= _MEASURED:
             return self._measured(narrow, np.asarray(weights, np.float64))
         error = narrow.entry_error
-        diagonal = (error.relative + error.scaled) * np.abs(self._evaluator.diagonal()) + error.absolute
+        diagonal = (error.relative + error.scaled) * np.abs(self._matrix.diagonal()) + error.absolute
         rows = error.relative * self.absolute_product(weights) if error.relative else np.zeros(self.shape[0])
         return NarrowError(error, rows, np.asarray(diagonal, np.float64))
 
-    def _measured(self, narrow: Evaluator, weights: Array) -> NarrowError:
+    def _measured(self, narrow: KernelMatrix, weights: Array) -> NarrowError:
         """Entries relative to themselves where they are not vanishing, row sums, and the diagonal."""
-        root = np.sqrt(np.abs(self._evaluator.diagonal()))
+        root = np.sqrt(np.abs(self._matrix.diagonal()))
         relative = scaled = 0.0
         rows = np.empty(self.shape[0])
-        for lo in range(0, self.shape[0], _DENSE_ROWS):
-            part = slice(lo, min(lo + _DENSE_ROWS, self.shape[0]))
-            wide = products.block(self._evaluator, part, slice(None))
-            off = products.block(narrow, part, slice(None)) - wide
+        for part in row_chunks(self.shape[0], STORED_ROWS):
+            wide = self._matrix.block(part, slice(None))
+            off = narrow.block(part, slice(None)) - wide
             rows[part] = np.abs(off @ weights)
             off, wide = np.abs(off), np.abs(wide)
             size = np.maximum(np.outer(root[part], root), np.finfo(np.float64).tiny)
             large = wide > _VANISHING * size
             relative = max(relative, float(np.max(off[large] / wide[large], initial=0.0)))
             scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
-        diagonal = np.abs(narrow.diagonal() - self._evaluator.diagonal())
+        diagonal = np.abs(narrow.diagonal() - self._matrix.diagonal())
         return NarrowError(EntryError(relative, scaled), rows, diagonal)
 
     @property
+    def summation_depth(self) -> int:
+        """Roundings that a term of a product goes through, as the matrix lies at present."""
+        return self._matrix.summation_depth
+
+    @property
     def product_depth(self) -> int:
-        """Roundings that a term of a product goes through: a stored row is summed by BLAS, tiles are summed in turn."""
-        if self._stored is not None or self._storing_pays():
-            return self.shape[1]
-        return products.summation_depth(self._evaluator)
+        """Roundings that a term of any product goes through, whether entries come to be stored or not."""
+        return self.shape[1] if self._storing_pays() else self._matrix.summation_depth
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
-        rows, v = max(1, products.panel_bytes() // (8 * max(1, self.shape[1]))), np.asarray(v, np.float64)
-        starts = range(0, self.shape[0], rows)
-        parts = [np.abs(self._kernel_block(slice(lo, lo + rows), slice(None))) @ v for lo in starts]
+        v = np.asarray(v, np.float64)
+        chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
+        parts = [np.abs(self._matrix.block(rows, slice(None))) @ v for rows in chunks]
         return np.concatenate(parts) if parts else np.empty(0)
 
     @property
     def nonnegative(self) -> bool:
         """Whether no entry is negative, for certain."""
-        return self._evaluator.nonnegative
+        return self._matrix.nonnegative
 
     def unweighted(self) -> GramOperator:
         """The same map without its weights, sharing points and stored entries."""
         if self.weights is None:
             return self
         twin = object.__new__(GramOperator)
-        twin.__dict__.update(self.__dict__, weights=None, symmetric=self._evaluator.symmetric)
+        twin.__dict__.update(self.__dict__, weights=None, symmetric=self._matrix.symmetric)
         return twin
 
     def _multiply(self, v: Array) -> Array:
@@ -173,68 +170,50 @@ class GramOperator(LinearMap):
         return product if self.weights is None else self.weights[:, None] * product
 
     def _kernel_product(self, v: Array, *, transpose: bool) -> Array:
-        if self._stored is None and self._products >= _PRODUCTS_BEFORE_STORING and self._storing_pays():
-            self._stored = products.dense(self._evaluator)
+        if not self.is_stored and self._products >= _PRODUCTS_BEFORE_STORING and self._storing_pays():
+            self._matrix = self._matrix.stored()
         self._products += 1
-        if self._stored is None:
-            return products.multiply(self._evaluator, v, transpose=transpose)
-        matrix = self._stored.T if transpose and not self._evaluator.symmetric else self._stored
-        return _stored_product(matrix, v, self.dtype)
+        return self._matrix.multiply(v, transpose=transpose)
 
     def _storing_pays(self) -> bool:
-        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        if size > get_config().share(self.stored_share):
-            return False
-        return size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST
+        return self._matrix.worth_storing(get_config().share(self.stored_share))
 
     def row_sums(self) -> Array:
         """Σⱼ wⱼ k(xᵢ, yⱼ)."""
-        if self._stored is None and self.weights is None:
-            return products.row_sums(self._evaluator)
+        if not self.is_stored and self.weights is None:
+            return self._matrix.row_sums()
         return self @ np.ones(self.shape[1], self.dtype)
 
     def diagonal(self) -> Array:
         """wᵢ k(xᵢ, xᵢ), or the entries (i, i) of a square block of two sets of points."""
         require_square(self)
-        if self._evaluator.symmetric:
-            values = self._evaluator.diagonal()
+        if self._matrix.symmetric:
+            values = self._matrix.diagonal()
         else:
             values = np.array(
-                [self._kernel_block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])]
+                [self._matrix.block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])]
             )
         return values if self.weights is None else values * self.weights
 
     def kernel_diagonal(self, side: Literal["rows", "cols"] = "rows") -> Array:
         """k(x, x) of the points of the rows or of the columns, without weights, for rectangular blocks too."""
-        return self._evaluator.diagonal(side)
+        return self._matrix.diagonal(side)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
-        values = self._kernel_block(rows, cols)
+        values = self._matrix.block(rows, cols)
         return values if self.weights is None else values * self.weights[cols]
-
-    def _kernel_block(self, rows: Index, cols: Index) -> Array:
-        if self._stored is None:
-            return products.block(self._evaluator, rows, cols)
-        part = self._stored[rows][:, cols]
-        return part.toarray() if hasattr(part, "toarray") else np.array(part)
 
     def log_rows(self, lo: int, hi: int) -> Array:
         """Log k of rows lo to hi against every column, finite where k underflows."""
-        return products.log_rows(self._evaluator, lo, hi)
+        return self._matrix.log_block(slice(lo, hi), slice(None))
 
+    def scaled_product(self, v: Any) -> tuple[Array, Array]:
+        """K Diag(w) v = exp(s) P, row by row, in double precision, defined however far a point is from all others.
 
-def _stored_product(matrix: Any, v: Array, dtype: Any) -> Array:
-    """A product with a matrix in memory: rows dealt to our threads, so that it is the same for any number of them."""
-    if hasattr(matrix, "toarray"):
-        return np.asarray(matrix @ v, dtype=dtype)
-    out = np.empty((matrix.shape[0], v.shape[1]), dtype)
-
-    def fill(lo: int) -> None:
-        np.matmul(matrix[lo : lo + _DENSE_ROWS], v, out=out[lo : lo + _DENSE_ROWS])
-
-    run_chunks(fill, range(0, matrix.shape[0], _DENSE_ROWS))
-    return out
+        Returns the logarithms s of the scales, of shape (n,), and P, of shape (n, r).
+        """
+        return self._matrix.scaled_product(v if self.weights is None else self.weights[:, None] * v)
 
 
 def _checked_weights(weights: Any, m: int) -> Array:

@@ -64,7 +64,7 @@ class PreciseSquares:
     ) -> None:
         self.integrals = integrals.precise()
         self.basis, self.whitening = ball(to_numpy(basis)), ball(to_numpy(whitening))
-        self._sample = Sample(*map(_plain, sample)) if isinstance(sample, Sample) else to_numpy(sample)
+        self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
         self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
     @cached_property
@@ -106,9 +106,9 @@ class PreciseSquares:
         return self.in_basis(M)
 
 
-def _plain(values: Any) -> Array | None:
-    """Values as a NumPy array, where there are any."""
-    return None if values is None else to_numpy(values)
+def _plain(sample: Sample) -> Sample:
+    """The sample as NumPy arrays."""
+    return Sample(to_numpy(sample.points), None if sample.weights is None else to_numpy(sample.weights))
 
 
 def embedded_sample(integrals: Any, sample: Sample) -> Ball:

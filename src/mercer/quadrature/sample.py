@@ -62,14 +62,14 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     n = X.shape[0]
     weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
     weights = scaled_weights(weights)[0]
-    evaluator = kernel.evaluator(*kernel._checked(X, None), dtype=np.float64)
-    diagonal = evaluator.diagonal()
+    matrix = kernel.matrix(*kernel._checked(X, None), dtype=np.float64)
+    diagonal = matrix.diagonal()
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
     alive = _alive(X, kernel, weights, diagonal, np.finfo(X.dtype))
     first, place = _places(X, kernel, d, alive)
     totals = np.bincount(place, weights=weights[alive]) / math.fsum(weights)
     repeats = int(np.max(np.bincount(place), initial=1))
-    entry, rows = evaluator.entry_error, alive[first]
+    entry, rows = matrix.entry_error, alive[first]
     evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
     return Sample(rows, totals, d[rows], gamma(repeats + 2, unit_of(np.float64)), evaluated)
 

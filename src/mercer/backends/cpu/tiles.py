@@ -25,17 +25,10 @@ import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.accuracy import profile_error
-from mercer.backends.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
-from mercer.backends.evaluator import Evaluator, Side, Which
-from mercer.backends.profiles import (
-    Exponential,
-    Identity,
-    PowerOfAffine,
-    Profile,
-    RootExponential,
-    TanhOfAffine,
-    log_in_place,
-)
+from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
+from mercer.backends.cpu.evaluator import Evaluator, Side, Which
+from mercer.backends.cpu.profiles import apply, apply_log, log_in_place
+from mercer.backends.profiles import Exponential, Identity, PowerOfAffine, Profile, RootExponential, TanhOfAffine
 from mercer.backends.rounding import EntryError, gamma, unit_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -102,7 +95,7 @@ class _DistanceEvaluator(Evaluator):
             yield points.max(axis=0, initial=0.0)
 
     def _centered(self, points: Array) -> tuple[Array, Array]:
-        from mercer.backends import compiled
+        from mercer.backends.cpu import compiled
 
         out = np.empty(points.shape, self._work)
         norms = np.empty(points.shape[0], self._work)
@@ -118,7 +111,7 @@ class _DistanceEvaluator(Evaluator):
         return scaled if side == "rows" else np.ascontiguousarray(scaled.T)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        from mercer.backends import compiled
+        from mercer.backends.cpu import compiled
 
         if self._use_blas:
             (x, x_norms), (yt, y_norms) = rows, cols
@@ -138,7 +131,7 @@ class _DistanceEvaluator(Evaluator):
 
     def _sweep_products(self, x: Array, x_norms: Array, yt: Array, y_norms: Array, out: Array) -> None:
         """Inner products by BLAS, then distance and profile in one sweep, strip by strip."""
-        from mercer.backends import compiled
+        from mercer.backends.cpu import compiled
 
         height = _strip_height(yt)
         for lo in range(0, out.shape[0], height):
@@ -193,7 +186,7 @@ class _InnerProductEvaluator(Evaluator):
         points: Array = self._points[side][which]
         if self._metric == "dot":
             return points.astype(self.dtype, copy=False)
-        from mercer.backends import compiled
+        from mercer.backends.cpu import compiled
 
         out = np.empty(points.shape, self.dtype)
         compiled.direction_panel(points, out)
@@ -245,7 +238,7 @@ class _InnerProductEvaluator(Evaluator):
             values = np.einsum("ij,ij->i", points, points, dtype=self.dtype)
         else:
             values = np.any(points != 0, axis=1).astype(self.dtype)
-        self._profile.apply(values)
+        apply(self._profile, values[:, None])
         return values
 
 
@@ -296,6 +289,40 @@ class StoredEvaluator(Evaluator):
         return np.full(self.shape[0], value, self.dtype)
 
 
+class FunctionEvaluator(Evaluator):
+    """Entries by a function of the kernel's own."""
+
+    def __init__(self, form: forms.TileFunction, rows: Array, cols: Array | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
+        self._form = form
+
+    def panel(self, side: Side, which: Which) -> Array:
+        return np.asarray(self._points[side][which], self.dtype)
+
+    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+        if log and self._form.logarithm is not None:
+            out[...] = self._form.logarithm(rows, cols)
+            return
+        out[...] = self._form.function(rows, cols)
+        if log:
+            log_in_place(out)
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._form.nonnegative
+
+    @property
+    def cost(self) -> float:
+        return self._form.cost
+
+    @property
+    def entry_error(self) -> EntryError:
+        return self._form.entry_error or EntryError(16 * unit_of(self.dtype))
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        return np.array(self._form.diagonal(self.panel(side, slice(None))), self.dtype)
+
+
 def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype: Any = None) -> Evaluator:
     """Make the evaluator of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself.
 
@@ -306,6 +333,8 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype:
         return kind(form, rows, cols, dtype)
     if isinstance(form, forms.Stored):
         return StoredEvaluator(form, rows, cols, dtype)
+    if isinstance(form, forms.TileFunction):
+        return FunctionEvaluator(form, rows, cols, dtype)
     if isinstance(form, (forms.SumOf, forms.ProductOf)):
         left, right = (compile_form(part, rows, cols, dtype=dtype) for part in (form.left, form.right))
         return PairEvaluator(left, right, isinstance(form, forms.ProductOf), rows, cols)
@@ -333,16 +362,7 @@ def _strip_height(yt: Array) -> int:
 
 
 def _apply_profile(profile: Profile, out: Array, log: bool) -> None:
-    from mercer.backends import compiled
-
-    if log:
-        profile.log(out)
-    elif isinstance(profile, Exponential):
-        compiled.exponential(out)
-    elif isinstance(profile, RootExponential):
-        compiled.root_exponential(out, out.dtype.type(profile.linear), out.dtype.type(profile.quadratic))
-    elif not isinstance(profile, Identity):
-        profile.apply(out)
+    (apply_log if log else apply)(profile, out)
 
 
 def _power_of_two_below(value: float, limit: float, largest: float) -> float:

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.chunks import panel_bytes, row_chunks
 from mercer.backends.config import get_config
-from mercer.backends.evaluator import Evaluator
+from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.threads import run_chunks
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -30,7 +31,7 @@ _LARGE_SIDE = 768  # with many features the pairing is all the work, and BLAS wa
 _MANY_FEATURES = {"float32": 128, "float64": 32}
 _BUFFER_BYTES, _BUFFER_SHARE = 64 * 2**20, 1 / 8  # at most, and of the memory limit
 _MOST_CHUNKS = 64
-_PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
+_LOG_ENTRIES = 2**21
 
 
 def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:
@@ -43,7 +44,7 @@ def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Arra
 
 def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
     """K @ 1 (or Kᵀ @ 1) without K."""
-    from mercer.backends.compiled import add_sums
+    from mercer.backends.cpu.compiled import add_sums
 
     if not evaluator.symmetric:
         ones = np.ones((evaluator.shape[0 if transpose else 1], 1), evaluator.dtype)
@@ -82,17 +83,18 @@ def dense(evaluator: Evaluator) -> Array:
         for cols, tile in _tiles_of_row(evaluator, rows, columns):
             out[rows, cols] = tile
 
-    run_chunks(fill, _ranges(n, _side(evaluator)))
+    run_chunks(fill, row_chunks(n, _side(evaluator)))
     return out
 
 
-def block(evaluator: Evaluator, rows: Any, cols: Any) -> Array:
-    """Some rows and columns of K, given by slices or index arrays.
+def block(evaluator: Evaluator, rows: Any, cols: Any, *, log: bool = False) -> Array:
+    """Some rows and columns of K (or of log K), given by slices or index arrays.
 
     Slices of step one are passed on as slices, so that a few columns of many rows are made without gathering the rows;
     tiles are as tall as the block is narrow.
     """
-    if rows == slice(None) and cols == slice(None) if isinstance(rows, slice) and isinstance(cols, slice) else False:
+    everything = isinstance(rows, slice) and isinstance(cols, slice) and rows == cols == slice(None)
+    if everything and not log:
         return dense(evaluator)
     i, j = (_Selection(n, which) for n, which in zip(evaluator.shape, (rows, cols), strict=True))
     out = np.empty((i.size, j.size), evaluator.dtype)
@@ -103,10 +105,10 @@ def block(evaluator: Evaluator, rows: Any, cols: Any) -> Array:
 
     def fill(pair: tuple[slice, slice]) -> None:
         tile = np.empty((pair[0].stop - pair[0].start, pair[1].stop - pair[1].start), evaluator.dtype)
-        evaluator.fill(i.part(pair[0]), j.part(pair[1]), tile)
+        evaluator.fill(i.part(pair[0]), j.part(pair[1]), tile, log=log)
         out[pair] = tile
 
-    run_chunks(fill, [(p, q) for p in _ranges(i.size, height) for q in _ranges(j.size, side)])
+    run_chunks(fill, [(p, q) for p in row_chunks(i.size, height) for q in row_chunks(j.size, side)])
     return out
 
 
@@ -127,11 +129,27 @@ class _Selection:
         return self._indices[which]
 
 
-def log_rows(evaluator: Evaluator, lo: int, hi: int) -> Array:
-    """log K of rows lo to hi against every column."""
-    out = np.empty((hi - lo, evaluator.shape[1]), evaluator.dtype)
-    evaluator.fill(slice(lo, hi), slice(0, evaluator.shape[1]), out, log=True)
-    return out
+def scaled_product(evaluator: Evaluator, v: Array) -> tuple[Array, Array]:
+    """K v = exp(scale) P, row by row; see :meth:`mercer.backends.matrix.KernelMatrix.scaled_product`."""
+    n, m = evaluator.shape
+    scale, product = np.zeros(n), np.zeros((n, v.shape[1]))
+    rows = max(1, min(_LOG_ENTRIES, get_config().share(1 / (8 * 8 * get_config().threads))) // max(1, m))
+
+    def fill(part: slice) -> None:
+        logs = evaluator.nonnegative
+        P = np.empty((part.stop - part.start, m), evaluator.dtype)
+        evaluator.fill(part, slice(0, m), P, log=logs)
+        P = P.astype(np.float64, copy=False)
+        if logs:
+            top = P.max(axis=1, initial=-np.inf)
+            top[top == -np.inf] = 0.0
+            P -= top[:, None]
+            np.exp(P, out=P)
+            scale[part] = top
+        np.matmul(P, v, out=product[part])
+
+    run_chunks(fill, row_chunks(n, rows))
+    return scale, product
 
 
 def _symmetric_product(evaluator: Evaluator, v: Array) -> Array:
@@ -153,14 +171,14 @@ def _plain_product(evaluator: Evaluator, v: Array) -> Array:
             total += tile @ v[cols]
         out[rows] = total
 
-    run_chunks(fill, _ranges(evaluator.shape[0], _side(evaluator)))
+    run_chunks(fill, row_chunks(evaluator.shape[0], _side(evaluator)))
     return out
 
 
 def _transposed_product(evaluator: Evaluator, v: Array) -> Array:
     side = _side(evaluator)
     shape = (evaluator.shape[1], v.shape[1])
-    rows = _ranges(evaluator.shape[0], side)
+    rows = row_chunks(evaluator.shape[0], side)
     columns = Panels(evaluator)
 
     def add(chunk: list[slice]) -> Array:
@@ -212,7 +230,7 @@ class Panels:
     """The prepared columns of one product: kept where they take little memory, else made again for each tile."""
 
     def __init__(self, evaluator: Evaluator) -> None:
-        self.ranges = _ranges(evaluator.shape[1], _side(evaluator))
+        self.ranges = row_chunks(evaluator.shape[1], _side(evaluator))
         self._evaluator = evaluator
         keep = evaluator.shape[1] * evaluator.n_features * 8 <= panel_bytes()
         self._kept = [evaluator.panel("cols", cols) for cols in self.ranges] if keep else None
@@ -225,15 +243,6 @@ class Panels:
 def _side(evaluator: Evaluator) -> int:
     name = evaluator.dtype.name
     return _LARGE_SIDE if evaluator.n_features > _MANY_FEATURES[name] else _TILE_SIDE[name]
-
-
-def panel_bytes() -> int:
-    """What a panel of some rows or columns of a matrix may take."""
-    return get_config().share(_PANEL_SHARE, _PANEL_BYTES)
-
-
-def _ranges(n: int, side: int) -> list[slice]:
-    return [slice(lo, min(lo + side, n)) for lo in range(0, n, side)]
 
 
 def _chunk_count(shape: tuple[int, ...]) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.evaluator import Evaluator, Side, Which
-from mercer.backends.profiles import log_in_place
+from mercer.backends.cpu.evaluator import Evaluator, Side, Which
+from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.rounding import EntryError, unit_of
 
 Array = np.ndarray[Any, np.dtype[Any]]

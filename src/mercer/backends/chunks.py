@@ -1,0 +1,29 @@
+"""How much is done at a time: rows a chunk, bytes a panel. Sizes depend on the problem and the memory allowed alone.
+
+No size depends on the number of threads, so that sums over chunks come in the same order whatever the machine.
+"""
+
+from __future__ import annotations
+
+from mercer.backends.config import get_config
+
+TALL_ROWS = 4096  # rows of a tall, narrow array: a chunk with some tens of columns stays in a second-level cache
+STORED_ROWS = 512  # rows of a stored kernel matrix
+ENTRY_ROWS = 256  # rows of entries that are looked at one block after the other
+
+_PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
+
+
+def row_chunks(n: int, rows: int) -> list[slice]:
+    """The slices of ``rows`` rows that cover n of them; the last may be shorter."""
+    return [slice(lo, min(lo + rows, n)) for lo in range(0, n, rows)]
+
+
+def panel_bytes(most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
+    """What a panel of some rows or columns of a matrix may take: so many bytes, or a part of the memory limit."""
+    return get_config().share(share, most)
+
+
+def panel_rows(width: int, itemsize: int = 8, *, most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
+    """How many rows of so many entries fit a panel; at least one."""
+    return max(1, panel_bytes(most, share) // (itemsize * max(1, width)))

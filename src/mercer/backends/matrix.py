@@ -1,0 +1,112 @@
+"""What a kernel matrix can do, wherever it lies: the seam between the operators and the devices.
+
+An operator asks for products, row sums, blocks and the diagonal of a matrix that it never sees; a folder beside this
+file gives them on one kind of device (:mod:`mercer.backends.cpu` for NumPy arrays and SciPy's sparse matrices,
+:mod:`mercer.backends.torch` for tensors). :func:`kernel_matrix` chooses by the array that comes in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+from mercer.backends.arrays import is_tensor
+from mercer.backends.forms import Form
+from mercer.backends.rounding import EntryError
+
+Side = Literal["rows", "cols"]
+
+
+class KernelMatrix(ABC):
+    """The n × m matrix k(xᵢ, yⱼ) of a form on given points.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, m).
+    dtype : dtype
+        Of its entries, in the library of the points.
+    symmetric : bool
+        Whether it is the matrix of one set of points with itself.
+    n_features : int
+        Coordinates of a point.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    symmetric: bool
+    n_features: int
+
+    @abstractmethod
+    def multiply(self, v: Any, *, transpose: bool = False) -> Any:
+        """K v (or Kᵀ v) for a block v of columns."""
+
+    @abstractmethod
+    def row_sums(self, *, transpose: bool = False) -> Any:
+        """K 1 (or Kᵀ 1)."""
+
+    @abstractmethod
+    def dense(self) -> Any:
+        """K itself; symmetric to the last bit where it is symmetric."""
+
+    @abstractmethod
+    def block(self, rows: Any, cols: Any) -> Any:
+        """Some rows and columns of K, given by slices or index arrays."""
+
+    @abstractmethod
+    def log_block(self, rows: Any, cols: Any) -> Any:
+        """Logarithms of some rows and columns, finite where k underflows; minus infinity where k is not positive."""
+
+    @abstractmethod
+    def diagonal(self, side: Side = "rows") -> Any:
+        """k(x, x) of every point of one side."""
+
+    @abstractmethod
+    def scaled_product(self, v: Any) -> tuple[Any, Any]:
+        """K v = exp(s) P, row by row, in double precision: the logarithm s of the scale and the scaled product P.
+
+        With s the largest log k(xᵢ, yⱼ) of a row, P is of the size of v however far the point is from all others.
+        Where the sign of k is not known, s is zero. A row without a positive entry has s = 0 and P = 0.
+        """
+
+    @property
+    @abstractmethod
+    def nonnegative(self) -> bool:
+        """Whether k ≥ 0 is known, so that logarithms tell all of it."""
+
+    @property
+    @abstractmethod
+    def entry_error(self) -> EntryError:
+        """How far an entry, the diagonal's too, can be from the kernel's value at the points given."""
+
+    @property
+    @abstractmethod
+    def summation_depth(self) -> int:
+        """The most roundings that a term of a product goes through."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the entries lie in memory."""
+        return False
+
+    @abstractmethod
+    def worth_storing(self, allowed: int) -> bool:
+        """Whether reading the entries from memory beats making them again, and they take no more bytes than allowed."""
+
+    @abstractmethod
+    def stored(self) -> KernelMatrix:
+        """The same matrix with its entries in memory; itself if they are there."""
+
+
+def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
+    """The matrix of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself.
+
+    Entries have the dtype of the points, or a wider one that is asked for: points are then widened a few at a time.
+    """
+    if is_tensor(rows):
+        from mercer.backends.torch import torch_matrix
+
+        return torch_matrix(form, rows, cols, dtype=dtype)
+    from mercer.backends.cpu.matrix import cpu_matrix
+
+    return cpu_matrix(form, rows, cols, dtype=dtype)
