@@ -10,9 +10,26 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from mercer.backends import get_config
+from mercer.backends.arrays import (
+    as_double,
+    cast,
+    dtype_name,
+    is_sparse_tensor,
+    is_tensor,
+    like,
+    namespace,
+    to_numpy,
+    unique,
+)
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.names import NAMED, kernel_named
-from mercer.kernels.validation import as_points, checked_weights, scale_free
+from mercer.kernels.validation import (
+    as_points,
+    checked_weights,
+    refuse_sparse_tensor,
+    same_library,
+    scale_free,
+)
 
 __all__ = [
     "KernelParameters",
@@ -98,31 +115,62 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int = 2) -> Any:
-    """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more."""
+    """Validate X as scikit-learn does, in the arithmetic of the configuration; a fit takes ``least`` rows or more.
+
+    A tensor stays a tensor, where it lies. Points given to a model after its fit are brought to the library and the
+    device of the fit.
+    """
     precomputed = is_precomputed(estimator.kernel)
-    given, dtype = X, np.dtype(get_config().dtype)
+    if not fitting:
+        X = _as_in_the_fit(estimator, X)
+    given, dtype = X, get_config().dtype
+    params = {
+        "reset": fitting,
+        "accept_sparse": "csr" if precomputed else False,
+        "dtype": np.dtype(dtype),
+        "order": "C",
+        "ensure_min_samples": least if fitting else 1,
+    }
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
-        X = validate_data(
-            estimator,
-            X,
-            reset=fitting,
-            accept_sparse="csr" if precomputed else False,
-            dtype=dtype,
-            order="C",
-            ensure_min_samples=least if fitting else 1,
-        )
-    if dtype == np.float32 and not precomputed:
+        X = _validated_tensor(estimator, X, params) if is_tensor(X) else validate_data(estimator, X, **params)
+    if fitting:
+        estimator._fitted_like = X[:0] if is_tensor(X) else None
+    if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
 
 
+def _as_in_the_fit(estimator: BaseEstimator, X: Any) -> Any:
+    """The points in the library of the fit; a model that does not say which it was is one of NumPy's."""
+    reference = getattr(estimator, "_fitted_like", None)
+    if reference is None:
+        return to_numpy(X) if is_tensor(X) and not is_sparse_tensor(X) else X
+    if is_tensor(X):
+        return X.to(device=reference.device)
+    return X if hasattr(X, "toarray") else like(as_points(X), reference)
+
+
+def _validated_tensor(estimator: BaseEstimator, X: Any, params: dict[str, Any]) -> Any:
+    """A dense tensor in the arithmetic asked for. One that cannot be used is refused by scikit-learn's own sentence."""
+    refuse_sparse_tensor(X, "X")
+    X = X.detach()
+    sound = X.ndim == 2 and X.shape[0] >= params["ensure_min_samples"] and X.shape[1] > 0 and not X.is_complex()
+    points = X.to(dtype=getattr(namespace(X), params["dtype"].name)).contiguous() if sound else X
+    if not sound or not points.isfinite().all():
+        validate_data(estimator, to_numpy(X), **params)
+    return validate_data(estimator, points, reset=params["reset"], skip_check_array=True)
+
+
 def _refuse_vanished(given: Any, X: Array) -> None:
     """Refuse points that single precision makes zero, or leaves no digits of."""
-    largest, arithmetic = float(np.max(np.abs(X))), np.finfo(X.dtype)
-    if largest < float(arithmetic.tiny) / float(arithmetic.eps) and np.any(np.asarray(given, np.float64)):
-        raise ValueError(f"The entries of X are too small for {X.dtype}: multiply X by a constant.")
+    xp = namespace(X)
+    largest, arithmetic = float(xp.max(xp.abs(X))), np.finfo(np.float32)
+    if largest >= float(arithmetic.tiny) / float(arithmetic.eps):
+        return
+    if as_double(given).any() if is_tensor(given) else np.any(np.asarray(given, np.float64)):
+        raise ValueError(f"The entries of X are too small for {dtype_name(X.dtype)}: multiply X by a constant.")
 
 
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
@@ -145,12 +193,16 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def normalised(weights: Array | None, n: int) -> Array:
-    """Weights that sum to one, equal ones if none are given; the same, bit for bit, whatever unit they come in."""
+def normalised(weights: Array | None, n: int, *, reference: Any = None) -> Array:
+    """Weights that sum to one, equal ones if none are given; the same, bit for bit, whatever unit they come in.
+
+    Equal ones are an array of the library of ``reference``, NumPy's if there is none.
+    """
     if weights is None:
-        return np.full(n, 1.0 / n)
+        equal = np.full(n, 1.0 / n)
+        return equal if reference is None else like(equal, reference)
     scaled = scale_free(weights)
-    return scaled / np.sum(scaled)
+    return scaled / scaled.sum()
 
 
 def require_rows(X: Any, count: int) -> None:
@@ -166,7 +218,11 @@ def require_points(kernel: Any, why: str) -> None:
 
 
 def two_samples(X: Any, Y: Any, x_weights: Any, y_weights: Any) -> tuple[Array, Array, Array, Array]:
-    """The points of two samples in the arithmetic of the configuration, and their weights, 1/n and 1/m if left out."""
+    """The points of two samples in the arithmetic of the configuration, and their weights, 1/n and 1/m if left out.
+
+    If either sample is a tensor, both become tensors, on the device of the first that is one.
+    """
+    X, Y = same_library(X, Y)
     X, of_X = weighted_sample(X, x_weights, "X", "x_weights")
     Y, of_Y = weighted_sample(Y, y_weights, "Y", "y_weights")
     if X.shape[1] != Y.shape[1]:
@@ -176,11 +232,13 @@ def two_samples(X: Any, Y: Any, x_weights: Any, y_weights: Any) -> tuple[Array, 
 
 def weighted_sample(X: Any, weights: Any, name: str, weights_name: str, *, signed: bool = False) -> tuple[Array, Array]:
     """The points of a sample of at least one, and their weights; 1/n if left out."""
-    X = as_points(X, name).astype(get_config().dtype, copy=False)
+    X = as_points(X, name)
+    X = cast(X, getattr(namespace(X), get_config().dtype))
     n = X.shape[0]
     if not n:
         raise ValueError(f"{name} has no rows: a sample needs at least one point.")
-    return X, checked_weights(1 / n if weights is None else weights, n, weights_name, signed=signed)
+    given = 1 / n if weights is None else weights
+    return X, checked_weights(given, n, weights_name, signed=signed, reference=X)
 
 
 def distinct_rows(X: Array) -> tuple[Array, Array]:
@@ -189,13 +247,13 @@ def distinct_rows(X: Array) -> tuple[Array, Array]:
     Rows are told apart by a random combination of their entries, which is the same for equal rows, and checked entry by
     entry: N d + N log N operations, where sorting whole rows would take d times as long.
     """
+    xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):  # keys that overflow are no keys, which the check below finds
-        keys = np.sum(X * np.random.default_rng(0).standard_normal(X.shape[1]), axis=1)
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    if not np.array_equal(X[first[place]], X):  # two rows met by chance
-        _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
-        place = place.reshape(-1)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
+        keys = xp.sum(X * like(np.random.default_rng(0).standard_normal(X.shape[1]), X), axis=1)
+    first, place = unique(xp.where(xp.isfinite(keys), keys, xp.zeros_like(keys)))
+    if not (X[first[place]] == X).all():  # two rows met by chance
+        first, place = unique(X, axis=0)
+    order = xp.argsort(first, stable=True)
+    rank = xp.empty_like(order)
+    rank[order] = xp.arange(order.shape[0], device=X.device)
     return first[order], rank[place]

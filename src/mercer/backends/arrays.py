@@ -65,9 +65,57 @@ def as_double(array: Any) -> Any:
     return xp.astype(xp.asarray(array), xp.float64, copy=False)
 
 
+def positions(which: Any, n: int, reference: Any) -> Any:
+    """Some of n rows as what both libraries index with: a slice of step one, or whole numbers from 0 to n - 1.
+
+    The numbers are an array of the reference's library and device; IndexError where one is out of range.
+    """
+    if isinstance(which, slice) and which.indices(n)[2] == 1:
+        lo, hi, _ = which.indices(n)
+        return slice(lo, max(lo, hi))
+    if not is_tensor(which):
+        return like(np.arange(n)[which], reference)
+    if str(which.dtype) == "torch.bool":
+        return which.nonzero()[:, 0]
+    if which.numel() and (int(which.min()) < -n or int(which.max()) >= n):
+        raise IndexError(f"An index is out of range for {n} rows.")
+    which = like(which.long(), reference)
+    return which + n * (which < 0)
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    """The array, dense or sparse, in another precision of its library; itself if it has that."""
+    return array.to(dtype=dtype) if is_tensor(array) else array.astype(dtype, copy=False)
+
+
 def copied(array: Any) -> Any:
     """A copy of the array."""
     return array.clone() if is_tensor(array) else np.array(array)
+
+
+def contiguous(array: Any) -> Any:
+    """The array with its rows one after another in memory; itself if they lie so."""
+    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)
+
+
+def is_sparse_tensor(array: Any) -> bool:
+    """Whether this is a tensor that holds only some of its entries."""
+    return is_tensor(array) and str(array.layout) != "torch.strided"
+
+
+def unique(values: Any, *, axis: int | None = None) -> tuple[Any, Any]:
+    """The first index at which each distinct value (or row, along axis 0) occurs, and which of them each one is.
+
+    The distinct ones are in ascending order, as those of ``numpy.unique``.
+    """
+    if is_tensor(values):
+        import torch
+
+        distinct, place = torch.unique(values, sorted=True, return_inverse=True, dim=axis)
+        index = torch.arange(place.shape[0], device=values.device)
+        return index.new_zeros(distinct.shape[0]).scatter_reduce(0, place, index, "amin", include_self=False), place
+    _, first, place = np.unique(values, return_index=True, return_inverse=True, axis=axis)
+    return first, place.reshape(-1)
 
 
 def solve_triangular(matrix: Any, right: Any, *, lower: bool = True, transpose: bool = False) -> Any:

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import dtype_name
+
 _MORE = 1.01  # for products of errors, and for the rounding of these bounds
 
 
 def unit_of(dtype: Any) -> float:
     """The unit roundoff of an arithmetic: a single operation errs by no more than this part of its result."""
-    return float(np.finfo(dtype).eps) / 2
+    return float(np.finfo(dtype_name(dtype)).eps) / 2
 
 
 def gamma(count: float, unit: float) -> float:

@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends import forms, profiles
+from mercer.backends.arrays import as_double, contiguous, like, namespace, to_numpy
 from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
 
@@ -70,12 +71,12 @@ class _Pairs(NamedTuple):
     unit: float
 
 
-def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Array | None) -> _Pairs:
-    """The pairs of points in the sample, as float64."""
+def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Any) -> _Pairs:
+    """The pairs of points in the sample, as float64, in the library of the points."""
     X = as_points(X)
-    w = np.ones(X.shape[0])
+    w = like(np.ones(X.shape[0]), X)
     if sample_weight is not None:
-        w = scale_free(checked_weights(sample_weight, X.shape[0], "sample_weight"))
+        w = scale_free(checked_weights(sample_weight, X.shape[0], "sample_weight", reference=X))
         X, w = X[w > 0], w[w > 0]
     if X.shape[0] < 2:
         raise ValueError(
@@ -83,44 +84,60 @@ def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sampl
             f"{'' if sample_weight is None else ' of positive weight'}: pass a number."
         )
     X, w = _some(X, w)
-    X = X.astype(np.float64)
-    unit = 16.0 if np.abs(X).max() > np.finfo(np.float64).max / 16 else 1.0  # so that differences are finite
-    X = X / unit
-    X = X - X[:1]
-    spread = float(np.abs(X).max())
+    X, unit = _centred(as_double(X))
+    spread = float(abs(X).max())
     if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
-    matrix = kernel_matrix(forms.Pairing(metric, profiles.Identity(), spread), np.ascontiguousarray(X))
-    upper = np.triu_indices(X.shape[0], 1)
-    values, counts = matrix.dense()[upper], w[upper[0]] * w[upper[1]]
-    distances = spread * (np.sqrt(values) if metric == "sqeuclidean" else values)
+    values = _distances(X, metric, spread)
+    xp = namespace(X)
+    i, j = xp.nonzero(xp.triu(xp.ones(values.shape, dtype=xp.bool, device=X.device), k=1))
+    counts, distances = w[i] * w[j], values[i, j]
+    distances = spread * (xp.sqrt(distances) if metric == "sqeuclidean" else distances)
     apart = distances > 0
     return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()), unit)
+
+
+def _centred(X: Array) -> tuple[Array, float]:
+    """The points in a unit in which their differences are finite, less the first of them, and that unit."""
+    unit = 16.0 if float(abs(X).max()) > np.finfo(np.float64).max / 16 else 1.0
+    X = X / unit
+    return X - X[:1], unit
+
+
+def _distances(X: Array, metric: Literal["sqeuclidean", "cityblock"], length: float) -> Array:
+    """The matrix of distances, squared if they are Euclidean, of points divided by a length."""
+    return kernel_matrix(forms.Pairing(metric, profiles.Identity(), length), contiguous(X)).dense()
 
 
 def _some(X: Array, w: Array) -> tuple[Array, Array]:
     """At most 1 000 points, drawn with a fixed seed; if these are all the same, one of them and some that differ."""
     if X.shape[0] <= _MOST_POINTS:
         return X, w
-    rng = np.random.default_rng(0)
-    chosen = np.sort(rng.choice(X.shape[0], _MOST_POINTS, replace=False))
-    if np.all(X[chosen] == X[chosen[0]]):
-        others = np.flatnonzero(np.any(X[chosen[0]] != X, axis=1))[: _MOST_POINTS // 2]
-        chosen = np.sort(np.r_[chosen[: _MOST_POINTS - others.size], others])
+    xp, rng = namespace(X), np.random.default_rng(0)
+    chosen = like(np.sort(rng.choice(X.shape[0], _MOST_POINTS, replace=False)), X)
+    if (X[chosen] == X[chosen[0]]).all():
+        others = xp.nonzero((X[chosen[0]] != X).any(axis=1))[0][: _MOST_POINTS // 2]
+        chosen = xp.sort(xp.concat([chosen[: _MOST_POINTS - others.shape[0]], others]))
     return X[chosen], w[chosen]
 
 
 def _quantile(pairs: _Pairs, part: float) -> float:
     """The distance that a part of the pairs does not exceed; the mean of two where exactly that part lies below."""
-    order = np.argsort(pairs.distances)
-    cumulated = np.cumsum(pairs.counts[order])
-    rounding = cumulated.size * np.finfo(np.float64).eps  # of the sums: a tie is one in any unit of the weights
-    at = np.searchsorted(cumulated, part * cumulated[-1] * np.array([1 - rounding, 1 + rounding]))
-    return float(np.mean(pairs.distances[order[at]]))
+    xp = namespace(pairs.distances)
+    order = xp.argsort(pairs.distances)
+    cumulated = pairs.counts[order].cumsum(0)
+    rounding = cumulated.shape[0] * np.finfo(np.float64).eps  # of the sums: a tie is one in any unit of the weights
+    around = like(np.array([1 - rounding, 1 + rounding]), cumulated)
+    at = xp.searchsorted(cumulated, part * cumulated[-1] * around)
+    return float(xp.mean(pairs.distances[order[at]]))
 
 
 def _steepest(pairs: _Pairs, kernel_of: Callable[[Array], Array]) -> float:
-    """The steepest point of log S on a grid of log σ, the distances counted in narrow bins of their logarithm."""
+    """The steepest point of log S on a grid of log σ, the distances counted in narrow bins of their logarithm.
+
+    What remains of the points is a table, and it is NumPy's, whatever library they are of.
+    """
+    pairs = pairs._replace(distances=to_numpy(pairs.distances), counts=to_numpy(pairs.counts))
     logarithms = np.log(pairs.distances)
     counts, edges = np.histogram(logarithms, _BINS, weights=pairs.counts)
     centers = (edges[:-1] + edges[1:]) / 2

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.backends.arrays import cast, dtype_name, is_tensor, namespace
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import as_points
+from mercer.kernels.validation import as_points, same_library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -84,7 +86,7 @@ class Kernel(ABC):
         Two single points, as one-dimensional arrays, give the number k(x, y): some of scikit-learn's estimators ask for
         one pair at a time.
         """
-        if isinstance(X, np.ndarray) and isinstance(Y, np.ndarray) and X.ndim == Y.ndim == 1:
+        if _is_vector(X) and _is_vector(Y):
             return float(self(X[None], Y[None])[0, 0])
         X, Y = self._checked(X, Y)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is named
@@ -102,10 +104,12 @@ class Kernel(ABC):
 
     def _finite(self, values: Array) -> Array:
         """The values, if they all are numbers."""
-        if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        count = math.prod(values.shape)
+        if count and not (math.isfinite(values.min()) and math.isfinite(values.max())):
+            bad = int((~namespace(values).isfinite(values)).sum())
             raise ValueError(
-                f"{self!r} is not a finite number of {values.dtype} at {int(np.sum(~np.isfinite(values)))} of "
-                f"{values.size} pairs of these points: bring the points, or its parameters, to a size near one."
+                f"{self!r} is not a finite number of {dtype_name(values.dtype)} at {bad} of {count} pairs of these "
+                "points: bring the points, or its parameters, to a size near one."
             )
         return values
 
@@ -116,11 +120,10 @@ class Kernel(ABC):
             X, Y = kernel._checked(X, Y)
         if inner:
             return X, Y
-        symmetric = Y is None or Y is X
-        X = as_points(X)
-        if symmetric:
-            return X, None
-        Y = as_points(Y, "Y")
+        if Y is None or Y is X:
+            return as_points(X), None
+        X, Y = same_library(X, Y)
+        X, Y = as_points(X), as_points(Y, "Y")
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
         return X, Y
@@ -129,8 +132,8 @@ class Kernel(ABC):
         """Bring both sides to one dtype."""
         if Y is None:
             return X, None
-        dtype = np.result_type(X, Y)
-        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+        dtype = namespace(X).result_type(X.dtype, Y.dtype)
+        return cast(X, dtype), cast(Y, dtype)
 
     def _own_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _parameter_names(type(self))}
@@ -201,6 +204,10 @@ class Kernel(ABC):
 
 def _parameter_names(kind: type[Kernel]) -> list[str]:
     return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+
+
+def _is_vector(x: Any) -> bool:
+    return (isinstance(x, np.ndarray) or is_tensor(x)) and x.ndim == 1
 
 
 def _is_scalar(value: Any) -> bool:

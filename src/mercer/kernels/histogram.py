@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
 from mercer.backends import forms, profiles
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import positive_number
+from mercer.kernels.validation import first_place, positive_number
 
 
 @final
@@ -31,8 +29,8 @@ class ChiSquared(Kernel):
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
         X, Y = super()._checked(X, Y)
         for name, points in (("X", X), ("Y", Y)):
-            if points is not None and np.any(points < 0):
-                row, col = np.argwhere(points < 0)[0]
+            if points is not None and (points < 0).any():
+                row, col = first_place(points < 0)
                 raise ValueError(
                     f"{name} is negative in row {row}, column {col}: the chi-squared kernel takes data ≥ 0 only."
                 )

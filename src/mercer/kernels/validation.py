@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def as_points(X: Any, name: str = "X") -> Array:
-    """A two-dimensional, finite float32 or float64 array with rows as points."""
+    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies."""
+    array = _as_tensor(X, name) if is_tensor(X) else _as_numpy(X, name)
+    if array.ndim != 2:
+        hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
+        raise ValueError(f"{name} must be 2-dimensional, not {array.ndim}-dimensional. {hint}")
+    require_columns(array, name)
+    xp = namespace(array)
+    if array.dtype != xp.float32:
+        array = cast(array, xp.float64)
+    finite = xp.isfinite(array)
+    if not finite.all():
+        row, col = first_place(~finite)
+        raise ValueError(f"{name} has {float(array[row, col])} in row {row}, column {col}: remove or impute it first.")
+    return contiguous(array)
+
+
+def _as_numpy(X: Any, name: str) -> Array:
+    """The entries as a NumPy array of real numbers, of any shape."""
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is a sparse matrix: pass a dense array, or sparse affinities with Precomputed().")
     try:
@@ -25,17 +45,33 @@ def as_points(X: Any, name: str = "X") -> Array:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must hold numbers, not {array.dtype}: {error}.") from None
-    if array.ndim != 2:
-        hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
-        raise ValueError(f"{name} must be 2-dimensional, not {array.ndim}-dimensional. {hint}")
-    require_columns(array, name)
-    if array.dtype != np.float32:
-        array = array.astype(np.float64, copy=False)
-    finite = np.isfinite(array)
-    if not finite.all():
-        row, col = np.argwhere(~finite)[0]
-        raise ValueError(f"{name} has {array[row, col]} in row {row}, column {col}: remove or impute it first.")
-    return np.ascontiguousarray(array)
+    return array
+
+
+def _as_tensor(X: Any, name: str) -> Any:
+    """The tensor itself, outside of any graph of gradients, if it is dense and real."""
+    refuse_sparse_tensor(X, name)
+    if X.is_complex():
+        raise ValueError(f"Complex data not supported: {name} must be real.")
+    return X.detach()
+
+
+def refuse_sparse_tensor(X: Any, name: str) -> None:
+    """Refuse a tensor that holds only some of its entries where points are wanted."""
+    if is_sparse_tensor(X):
+        raise TypeError(f"{name} is a sparse tensor: pass a dense one, or sparse affinities with Precomputed().")
+
+
+def same_library(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Both sets of points as they are, or, where just one of them is a tensor, the other brought to where it lies."""
+    if is_tensor(X) == is_tensor(Y) or hasattr(X, "toarray") or hasattr(Y, "toarray"):
+        return X, (Y.to(device=X.device) if is_tensor(X) and is_tensor(Y) else Y)
+    return (X, like(as_points(Y, "Y"), X)) if is_tensor(X) else (like(as_points(X), Y), Y)
+
+
+def first_place(mask: Any) -> tuple[int, ...]:
+    """The indices of the first entry of a mask, row by row, that is true."""
+    return tuple(int(axis[0]) for axis in namespace(mask).nonzero(mask))
 
 
 def require_columns(array: Any, name: str) -> None:
@@ -53,33 +89,54 @@ def positive_number(value: Any, name: str, *, zero: bool = False) -> float:
     return float(value)
 
 
-def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False) -> Array:
+def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False, reference: Any = None) -> Array:
     """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
 
-    Signed weights may be negative, and zero everywhere.
+    Signed weights may be negative, and zero everywhere. Weights are an array of the library of ``reference``, such as
+    the points they belong to, where it is given, and of their own otherwise.
     """
-    values = np.asarray(weights)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
-    values = values.astype(np.float64)
+    values = _as_real(weights, name)
+    if reference is not None:
+        values = like(values, reference)
+    xp = namespace(values)
+    values = copied(cast(values, xp.float64))
     if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}: it must have one entry for each of the {n} points.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} has a NaN or an infinity at index {int(np.argmin(np.isfinite(values)))}.")
+        values = values + xp.zeros(n, dtype=xp.float64, device=values.device)
+    if tuple(values.shape) != (n,):
+        raise ValueError(f"{name} has shape {tuple(values.shape)}: it must have one entry for each of the {n} points.")
+    finite = xp.isfinite(values)
+    if not finite.all():
+        raise ValueError(f"{name} has a NaN or an infinity at index {first_place(~finite)[0]}.")
     if signed:
         return values
-    if np.any(values < 0):
-        raise ValueError(f"{name} is negative at index {int(np.argmin(values))}: weights must not be negative.")
-    if not np.any(values > 0):
+    if (values < 0).any():
+        raise ValueError(f"{name} is negative at index {int(xp.argmin(values))}: weights must not be negative.")
+    if not (values > 0).any():
         raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
     return values
 
 
-def scale_free(weights: Array) -> Array:
+def _as_real(weights: Any, name: str) -> Any:
+    """Numbers as an array of their own library, if they are real."""
+    if is_tensor(weights):
+        if not weights.is_complex():
+            return weights.detach()
+        raise ValueError(f"{name} must be real numbers, not of type {weights.dtype}.")
+    values = np.asarray(weights)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
+    return values
+
+
+def scale_free(weights: Any) -> Any:
     """Weights times the power of two that brings the largest to between ½ and 1, exactly: no sum, no square overflows.
 
     What depends on the ratios of weights alone is then the same, bit for bit, in any unit.
     """
-    return np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights), initial=0.0))[1]))
+    if not is_tensor(weights):
+        return np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights), initial=0.0))[1]))
+    largest = float(weights.abs().max()) if weights.numel() else 0.0
+    power = -math.frexp(largest)[1]
+    if power <= 0:  # down to the least power of two there is, in one rounding
+        return weights * math.ldexp(1.0, power)
+    return weights * math.ldexp(1.0, power // 2) * math.ldexp(1.0, power - power // 2)  # either factor is finite

@@ -1,13 +1,42 @@
-"""Kernel matrices on tensors of torch, wherever they lie."""
+"""Kernel matrices on tensors of torch, wherever they lie. Imported only where a tensor comes in: torch is optional."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mercer.backends.forms import Form
+from mercer.backends import forms
 from mercer.backends.matrix import KernelMatrix
+from mercer.backends.torch.composites import NormalizedEntries, PairEntries, ScalarEntries
+from mercer.backends.torch.distances import DistanceEntries
+from mercer.backends.torch.entries import Entries
+from mercer.backends.torch.functions import FunctionEntries
+from mercer.backends.torch.inner_products import InnerProductEntries
+from mercer.backends.torch.matrix import StoredMatrix, TiledMatrix
+from mercer.backends.torch.stored import StoredEntries
 
 
-def torch_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
-    """The matrix of a form on tensors."""
-    raise TypeError("Kernels of tensors are not available.")
+def torch_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
+    """The matrix of a form on tensors; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
+    entries = compile_form(form, rows, cols, dtype=dtype)
+    return StoredMatrix(entries, entries.matrix) if isinstance(entries, StoredEntries) else TiledMatrix(entries)
+
+
+def compile_form(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> Entries:
+    """What fills the tiles of a form on given points."""
+    if isinstance(form, forms.Pairing):
+        kind = InnerProductEntries if form.metric in ("dot", "cosine") else DistanceEntries
+        return kind(form, rows, cols, dtype)
+    if isinstance(form, forms.Stored):
+        return StoredEntries(form, rows, cols, dtype)
+    if isinstance(form, forms.TileFunction):
+        return FunctionEntries(form, rows, cols, dtype)
+    if isinstance(form, (forms.SumOf, forms.ProductOf)):
+        left, right = (compile_form(part, rows, cols, dtype=dtype) for part in (form.left, form.right))
+        return PairEntries(left, right, isinstance(form, forms.ProductOf), rows, cols)
+    if isinstance(form, forms.MultipleOf):
+        return ScalarEntries(compile_form(form.inner, rows, cols, dtype=dtype), form.factor, False, rows, cols)
+    if isinstance(form, forms.PowerOf):
+        return ScalarEntries(compile_form(form.inner, rows, cols, dtype=dtype), form.exponent, True, rows, cols)
+    if isinstance(form, forms.NormalizedOf):
+        return NormalizedEntries(compile_form(form.inner, rows, cols, dtype=dtype), rows, cols)
+    raise TypeError(f"No entries on tensors for {type(form).__name__}.")

@@ -1,0 +1,48 @@
+"""Entries by a function of the kernel's own, on tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.backends import forms
+from mercer.backends.arrays import like
+from mercer.backends.rounding import EntryError
+from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
+
+_ROUNDINGS = 16  # of an entry, where the kernel does not say
+
+
+class FunctionEntries(Entries):
+    """Blocks of entries from a function that takes tensors and returns them."""
+
+    def __init__(self, form: forms.TileFunction, rows: Tensor, cols: Tensor | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
+        self._form = form
+
+    def panel(self, side: Side, which: Which) -> Tensor:
+        return self._points[side][which].to(self.dtype)
+
+    def tile(self, rows: Any, cols: Any, *, log: bool = False) -> Tensor:
+        if log and self._form.logarithm is not None:
+            return self._owned(self._form.logarithm(rows, cols))
+        values = self._owned(self._form.function(rows, cols))
+        return log_in_place(values) if log else values
+
+    def _owned(self, values: Any) -> Tensor:
+        """A tensor that may be written to: the function may have returned one of its own, or a NumPy array."""
+        return like(values, self._points["rows"], dtype=self.dtype).clone()
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._form.nonnegative
+
+    @property
+    def cost(self) -> float:
+        return self._form.cost
+
+    @property
+    def entry_error(self) -> EntryError:
+        return self._form.entry_error or EntryError(_ROUNDINGS * self.unit)
+
+    def diagonal(self, side: Side = "rows") -> Tensor:
+        return self._owned(self._form.diagonal(self.panel(side, slice(None))))

@@ -1,0 +1,90 @@
+"""Kernel matrices that are given as tensors, dense or sparse (CSR)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from mercer.backends import forms
+from mercer.backends.rounding import EntryError, unit_of
+from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
+
+
+class StoredEntries(Entries):
+    """A kernel matrix that is given: the points are its rows."""
+
+    def __init__(self, form: forms.Stored, rows: Tensor, cols: Tensor | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
+        self.matrix = rows
+        self.shape = (int(rows.shape[0]), int(rows.shape[1]))
+        self._new_diagonal = form.new_diagonal
+
+    def panel(self, side: Side, which: Which) -> Which:
+        return which
+
+    def tile(self, rows: Any, cols: Any, *, log: bool = False) -> Tensor:
+        if self.matrix.layout == torch.strided:
+            block = self.matrix[rows][:, cols]
+        else:
+            block = dense_rows(self.matrix, self._indices(rows))[:, cols]
+        block = block.to(self.dtype, copy=True)
+        return log_in_place(block) if log else block
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        values = self.matrix if self.matrix.layout == torch.strided else self.matrix.values()
+        return values.numel() == 0 or bool(values.min() >= 0)
+
+    @property
+    def cost(self) -> float:
+        return 0.0
+
+    @property
+    def entry_error(self) -> EntryError:
+        """None, but where the matrix may have been rounded to single precision on its way here."""
+        return EntryError(unit_of(self.matrix.dtype) if self.matrix.dtype == torch.float32 else 0.0)
+
+    def diagonal(self, side: Side = "rows") -> Tensor:
+        if self.symmetric or side == "cols":
+            return _diagonal_of(self._points[side]).to(self.dtype)
+        value = self._new_diagonal
+        if value is None:
+            training = _diagonal_of(self._points["cols"])
+            if not bool((training == training[0]).all()):
+                raise ValueError(
+                    "k(x, x) of new points is not known for this precomputed kernel, whose training diagonal is not "
+                    "constant: pass Precomputed(new_diagonal=...)."
+                )
+            value = float(training[0])
+        return torch.full((self.shape[0],), value, dtype=self.dtype, device=self.device)
+
+
+def dense_rows(matrix: Tensor, rows: Tensor) -> Tensor:
+    """Some rows of a sparse matrix, dense."""
+    counts, positions = _stored_in(matrix, rows)
+    block = torch.zeros((rows.shape[0], matrix.shape[1]), dtype=matrix.dtype, device=matrix.device)
+    at = torch.repeat_interleave(torch.arange(rows.shape[0], device=matrix.device), counts)
+    return block.index_put_((at, matrix.col_indices()[positions]), matrix.values()[positions], accumulate=True)
+
+
+def _stored_in(matrix: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """How many entries each of some rows stores, and where these entries lie."""
+    starts = matrix.crow_indices()[rows]
+    counts = matrix.crow_indices()[rows + 1] - starts
+    before = torch.cumsum(counts, 0) - counts
+    return counts, torch.arange(int(counts.sum()), device=matrix.device) + torch.repeat_interleave(
+        starts - before, counts
+    )
+
+
+def _diagonal_of(matrix: Tensor) -> Tensor:
+    if matrix.layout == torch.strided:
+        return matrix.diagonal().clone()
+    rows = torch.arange(matrix.shape[0], device=matrix.device)
+    at = torch.repeat_interleave(rows, torch.diff(matrix.crow_indices()))
+    on = at == matrix.col_indices()
+    return torch.zeros(matrix.shape[0], dtype=matrix.dtype, device=matrix.device).index_add_(
+        0, at[on], matrix.values()[on]
+    )
