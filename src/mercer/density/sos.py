@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
+from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.threads import blas_for
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
@@ -46,8 +47,6 @@ from mercer.validation import (
     resolved_kernel,
     whole_number,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
 _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
@@ -164,6 +163,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     Cost: n m kernel evaluations, then ten to twenty rounds of about 30 products of m × m matrices. Memory: O(m²), where
     the paper stores m³ numbers.
 
+    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device. The certificate,
+    a proof in some 100 bits over the support, is NumPy's, and so are tables and draws; everything else, sums over the
+    sample and the steps of the solver, is computed by torch, in double precision whatever that of X.
+
     *What is proved.* [``certificate_.lower``, ``certificate_.upper``] holds the least value of the objective over all
     densities whose coefficients lie in the span kept with the model, P_m being the projection on the sections kept with
     it, for the points and weights as given. With a Gaussian kernel on R^d, and either reference, the integrals and the
@@ -224,8 +227,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             make_visible()
         options = self._checked_options()
         X = self._checked_rows(X, fitting=True)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
-        shares = normalised(weights, X.shape[0])
+        weights = (
+            None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight", reference=X)
+        )
+        shares = normalised(weights, X.shape[0], reference=X)
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
         require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
@@ -245,7 +250,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
 
     def density(self, X: Any) -> Array:
         """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
-        return np.asarray(np.exp(self._logarithm(X)[0]))
+        logs, _ = self._logarithm(X)
+        return namespace(logs).exp(logs)
 
     def score_samples(self, X: Any) -> Array:
         """The logarithm of the density at the rows of X.
@@ -255,11 +261,12 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         box, at the logarithm of the least normal number, -708.4.
         """
         values, floor = self._logarithm(X)
-        return np.where(np.isneginf(floor), np.maximum(values, _FLOOR), np.maximum(values, floor))
+        xp = namespace(values)
+        return xp.where(floor == -np.inf, xp.clip(values, _FLOOR, None), xp.maximum(values, floor))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of :meth:`score_samples` over the rows of X."""
-        return float(np.mean(self.score_samples(X)))
+        return float(self.score_samples(X).mean())
 
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
@@ -296,11 +303,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         """Points in double precision, which a density is computed in whatever the configuration says."""
         with config_context(dtype="float64"):
             X = checked_points(self, X, fitting=fitting, least=1)
-        if fitting and np.max(np.abs(X)) > _LARGEST:
+        if fitting and float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
             )
-        return np.asarray(X)
+        return X
 
     def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
         if self.kernel is None:
@@ -317,9 +324,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
         if not self.warm_start or not hasattr(self, "factor_"):
             return None
-        if not np.array_equal(self.support_, problem.integrals.points):
+        support = like(self.support_, problem.integrals.points)
+        if support.shape != problem.integrals.points.shape or not bool((support == problem.integrals.points).all()):
             return None
-        return problem.coordinates(self.factor_ * np.exp(0.5 * problem.integrals.log_scale))
+        scale = float(np.exp(0.5 * problem.integrals.log_scale))
+        return problem.coordinates(like(self.factor_, support) * scale)
 
     def _solve(self, problem: SumOfSquares) -> SpectrahedronResult:
         tol = float(self.tol)
@@ -346,14 +355,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         self.log_scale_ = problem.integrals.log_scale
         self._factor, self.eigenvalues_ = shown.factor, shown.masses
         self.integration_error_ = problem.integrals.error + shown.rounding
-        self.factor_ = self._factor * np.exp(-0.5 * self.log_scale_)
+        self.factor_ = self._factor * float(np.exp(-0.5 * self.log_scale_))
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
 
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
-        projected = float(np.linalg.norm(problem.residual(problem.coordinates(self._factor))))
-        weights = normalised(self.sample_weight_, X.shape[0])
+        projected = norm(problem.residual(problem.coordinates(self._factor)))
+        weights = normalised(self.sample_weight_, X.shape[0], reference=X)
         squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
         squared = max(squared, projected**2)  # which rounding alone could undercut
         return {
