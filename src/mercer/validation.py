@@ -25,6 +25,7 @@ from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.names import NAMED, kernel_named
 from mercer.kernels.validation import (
     as_points,
+    as_sparse_tensor,
     checked_weights,
     refuse_sparse_tensor,
     same_library,
@@ -134,7 +135,7 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
         X = _validated_tensor(estimator, X, params) if is_tensor(X) else validate_data(estimator, X, **params)
     if fitting:
-        estimator._fitted_like = X[:0] if is_tensor(X) else None
+        estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
     if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
@@ -147,13 +148,14 @@ def _as_in_the_fit(estimator: BaseEstimator, X: Any) -> Any:
     reference = getattr(estimator, "_fitted_like", None)
     if reference is None:
         return to_numpy(X) if is_tensor(X) and not is_sparse_tensor(X) else X
-    if is_tensor(X):
-        return X.to(device=reference.device)
-    return X if hasattr(X, "toarray") else like(as_points(X), reference)
+    return same_library(X, reference)[0].to(device=reference.device)
 
 
 def _validated_tensor(estimator: BaseEstimator, X: Any, params: dict[str, Any]) -> Any:
-    """A dense tensor in the arithmetic asked for. One that cannot be used is refused by scikit-learn's own sentence."""
+    """A tensor in the arithmetic asked for. A dense one that cannot be used is refused by scikit-learn's sentence."""
+    if is_sparse_tensor(X) and params["accept_sparse"]:
+        points = as_sparse_tensor(X).to(dtype=getattr(namespace(X), params["dtype"].name))
+        return validate_data(estimator, points, reset=params["reset"], skip_check_array=True)
     refuse_sparse_tensor(X, "X")
     X = X.detach()
     sound = X.ndim == 2 and X.shape[0] >= params["ensure_min_samples"] and X.shape[1] > 0 and not X.is_complex()

@@ -1,13 +1,15 @@
 """The cases of the conformance suite: give an operator and its matrix, get every test of ``test_operator_conformance``.
 
-A case is two factories. ``make`` builds the operator afresh, so that nothing of it is stored yet; ``dense`` writes the
-same matrix down from formulas of the papers with NumPy and scikit-learn alone. To test a new operator, add a case.
+A case is two factories. ``make`` builds the operator afresh, so that nothing of it is stored yet, from arrays that it
+brings to the library under test with ``to``; ``dense`` writes the same matrix down from formulas of the papers with
+NumPy and scikit-learn alone. To test a new operator, add a case. Every case runs on NumPy arrays and on tensors.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from mercer import (
     nystrom,
     rp_cholesky,
 )
+from mercer.backends.arrays import dtype_name, is_tensor, to_numpy
 from mercer.operators import RankOneUpdate
 
 # A little more than one tile a side, which is 320 in float64 and 512 in float32.
@@ -53,10 +56,32 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 class Case:
     """An operator, its matrix, and whether the operator should know that it is symmetric."""
 
-    make: Callable[[], Any]
+    build: Callable[[Callable[[Any], Any]], Any]
     dense: Callable[[], Matrix]
     symmetric: bool = True
     dtype: str = "float64"
+    library: str = "numpy"
+
+    def make(self) -> Any:
+        return self.build(LIBRARIES[self.library])
+
+    def same(self, array: Any) -> bool:
+        """Whether an array is of the library and the precision of the case."""
+        return is_tensor(array) == (self.library == "torch") and dtype_name(array.dtype) == self.dtype
+
+
+def to_tensor(array: Any) -> Any:
+    torch = pytest.importorskip("torch")
+    if not hasattr(array, "tocsr"):
+        return torch.as_tensor(array)
+    matrix = array.tocsr()
+    with warnings.catch_warnings():  # torch warns once a process that its sparse rows are young
+        warnings.simplefilter("ignore")
+        parts = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+        return torch.sparse_csr_tensor(*parts, matrix.shape)
+
+
+LIBRARIES = {"numpy": lambda array: array, "torch": to_tensor}
 
 
 # --- matrices by formula ------------------------------------------------------------------------------------
@@ -119,8 +144,8 @@ def _rough_matrix() -> Matrix:
     return laplacian_kernel(X, gamma=1 / 3)
 
 
-def _square(points: Any = X, **options: Any) -> GramOperator:
-    return GramOperator(_gauss, points, **options)
+def _square(to: Any, points: Any = X, weights: Any = None) -> GramOperator:
+    return GramOperator(_gauss, to(points), weights=None if weights is None else to(weights))
 
 
 def _poly_diagonal(points: Any) -> Matrix:
@@ -140,111 +165,133 @@ TRANSPOSED = (  # one of each kind that is not its own transpose
 
 def _build_cases() -> dict[str, Case]:
     cases = {
-        "gram": Case(_square, lambda: gaussian(X)),
-        "gram of two sets": Case(lambda: GramOperator(_gauss, X, Y), lambda: gaussian(X, Y), symmetric=False),
+        "gram": Case(lambda to: _square(to), lambda: gaussian(X)),
+        "gram of two sets": Case(
+            lambda to: GramOperator(_gauss, to(X), to(Y)), lambda: gaussian(X, Y), symmetric=False
+        ),
         "square gram of two sets": Case(
-            lambda: GramOperator(_gauss, X[:M], Y), lambda: gaussian(X[:M], Y), symmetric=False
+            lambda to: GramOperator(_gauss, to(X[:M]), to(Y)), lambda: gaussian(X[:M], Y), symmetric=False
         ),
-        "weighted gram": Case(lambda: _square(weights=W), lambda: gaussian(X) * W, symmetric=False),
+        "weighted gram": Case(lambda to: _square(to, weights=W), lambda: gaussian(X) * W, symmetric=False),
         "weighted gram of two sets": Case(
-            lambda: GramOperator(_gauss, X, Y, weights=W_COLUMNS), lambda: gaussian(X, Y) * W_COLUMNS, symmetric=False
+            lambda to: GramOperator(_gauss, to(X), to(Y), weights=W_COLUMNS),
+            lambda: gaussian(X, Y) * W_COLUMNS,
+            symmetric=False,
         ),
-        "float32 gram": Case(lambda: _square(X32), lambda: gaussian(X32), dtype="float32"),
+        "float32 gram": Case(lambda to: _square(to, X32), lambda: gaussian(X32), dtype="float32"),
         "float32 gram of two sets": Case(
-            lambda: GramOperator(_gauss, X32, Y32), lambda: gaussian(X32, Y32), symmetric=False, dtype="float32"
+            lambda to: GramOperator(_gauss, to(X32), to(Y32)),
+            lambda: gaussian(X32, Y32),
+            symmetric=False,
+            dtype="float32",
         ),
         "float32 gram with float64 weights": Case(
-            lambda: _square(X32, weights=W32), lambda: gaussian(X32) * W32, symmetric=False, dtype="float32"
+            lambda to: _square(to, X32, weights=W32), lambda: gaussian(X32) * W32, symmetric=False, dtype="float32"
         ),
-        "precomputed dense": Case(lambda: GramOperator(Precomputed(), gaussian(X)), lambda: gaussian(X)),
+        "precomputed dense": Case(lambda to: GramOperator(Precomputed(), to(gaussian(X))), lambda: gaussian(X)),
         "precomputed sparse": Case(
-            lambda: GramOperator(Precomputed(), scipy.sparse.csr_array(thresholded())), thresholded
+            lambda to: GramOperator(Precomputed(), to(scipy.sparse.csr_array(thresholded()))), thresholded
         ),
         "precomputed sparse matrix, float32, weighted": Case(
-            lambda: GramOperator(Precomputed(), scipy.sparse.coo_matrix(thresholded().astype(np.float32)), weights=W),
+            lambda to: GramOperator(
+                Precomputed(), to(scipy.sparse.coo_matrix(thresholded().astype(np.float32))), weights=W
+            ),
             lambda: thresholded() * W,
             symmetric=False,
             dtype="float32",
         ),
         "precomputed block": Case(
-            lambda: GramOperator(Precomputed(), gaussian(Y, X), gaussian(X)), lambda: gaussian(Y, X), symmetric=False
+            lambda to: GramOperator(Precomputed(), to(gaussian(Y, X)), to(gaussian(X))),
+            lambda: gaussian(Y, X),
+            symmetric=False,
         ),
-        "composite kernel": Case(lambda: GramOperator(_mixed, X), lambda: composite(X)),
+        "composite kernel": Case(lambda to: GramOperator(_mixed, to(X)), lambda: composite(X)),
         "composite kernel of two sets": Case(
-            lambda: GramOperator(_mixed, X, Y), lambda: composite(X, Y), symmetric=False
+            lambda to: GramOperator(_mixed, to(X), to(Y)), lambda: composite(X, Y), symmetric=False
         ),
-        "one point": Case(lambda: _square(X[:1]), lambda: np.ones((1, 1))),
-        "centred": Case(lambda: CenteredOperator(_square()), lambda: centred(gaussian(X))),
+        "one point": Case(lambda to: _square(to, X[:1]), lambda: np.ones((1, 1))),
+        "centred": Case(lambda to: CenteredOperator(_square(to)), lambda: centred(gaussian(X))),
         "centred, new points": Case(
-            lambda: CenteredOperator(GramOperator(_gauss, Y, X), reference=CenteredOperator(_square())),
+            lambda to: CenteredOperator(GramOperator(_gauss, to(Y), to(X)), reference=CenteredOperator(_square(to))),
             lambda: centred(gaussian(X), gaussian(Y, X)),
             symmetric=False,
         ),
         "float32 centred": Case(
-            lambda: CenteredOperator(_square(X32)), lambda: centred(gaussian(X32)), dtype="float32"
+            lambda to: CenteredOperator(_square(to, X32)), lambda: centred(gaussian(X32)), dtype="float32"
         ),
         "float32 centred, new points, float64 reference": Case(
-            lambda: CenteredOperator(GramOperator(_gauss, Y32, X32[:N]), reference=CenteredOperator(_square())),
+            lambda to: CenteredOperator(
+                GramOperator(_gauss, to(Y32), to(X32[:N])), reference=CenteredOperator(_square(to))
+            ),
             lambda: centred(gaussian(X), gaussian(Y32, X)),
             symmetric=False,
             dtype="float32",
         ),
         "centred, normalised": Case(
-            lambda: CenteredOperator(NormalizedOperator(GramOperator(_poly, X), 1.0)),
+            lambda to: CenteredOperator(NormalizedOperator(GramOperator(_poly, to(X)), 1.0)),
             lambda: centred(normalised(polynomial(X), _poly_diagonal(X), _poly_diagonal(X), 1.0)),
         ),
         "float32 normalised": Case(
-            lambda: NormalizedOperator(GramOperator(_poly, X32[:N]), 2.5),
+            lambda to: NormalizedOperator(GramOperator(_poly, to(X32[:N])), 2.5),
             lambda: normalised(polynomial(X), _poly_diagonal(X), _poly_diagonal(X), 2.5),
             dtype="float32",
         ),
         "rank-one update": Case(
-            lambda: RankOneUpdate(_square(), F[:, 0], -0.5), lambda: gaussian(X) - 0.5 * np.outer(F[:, 0], F[:, 0])
+            lambda to: RankOneUpdate(_square(to), to(F[:, 0]), -0.5),
+            lambda: gaussian(X) - 0.5 * np.outer(F[:, 0], F[:, 0]),
         ),
         "float32 rank-one update of a low rank": Case(
-            lambda: RankOneUpdate(LowRankOperator(F.astype(np.float32)), F[:, 1], 2.0),
+            lambda to: RankOneUpdate(LowRankOperator(to(F.astype(np.float32))), F[:, 1], 2.0),
             lambda: F @ F.T + 2 * np.outer(F[:, 1], F[:, 1]),
             dtype="float32",
         ),
-        "low rank": Case(lambda: LowRankOperator(F), lambda: F @ F.T),
-        "low rank of two factors": Case(lambda: LowRankOperator(F, G), lambda: F @ G.T, symmetric=False),
-        "square low rank of two factors": Case(lambda: LowRankOperator(F[:M], G), lambda: F[:M] @ G.T, symmetric=False),
-        "float32 low rank": Case(lambda: LowRankOperator(F.astype(np.float32)), lambda: F @ F.T, dtype="float32"),
+        "low rank": Case(lambda to: LowRankOperator(to(F)), lambda: F @ F.T),
+        "low rank of two factors": Case(lambda to: LowRankOperator(to(F), to(G)), lambda: F @ G.T, symmetric=False),
+        "square low rank of two factors": Case(
+            lambda to: LowRankOperator(to(F[:M]), to(G)), lambda: F[:M] @ G.T, symmetric=False
+        ),
+        "float32 low rank": Case(
+            lambda to: LowRankOperator(to(F.astype(np.float32))), lambda: F @ F.T, dtype="float32"
+        ),
         "randomly pivoted Cholesky": Case(
-            lambda: rp_cholesky(GramOperator(_rough, X), 70, random_state=3),
+            lambda to: rp_cholesky(GramOperator(_rough, to(X)), 70, random_state=3),
             lambda: completed(_rough_matrix(), rp_cholesky(GramOperator(_rough, X), 70, random_state=3).landmarks),
         ),
         "Nyström": Case(
-            lambda: nystrom(GramOperator(_rough, X), LANDMARKS), lambda: completed(_rough_matrix(), LANDMARKS)
+            lambda to: nystrom(GramOperator(_rough, to(X)), LANDMARKS), lambda: completed(_rough_matrix(), LANDMARKS)
         ),
     }
     for weights, name in ((None, "diffusion"), (W, "weighted diffusion")):
         for alpha in (0.0, 0.5, 1.0):
             for deflate in (True, False):
                 cases[f"{name}, alpha {alpha}, {'deflated' if deflate else 'whole'}"] = Case(
-                    lambda w=weights, a=alpha, d=deflate: DiffusionOperator(_square(weights=w), alpha=a, deflate=d),
+                    lambda to, w=weights, a=alpha, d=deflate: DiffusionOperator(
+                        _square(to, weights=w), alpha=a, deflate=d
+                    ),
                     lambda w=weights, a=alpha, d=deflate: diffusion(gaussian(X), w, a, d),
                 )
     cases["float32 diffusion"] = Case(
-        lambda: DiffusionOperator(_square(X32, weights=W32), alpha=np.float64(0.5)),
+        lambda to: DiffusionOperator(_square(to, X32, weights=W32), alpha=np.float64(0.5)),
         lambda: diffusion(gaussian(X32), W32, 0.5),
         dtype="float32",
     )
     for order in (0, 1, 2.5):
         cases[f"normalised, order {order}"] = Case(
-            lambda t=order: NormalizedOperator(GramOperator(_poly, X), t),
+            lambda to, t=order: NormalizedOperator(GramOperator(_poly, to(X)), t),
             lambda t=order: normalised(polynomial(X), _poly_diagonal(X), _poly_diagonal(X), t),
         )
         cases[f"normalised, order {order}, two sets"] = Case(
-            lambda t=order: NormalizedOperator(GramOperator(_poly, X, Y), t),
+            lambda to, t=order: NormalizedOperator(GramOperator(_poly, to(X), to(Y)), t),
             lambda t=order: normalised(polynomial(X, Y), _poly_diagonal(X), _poly_diagonal(Y), t),
             symmetric=False,
         )
     for name in TRANSPOSED:
         case = cases[name]
         cases[f"{name}, transposed"] = Case(
-            lambda c=case: c.make().T, lambda c=case: c.dense().T, symmetric=False, dtype=case.dtype
+            lambda to, c=case: c.build(to).T, lambda c=case: c.dense().T, symmetric=False, dtype=case.dtype
         )
+    for name, case in list(cases.items()):
+        cases[f"{name}, tensors"] = replace(case, library="torch")
     return cases
 
 
@@ -266,7 +313,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.fixture(scope="session")
 def matrix(case: Case) -> Matrix:
     """What the operator says its matrix is, in double precision."""
-    return case.make().to_dense().astype(np.float64)
+    return to_numpy(case.make().to_dense()).astype(np.float64)
 
 
 @pytest.fixture

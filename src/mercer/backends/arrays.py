@@ -45,7 +45,10 @@ def like(values: Any, reference: Any, *, dtype: Any = None) -> Any:
         return np.asarray(values, dtype=dtype)
     import torch
 
-    values = values if is_tensor(values) else torch.as_tensor(np.asarray(values))
+    if not is_tensor(values):
+        array = np.asarray(values)
+        backwards = any(stride < 0 for stride in array.strides)  # which torch does not know
+        values = torch.as_tensor(array.copy() if backwards else array)
     return values.to(device=reference.device, dtype=dtype)
 
 

@@ -7,10 +7,19 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms
+from mercer.backends.arrays import is_sparse_tensor
 from mercer.kernels.base import Kernel
 from mercer.kernels.properties import Properties
 from mercer.kernels.symmetry import symmetrised
-from mercer.kernels.validation import as_points, positive_number, require_columns
+from mercer.kernels.validation import (
+    COMPLEX_MATRIX,
+    INFINITE_MATRIX,
+    as_points,
+    as_sparse_tensor,
+    positive_number,
+    require_columns,
+    same_library,
+)
 
 
 @final
@@ -37,13 +46,13 @@ class Precomputed(Kernel):
         return forms.Stored(positive_number(self.new_diagonal, "new_diagonal", zero=True))
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        symmetric = Y is None or Y is X
-        X = _as_matrix(X)
-        if symmetric:
+        if Y is None or Y is X:
+            X = _as_matrix(X)
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
             return symmetrised(X), None
-        Y = _as_matrix(Y, "Y")
+        X, Y = same_library(X, Y)
+        X, Y = _as_matrix(X), _as_matrix(Y, "Y")
         if X.shape[1] != Y.shape[0]:
             raise ValueError(
                 f"A precomputed block must have a column for each of {Y.shape[0]} training points, not {X.shape[1]}."
@@ -57,14 +66,20 @@ class Precomputed(Kernel):
 
 
 def _as_matrix(X: Any, name: str = "X") -> Any:
+    """A dense matrix as points are checked, or a sparse one: CSR, sorted, each entry once, float32 or float64."""
+    if is_sparse_tensor(X):
+        return as_sparse_tensor(X, name)
     if not hasattr(X, "toarray"):
         return as_points(X, name)
     matrix = X.tocsr()
     require_columns(matrix, name)
     if matrix.dtype.kind == "c":
-        raise ValueError("Complex data not supported: a precomputed kernel must be real.")
+        raise ValueError(COMPLEX_MATRIX)
     if matrix.dtype != np.float32:
-        matrix = matrix.astype(np.float64)
+        matrix = matrix.astype(np.float64, copy=False)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the user's own is left alone
+        matrix.sum_duplicates()
     if not np.isfinite(matrix.data).all():
-        raise ValueError("A precomputed kernel must be finite: remove NaN and infinity first.")
+        raise ValueError(INFINITE_MATRIX)
     return matrix

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import as_double, dtype_name, is_sparse_tensor, namespace
+from mercer.backends.chunks import ENTRY_ROWS, row_chunks
+
 Array = np.ndarray[Any, np.dtype[Any]]
 _ROUNDING = {"float64": 1e-10, "float32": 1e-4}  # some 10³ to 10⁵ units: kernels amplify the errors of distances
-_ROWS = 256
 
 
 def symmetrised(matrix: Any) -> Any:
@@ -21,62 +23,93 @@ def symmetrised(matrix: Any) -> Any:
 
     Parameters
     ----------
-    matrix : array or sparse CSR array of shape (n, n)
-        Finite float32 or float64.
+    matrix : array, tensor, sparse CSR array or sparse CSR tensor of shape (n, n)
+        Finite float32 or float64. Of a sparse one the entries stored are looked at, and no others.
 
     Raises
     ------
     ValueError
         If two entries differ by more than rounding; the worst pair is named.
     """
-    bound = _ROUNDING[matrix.dtype.name]
-    scales = np.sqrt(np.abs(np.asarray(matrix.diagonal(), np.float64)))
-    differ, excess, pair = _sparse(matrix, scales) if hasattr(matrix, "toarray") else _dense(matrix, scales)
-    if excess > bound:
+    entries = _stored(matrix)
+    differ, excess, pair = _dense(matrix) if entries is None else _sparse(*entries, matrix.shape[0])
+    if excess > _ROUNDING[dtype_name(matrix.dtype)]:
         i, j = pair
+        ours, theirs = _two(matrix, i, j)
         raise ValueError(
-            f"A precomputed kernel must be symmetric: row {i}, column {j} holds {matrix[i, j]:.6g}, but row {j}, "
-            f"column {i} holds {matrix[j, i]:.6g}. Pass (K + K.T) / 2 if rounding made them differ."
+            f"A precomputed kernel must be symmetric: row {i}, column {j} holds {ours:.6g}, but row {j}, "
+            f"column {i} holds {theirs:.6g}. Pass (K + K.T) / 2 if rounding made them differ."
         )
     return _mean(matrix) if differ else matrix
 
 
-def _dense(matrix: Array, scales: Array) -> tuple[bool, float, tuple[int, int]]:
+def _dense(matrix: Array) -> tuple[bool, float, tuple[int, int]]:
     """Whether any two entries differ, the largest difference in their own scale, and where; by blocks of rows."""
+    xp = namespace(matrix)
+    scales = xp.sqrt(abs(as_double(matrix.diagonal())))
     differ, worst, pair = False, 0.0, (0, 0)
-    for lo in range(0, matrix.shape[0], _ROWS):
-        ours, theirs = matrix[lo : lo + _ROWS, lo:], matrix[lo:, lo : lo + _ROWS].T
-        if np.array_equal(ours, theirs):
+    for rows in row_chunks(matrix.shape[0], ENTRY_ROWS):
+        ours, theirs = matrix[rows, rows.start :], matrix[rows.start :, rows].T
+        if (ours == theirs).all():
             continue
         differ = True
-        relative = _relative(ours, theirs, scales[lo : lo + _ROWS, None] * scales[lo:])
-        row, column = np.unravel_index(np.argmax(relative), relative.shape)
+        relative = _relative(ours, theirs, scales[rows][:, None] * scales[rows.start :])
+        row, column = divmod(int(xp.argmax(relative)), relative.shape[1])
         if relative[row, column] > worst:
-            worst, pair = float(relative[row, column]), (lo + int(row), lo + int(column))
+            worst, pair = float(relative[row, column]), (rows.start + row, rows.start + column)
     return differ, worst, pair
 
 
-def _sparse(matrix: Any, scales: Array) -> tuple[bool, float, tuple[int, int]]:
-    difference = (matrix - matrix.T).tocoo()
-    rows, columns = difference.coords if hasattr(difference, "coords") else (difference.row, difference.col)
-    apart = difference.data != 0
-    if not np.any(apart):
+def _sparse(rows: Array, columns: Array, values: Array, n: int) -> tuple[bool, float, tuple[int, int]]:
+    """As of a dense matrix, for the entries stored, in the order of rows and columns: each is sought across."""
+    xp = namespace(values)
+    places, across = rows * n + columns, columns * n + rows
+    at = xp.searchsorted(places, across)
+    at = xp.where(at < places.shape[0], at, xp.zeros_like(at))
+    theirs = xp.where(places[at] == across, values[at], xp.zeros_like(values))
+    apart = values != theirs
+    if not apart.any():
         return False, 0.0, (0, 0)
+    loops = rows == columns
+    scales = xp.zeros(n, dtype=xp.float64, device=values.device)
+    scales[rows[loops]] = xp.sqrt(abs(as_double(values[loops])))
     rows, columns = rows[apart], columns[apart]
-    ours, theirs = (np.asarray(matrix[a, b]).ravel() for a, b in ((rows, columns), (columns, rows)))
-    relative = _relative(ours, theirs, scales[rows] * scales[columns])
-    worst = int(np.argmax(relative))
+    relative = _relative(values[apart], theirs[apart], scales[rows] * scales[columns])
+    worst = int(xp.argmax(relative))
     return True, float(relative[worst]), (int(rows[worst]), int(columns[worst]))
+
+
+def _stored(matrix: Any) -> tuple[Array, Array, Array] | None:
+    """Rows, columns and values of the entries of a sparse matrix, row by row; None of a dense one."""
+    if is_sparse_tensor(matrix):
+        indices = matrix.to_sparse_coo().coalesce().indices()
+        return indices[0], indices[1], matrix.values()
+    if not hasattr(matrix, "toarray"):
+        return None
+    counts = np.diff(matrix.indptr)
+    return np.repeat(np.arange(matrix.shape[0]), counts), matrix.indices.astype(np.int64, copy=False), matrix.data
 
 
 def _relative(ours: Array, theirs: Array, scale: Array) -> Array:
     """|a - b| / (max(|a|, |b|) + scale), halved on both sides so that nothing overflows; zero where all vanish."""
+    xp = namespace(ours)
     a, b = ours / 2.0, theirs / 2.0
-    size = np.maximum(np.abs(a), np.abs(b)) + np.asarray(scale, np.float64) / 2
-    return np.abs(a / np.where(size > 0, size, 1.0) - b / np.where(size > 0, size, 1.0))
+    size = xp.maximum(abs(a), abs(b)) + scale / 2
+    size = xp.where(size > 0, size, xp.ones_like(size))
+    return abs(a / size - b / size)
+
+
+def _two(matrix: Any, i: int, j: int) -> tuple[float, float]:
+    """The entries in row i, column j and in row j, column i."""
+    if is_sparse_tensor(matrix):
+        matrix = matrix.to_sparse_coo().coalesce()
+    return float(matrix[i, j]), float(matrix[j, i])
 
 
 def _mean(matrix: Any) -> Any:
-    if hasattr(matrix, "toarray"):
-        return (matrix / 2 + matrix.T / 2).tocsr()
-    return matrix / 2 + matrix.T / 2  # each half exactly, so that two large entries do not overflow
+    """(K + Kᵀ)/2, each half exactly, so that two large entries do not overflow."""
+    if is_sparse_tensor(matrix):
+        half = matrix.to_sparse_coo().coalesce() / 2
+        return (half + half.transpose(0, 1)).coalesce().to_sparse_csr()
+    mean = matrix / 2 + matrix.T / 2
+    return mean.tocsr() if hasattr(mean, "toarray") else mean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from numbers import Real
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from mercer.backends.arrays import cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
+INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."
 
 
 def as_points(X: Any, name: str = "X") -> Array:
@@ -62,10 +66,31 @@ def refuse_sparse_tensor(X: Any, name: str) -> None:
         raise TypeError(f"{name} is a sparse tensor: pass a dense one, or sparse affinities with Precomputed().")
 
 
+def as_sparse_tensor(X: Any, name: str = "X") -> Any:
+    """Sparse affinities as a CSR tensor, each entry once, in finite float32 or float64, from any sparse layout."""
+    import torch
+
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be 2-dimensional, not {X.ndim}-dimensional. Rows are points.")
+    require_columns(X, name)
+    if X.is_complex():
+        raise ValueError(COMPLEX_MATRIX)
+    with warnings.catch_warnings():  # torch calls the layout a beta
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        matrix = X.detach().to_sparse_coo().coalesce().to_sparse_csr()
+    if matrix.dtype != torch.float32:
+        matrix = matrix.to(dtype=torch.float64)
+    if not matrix.values().isfinite().all():
+        raise ValueError(INFINITE_MATRIX)
+    return matrix
+
+
 def same_library(X: Any, Y: Any) -> tuple[Any, Any]:
     """Both sets of points as they are, or, where just one of them is a tensor, the other brought to where it lies."""
-    if is_tensor(X) == is_tensor(Y) or hasattr(X, "toarray") or hasattr(Y, "toarray"):
-        return X, (Y.to(device=X.device) if is_tensor(X) and is_tensor(Y) else Y)
+    if is_tensor(X) == is_tensor(Y):
+        return X, (Y.to(device=X.device) if is_tensor(Y) else Y)
+    if hasattr(X, "toarray") or hasattr(Y, "toarray"):
+        raise TypeError("A sparse matrix of SciPy and a tensor do not meet: pass X and Y of one library.")
     return (X, like(as_points(Y, "Y"), X)) if is_tensor(X) else (like(as_points(X), Y), Y)
 
 

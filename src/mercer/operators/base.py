@@ -8,11 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, cast, contiguous, is_tensor, like, namespace, positions
+from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 from mercer.backends.rounding import gamma, unit_of
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Index = Any
-_ROWS = 256
 _STEPS = 16  # roundings of a product beside those of its sums: scales, casts
 
 
@@ -30,7 +30,7 @@ class MapRounding:
         A bound on the norm of the difference between M and the matrix of the entries that ``block`` gives, or of those
         that a product meets on its way.
     diagonal : array of shape (n,)
-        A bound on the error of every entry of ``diagonal()``.
+        A bound on the error of every entry of ``diagonal()``, in double precision and in the library of the map.
     nonnegative : bool
         Whether the parts of M have no negative entry.
     semidefinite : bool
@@ -50,11 +50,34 @@ class LinearMap(ABC):
 
     A subclass gives ``_multiply``, ``_transpose_multiply``, ``diagonal`` and ``block``; everything else follows.
     ``block`` takes slices or index arrays and returns a dense array, so any part of the matrix can be looked at.
+
+    A map works in one array library, that of the array it was made from: NumPy, or torch on some device. What it is
+    multiplied with is brought there, and what it gives back lies there.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (n, m).
+    dtype : dtype
+        Of the products, in the library of the map.
+    symmetric : bool
+        Whether the map is its own transpose.
+    reference : array, optional
+        Any array of the library and on the device where the map works; NumPy's if left out.
+
+    Attributes
+    ----------
+    reference : array of shape (0,)
+        An empty array of this library, device and dtype: ``like(values, map.reference)`` brings values here.
     """
 
-    def __init__(self, shape: tuple[int, int], dtype: Any, *, symmetric: bool) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: Any, *, symmetric: bool, reference: Any = None) -> None:
         self.shape = shape
-        self.dtype = np.dtype(dtype)
+        if is_tensor(reference):
+            self.reference = namespace(reference).empty(0, dtype=dtype, device=reference.device)
+        else:
+            self.reference = np.empty(0, dtype)
+        self.dtype = self.reference.dtype
         self.symmetric = symmetric
 
     @abstractmethod
@@ -75,18 +98,24 @@ class LinearMap(ABC):
 
     def row_sums(self) -> Array:
         """The sum of every row."""
-        return self @ np.ones(self.shape[1], self.dtype)
+        return self @ self.ones(self.shape[1])
+
+    @final
+    def ones(self, n: int) -> Array:
+        """A vector of n ones where this map works."""
+        return namespace(self.reference).ones(n, dtype=self.dtype, device=self.reference.device)
 
     def rounding(self) -> MapRounding:
         """What floating point does to this map; entries are taken as they are given unless a subclass knows better.
 
         Cost: every entry is looked at once, a few rows at a time.
         """
-        n = self.shape[0]
-        sums = [np.abs(self.block(slice(lo, lo + _ROWS), slice(None))).sum(axis=1) for lo in range(0, n, _ROWS)]
-        norm = float(np.max(np.concatenate(sums), initial=0.0)) if sums else 0.0
+        n, xp = self.shape[0], namespace(self.reference)
+        norm = 0.0
+        for rows in row_chunks(n, ENTRY_ROWS):
+            norm = max(norm, float(xp.max(xp.sum(xp.abs(self.block(rows, slice(None))), axis=1))))
         product = gamma(self.shape[1] + _STEPS, unit_of(self.dtype))
-        return MapRounding(norm, product, 0.0, np.zeros(n))
+        return MapRounding(norm, product, 0.0, xp.zeros(n, dtype=xp.float64, device=self.reference.device))
 
     @final
     def to_dense(self) -> Array:
@@ -105,7 +134,9 @@ class LinearMap(ABC):
 
     @final
     def as_scipy(self) -> Any:
-        """Return a :class:`scipy.sparse.linalg.LinearOperator` of this map."""
+        """Return a :class:`scipy.sparse.linalg.LinearOperator` of this map; SciPy takes maps on NumPy arrays only."""
+        if is_tensor(self.reference):
+            raise TypeError("A map on tensors is no operator of SciPy, which works on NumPy arrays: pass NumPy points.")
         from scipy.sparse.linalg import LinearOperator
 
         return LinearOperator(
@@ -118,14 +149,14 @@ class LinearMap(ABC):
         )
 
     def _apply(self, v: Any, length: int, multiply: Any) -> Array:
-        v = np.asarray(v)
+        v = like(v, self.reference)
         if v.ndim not in (1, 2) or v.shape[0] != length:
             raise ValueError(
-                f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {v.shape}."
+                f"A product with this {self.shape[0]} × {self.shape[1]} map takes {length} rows, not {tuple(v.shape)}."
             )
-        if v.dtype.kind == "c":
+        if v.dtype.is_complex if is_tensor(v) else v.dtype.kind == "c":
             raise ValueError("A product with a complex block is not supported: multiply its parts.")
-        block = multiply(np.ascontiguousarray(v[:, None] if v.ndim == 1 else v, dtype=self.dtype))
+        block = multiply(contiguous(cast(v[:, None] if v.ndim == 1 else v, self.dtype)))
         return block[:, 0] if v.ndim == 1 else block
 
     def __repr__(self) -> str:
@@ -138,7 +169,7 @@ class _Transposed(LinearMap):
     """The transpose of a map, sharing its work."""
 
     def __init__(self, inner: LinearMap) -> None:
-        super().__init__((inner.shape[1], inner.shape[0]), inner.dtype, symmetric=False)
+        super().__init__((inner.shape[1], inner.shape[0]), inner.dtype, symmetric=False, reference=inner.reference)
         self._inner = inner
 
     def _multiply(self, v: Array) -> Array:
@@ -156,6 +187,11 @@ class _Transposed(LinearMap):
     @property
     def T(self) -> LinearMap:
         return self._inner
+
+
+def part_of(values: Array, which: Index) -> Array:
+    """Some entries of a vector or rows of a matrix, by any index that ``block`` takes; torch knows fewer of them."""
+    return values[positions(which, values.shape[0], values)] if is_tensor(values) else values[which]
 
 
 def require_square(map_: LinearMap) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-import numpy as np
-
-from mercer.operators.base import Array, Index, LinearMap, require_square
+from mercer.backends.arrays import Array, like, namespace
+from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 
 @final
@@ -41,28 +40,31 @@ class CenteredOperator(LinearMap):
             raise ValueError("Centring new points needs reference=, the centred operator of the training points.")
         if reference is not None and gram.shape[1] != reference.shape[0]:
             raise ValueError(f"gram has {gram.shape[1]} columns for {reference.shape[0]} training points.")
-        super().__init__(gram.shape, gram.dtype, symmetric=reference is None)
+        super().__init__(gram.shape, gram.dtype, symmetric=reference is None, reference=gram.reference)
         self.gram = gram
         self._row_means = gram.row_sums() / gram.shape[1]
-        self.column_means: Array = self._row_means if reference is None else reference.column_means.astype(self.dtype)
-        self.mean = float(self.column_means.mean(dtype=np.float64))
+        self.column_means: Array = (
+            self._row_means if reference is None else like(reference.column_means, self.reference, dtype=self.dtype)
+        )
+        xp = namespace(self.reference)
+        self.mean = float(xp.sum(self.column_means, dtype=xp.float64)) / max(gram.shape[1], 1)
 
     def _multiply(self, v: Array) -> Array:
         sums = v.sum(axis=0)
-        product = self.gram @ v - np.outer(self._row_means, sums)
-        return product - (self.column_means @ v - self.dtype.type(self.mean) * sums)
+        product = self.gram @ v - self._row_means[:, None] * sums
+        return product - (self.column_means @ v - self.mean * sums)
 
     def _transpose_multiply(self, v: Array) -> Array:
         sums = v.sum(axis=0)
-        product = self.gram.T @ v - np.outer(self.column_means, sums)
-        return product - (self._row_means @ v - self.dtype.type(self.mean) * sums)
+        product = self.gram.T @ v - self.column_means[:, None] * sums
+        return product - (self._row_means @ v - self.mean * sums)
 
     def diagonal(self) -> Array:
         """k(xᵢ, xᵢ) - row mean - column mean + mean."""
         require_square(self)
-        return self.gram.diagonal() - self._row_means - self.column_means + self.dtype.type(self.mean)
+        return self.gram.diagonal() - self._row_means - self.column_means + self.mean
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
-        shift = self._row_means[rows][:, None] + self.column_means[cols] - self.dtype.type(self.mean)
+        shift = part_of(self._row_means, rows)[:, None] + part_of(self.column_means, cols) - self.mean
         return self.gram.block(rows, cols) - shift

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.backends.rounding import gamma, unit_of
 from mercer.kernels.validation import positive_number, scale_free
-from mercer.operators.base import Array, Index, LinearMap, MapRounding
+from mercer.operators.base import Index, LinearMap, MapRounding, part_of
 from mercer.operators.gram import GramOperator
 
 _NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
@@ -57,20 +59,21 @@ class DiffusionOperator(LinearMap):
     def __init__(self, gram: GramOperator, *, alpha: float = 0.0, deflate: bool = True) -> None:
         if gram.shape[0] != gram.shape[1] or not gram.unweighted().symmetric:
             raise ValueError("A diffusion operator needs the symmetric Gram operator of one set of points.")
-        super().__init__(gram.shape, gram.dtype, symmetric=True)
+        super().__init__(gram.shape, gram.dtype, symmetric=True, reference=gram.reference)
+        xp = namespace(self.reference)
         self.gram = gram.unweighted()
         self.alpha = positive_number(alpha, "alpha", zero=True)
-        self.weights = np.ones(gram.shape[0], gram.dtype) if gram.weights is None else gram.weights
-        self.scale = np.ones(gram.shape[0], gram.dtype)
+        self.weights = self.ones(gram.shape[0]) if gram.weights is None else gram.weights
+        self.scale = self.ones(gram.shape[0])
         self.degrees = _positive(self._sums())
         if self.alpha:
             self.scale = _corrections(self.degrees, self.alpha)
             self.degrees = _positive(self.scale * self._sums())
         with np.errstate(over="ignore"):
-            self.volume = float(np.sum(self.weights * self.degrees, dtype=np.float64))
+            self.volume = float(xp.sum(self.weights * self.degrees, dtype=xp.float64))
         shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite
-        self.stationary = np.sqrt(shares / float(np.sum(shares, dtype=np.float64)))
-        self._outer = self.scale * np.sqrt(self.weights / self.degrees)
+        self.stationary = xp.sqrt(shares / float(xp.sum(shares, dtype=xp.float64)))
+        self._outer = self.scale * xp.sqrt(self.weights / self.degrees)
         self._deflate = deflate
         self.below_zero: float | None = None
 
@@ -83,12 +86,12 @@ class DiffusionOperator(LinearMap):
     def _sums(self) -> Array:
         weights = self.weights * self.scale
         with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are named by the caller
-            return self.gram.row_sums() if np.all(weights == 1) else self.gram @ weights
+            return self.gram.row_sums() if bool((weights == 1).all()) else self.gram @ weights
 
     def _multiply(self, v: Array) -> Array:
         product = self._outer[:, None] * (self.gram @ (self._outer[:, None] * v))
         if self._deflate:
-            product -= np.outer(self.stationary, self.stationary @ v)
+            product -= self.stationary[:, None] * (self.stationary @ v)
         return product
 
     def _transpose_multiply(self, v: Array) -> Array:
@@ -100,8 +103,8 @@ class DiffusionOperator(LinearMap):
         if not self._deflate:
             return values
         difference = values - self.stationary**2
-        noise = _NOISE * np.finfo(self.dtype).eps * values
-        return np.where(difference > noise, difference, 0)
+        noise = 2 * _NOISE * unit_of(self.dtype) * values
+        return namespace(values).where(difference > noise, difference, 0.0)
 
     def rounding(self) -> MapRounding:
         """What the errors of entries, of row sums and of the arithmetic amount to.
@@ -116,11 +119,11 @@ class DiffusionOperator(LinearMap):
         """
         if self.alpha:
             raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
-        unit, m = unit_of(self.dtype), self.degrees.astype(np.float64)
-        weights = self.weights.astype(np.float64)
-        lost_weights = unit if self.dtype == np.float32 else 0.0
+        xp, unit, m = namespace(self.reference), unit_of(self.dtype), as_double(self.degrees)
+        weights = as_double(self.weights)
+        lost_weights = unit if dtype_name(self.dtype) == "float32" else 0.0
         error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
-        kernel_diagonal = np.abs(np.asarray(self.gram.diagonal(), np.float64))
+        kernel_diagonal = xp.abs(as_double(self.gram.diagonal()))
         summing = gamma(self.gram.product_depth + _ENTRY, unit)
         sums = (error.relative + summing + 2 * lost_weights) * ratio
         own = (error.relative + error.scaled) * kernel_diagonal + error.absolute
@@ -128,23 +131,22 @@ class DiffusionOperator(LinearMap):
         if narrow is not None:
             sums, own = sums + narrow.rows / m, own + narrow.diagonal
             error = error.beside(narrow.entries)
-        rho = np.sqrt(error.scaled * kernel_diagonal) + np.sqrt(error.absolute)
+        rho = xp.sqrt(error.scaled * kernel_diagonal) + math.sqrt(error.absolute)
         degrees = sums + rho * float(weights @ rho) / m
-        worst = float(np.max(degrees, initial=0.0))
-        volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(m.size, unit_of(np.float64))
-        norm = float(np.max(ratio, initial=0.0))
+        worst = float(xp.max(degrees)) if self.shape[0] else 0.0
+        volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(self.shape[0], unit_of("float64"))
+        norm = float(xp.max(ratio)) if self.shape[0] else 0.0
         rounded = gamma(_ENTRY, unit) + lost_weights
-        entries = (error.relative + worst + rounded) * norm + float(np.sum(weights * rho**2 / m))
+        entries = (error.relative + worst + rounded) * norm + float(xp.sum(weights * rho**2 / m))
         staying = weights * kernel_diagonal / m
-        stationary = np.asarray(self.stationary, np.float64) ** 2
+        stationary = as_double(self.stationary) ** 2
         diagonal = staying * (degrees + rounded) + weights * own / m
         entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
             norm += 1.0
-            diagonal += stationary * (degrees + volume + rounded)
-            cut = np.asarray(self.diagonal()) == 0
-            diagonal = np.where(cut, diagonal + 2 * _NOISE * unit * staying, diagonal)
+            diagonal = diagonal + stationary * (degrees + volume + rounded)
+            diagonal = xp.where(self.diagonal() == 0, diagonal + 2 * _NOISE * unit * staying, diagonal)
         definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero is not None
         product = gamma(self.gram.product_depth + _ENTRY, unit)
         return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
@@ -152,39 +154,43 @@ class DiffusionOperator(LinearMap):
     def _absolute_ratio(self) -> Array:
         """Σⱼ wⱼ |k(xᵢ, xⱼ)| / mᵢ: one where no value is negative."""
         if self.gram.nonnegative:
-            return np.ones(self.shape[0])
-        return self.gram.absolute_product(self.weights) / self.degrees.astype(np.float64)
+            return as_double(self.ones(self.shape[0]))
+        return self.gram.absolute_product(self.weights) / as_double(self.degrees)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
-        values = self._outer[rows][:, None] * self._outer[cols] * self.gram.block(rows, cols)
+        values = part_of(self._outer, rows)[:, None] * part_of(self._outer, cols) * self.gram.block(rows, cols)
         if self._deflate:
-            values -= self.stationary[rows][:, None] * self.stationary[cols]
+            values -= part_of(self.stationary, rows)[:, None] * part_of(self.stationary, cols)
         return values
 
 
 def _corrections(degrees: Array, alpha: float) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         scale = degrees**-alpha
-    if not np.all(np.isfinite(scale) & (scale > 0)):
+    finite = namespace(degrees).isfinite(scale)
+    if not bool((finite & (scale > 0)).all()):
+        least, most = float(degrees.min()), float(degrees.max())
         raise DegenerateKernelError(
-            f"alpha={alpha:g} takes row sums between {degrees.min():.3g} and {degrees.max():.3g} out of the range of "
-            f"{degrees.dtype}: choose a smaller alpha."
+            f"alpha={alpha:g} takes row sums between {least:.3g} and {most:.3g} out of the range of "
+            f"{dtype_name(degrees.dtype)}: choose a smaller alpha."
         )
-    return np.asarray(scale, degrees.dtype)
+    return scale
 
 
 def _positive(degrees: Array) -> Array:
-    if not np.all(np.isfinite(degrees)):
-        row = int(np.argmin(np.isfinite(degrees)))
+    xp = namespace(degrees)
+    finite = xp.isfinite(degrees)
+    if not bool(finite.all()):
+        row = int(xp.argmax(xp.astype(~finite, xp.int8)))
         raise DegenerateKernelError(
-            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g} in {degrees.dtype}: bring the kernel, its "
-            "points or their weights to a size near one."
+            f"Row {row} of the kernel matrix sums to {float(degrees[row]):.3g} in {dtype_name(degrees.dtype)}: bring "
+            "the kernel, its points or their weights to a size near one."
         )
-    if not np.all(degrees > 0):
-        row = int(np.argmin(degrees))
+    if not bool((degrees > 0).all()):
+        row = int(xp.argmin(degrees))
         raise DegenerateKernelError(
-            f"Row {row} of the kernel matrix sums to {degrees[row]:.3g}: diffusion needs positive row sums, "
-            f"as Gaussian, Laplacian and Matern have them unless they are too small for {degrees.dtype}."
+            f"Row {row} of the kernel matrix sums to {float(degrees[row]):.3g}: diffusion needs positive row sums, "
+            f"as Gaussian, Laplacian and Matern have them unless they are too small for {dtype_name(degrees.dtype)}."
         )
     return degrees

@@ -7,15 +7,17 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
 from mercer.backends.chunks import STORED_ROWS, panel_rows, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.validation import as_points
-from mercer.operators.base import Array, Index, LinearMap, require_square
+from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 _PRODUCTS_BEFORE_STORING = 1
 _MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
+_TINY = float(np.finfo(np.float64).tiny)
 _VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
 
@@ -49,7 +51,8 @@ class GramOperator(LinearMap):
     kernel : Kernel
         A resolved kernel.
     X : array of shape (n, d)
-        Points of the rows. For ``Precomputed()``, the kernel matrix itself, dense or sparse.
+        Points of the rows, whose library and device are those of everything that comes out. For ``Precomputed()``, the
+        kernel matrix itself, dense or sparse.
     Y : array of shape (m, d), optional
         Points of the columns; X if left out.
     weights : array of shape (m,), optional
@@ -86,8 +89,8 @@ class GramOperator(LinearMap):
         self._matrix = kernel.matrix(*points, dtype=dtype)
         self._narrow = points if points[0].dtype != self._matrix.dtype else None
         symmetric = self._matrix.symmetric and weights is None
-        super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric)
-        self.weights = None if weights is None else _checked_weights(weights, self.shape[1]).astype(self.dtype)
+        super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric, reference=points[0])
+        self.weights = None if weights is None else self._checked_weights(weights)
         self._products = 0
 
     @property
@@ -109,27 +112,29 @@ class GramOperator(LinearMap):
             return None
         narrow = self.kernel.matrix(*self._narrow)
         if self.shape[0] * self.shape[1] <= _MEASURED:
-            return self._measured(narrow, np.asarray(weights, np.float64))
+            return self._measured(narrow, like(weights, self.reference))
         error = narrow.entry_error
-        diagonal = (error.relative + error.scaled) * np.abs(self._matrix.diagonal()) + error.absolute
-        rows = error.relative * self.absolute_product(weights) if error.relative else np.zeros(self.shape[0])
-        return NarrowError(error, rows, np.asarray(diagonal, np.float64))
+        diagonal = (error.relative + error.scaled) * abs(as_double(self._matrix.diagonal())) + error.absolute
+        rows = error.relative * self.absolute_product(weights) if error.relative else 0 * diagonal
+        return NarrowError(error, rows, diagonal)
 
     def _measured(self, narrow: KernelMatrix, weights: Array) -> NarrowError:
         """Entries relative to themselves where they are not vanishing, row sums, and the diagonal."""
-        root = np.sqrt(np.abs(self._matrix.diagonal()))
+        xp = namespace(self.reference)
+        own = as_double(self._matrix.diagonal())
+        root, weights = xp.sqrt(xp.abs(own)), as_double(weights)
         relative = scaled = 0.0
-        rows = np.empty(self.shape[0])
+        rows = xp.empty_like(own)
         for part in row_chunks(self.shape[0], STORED_ROWS):
-            wide = self._matrix.block(part, slice(None))
-            off = narrow.block(part, slice(None)) - wide
-            rows[part] = np.abs(off @ weights)
-            off, wide = np.abs(off), np.abs(wide)
-            size = np.maximum(np.outer(root[part], root), np.finfo(np.float64).tiny)
+            wide = as_double(self._matrix.block(part, slice(None)))
+            off = as_double(narrow.block(part, slice(None))) - wide
+            rows[part] = xp.abs(off @ weights)
+            off, wide = xp.abs(off), xp.abs(wide)
+            size = xp.maximum(root[part][:, None] * root, xp.full_like(root, _TINY))
             large = wide > _VANISHING * size
-            relative = max(relative, float(np.max(off[large] / wide[large], initial=0.0)))
-            scaled = max(scaled, float(np.max(off[~large] / size[~large], initial=0.0)))
-        diagonal = np.abs(narrow.diagonal() - self._matrix.diagonal())
+            relative = max(relative, _largest(off[large] / wide[large]))
+            scaled = max(scaled, _largest(off[~large] / size[~large]))
+        diagonal = xp.abs(as_double(narrow.diagonal()) - own)
         return NarrowError(EntryError(relative, scaled), rows, diagonal)
 
     @property
@@ -144,10 +149,10 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
-        v = np.asarray(v, np.float64)
+        xp, v = namespace(self.reference), as_double(like(v, self.reference))
         chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
-        parts = [np.abs(self._matrix.block(rows, slice(None))) @ v for rows in chunks]
-        return np.concatenate(parts) if parts else np.empty(0)
+        parts = [as_double(xp.abs(self._matrix.block(rows, slice(None)))) @ v for rows in chunks]
+        return xp.concat(parts) if parts else v[:0]
 
     @property
     def nonnegative(self) -> bool:
@@ -182,7 +187,7 @@ class GramOperator(LinearMap):
         """Σⱼ wⱼ k(xᵢ, yⱼ)."""
         if not self.is_stored and self.weights is None:
             return self._matrix.row_sums()
-        return self @ np.ones(self.shape[1], self.dtype)
+        return self @ self.ones(self.shape[1])
 
     def diagonal(self) -> Array:
         """wᵢ k(xᵢ, xᵢ), or the entries (i, i) of a square block of two sets of points."""
@@ -190,9 +195,8 @@ class GramOperator(LinearMap):
         if self._matrix.symmetric:
             values = self._matrix.diagonal()
         else:
-            values = np.array(
-                [self._matrix.block(slice(i, i + 1), slice(i, i + 1))[0, 0] for i in range(self.shape[0])]
-            )
+            ones = [self._matrix.block(slice(i, i + 1), slice(i, i + 1))[0] for i in range(self.shape[0])]
+            values = namespace(self.reference).concat(ones) if ones else self.reference
         return values if self.weights is None else values * self.weights
 
     def kernel_diagonal(self, side: Literal["rows", "cols"] = "rows") -> Array:
@@ -202,7 +206,7 @@ class GramOperator(LinearMap):
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
         values = self._matrix.block(rows, cols)
-        return values if self.weights is None else values * self.weights[cols]
+        return values if self.weights is None else values * part_of(self.weights, cols)
 
     def log_rows(self, lo: int, hi: int) -> Array:
         """Log k of rows lo to hi against every column, finite where k underflows."""
@@ -213,13 +217,18 @@ class GramOperator(LinearMap):
 
         Returns the logarithms s of the scales, of shape (n,), and P, of shape (n, r).
         """
+        v = like(v, self.reference)
         return self._matrix.scaled_product(v if self.weights is None else self.weights[:, None] * v)
 
+    def _checked_weights(self, weights: Any) -> Array:
+        column = weights.reshape(-1, 1) if is_tensor(weights) else np.reshape(weights, (-1, 1))
+        weights = as_points(column, "weights")[:, 0]
+        if weights.shape[0] != self.shape[1]:
+            raise ValueError(f"weights has {weights.shape[0]} entries for {self.shape[1]} points.")
+        if bool((weights < 0).any()) or not bool((weights > 0).any()):
+            raise ValueError("weights must not be negative, and at least one must be positive.")
+        return cast(like(weights, self.reference), self.dtype)
 
-def _checked_weights(weights: Any, m: int) -> Array:
-    weights = as_points(np.reshape(weights, (-1, 1)), "weights")[:, 0]
-    if weights.shape[0] != m:
-        raise ValueError(f"weights has {weights.shape[0]} entries for {m} points.")
-    if np.any(weights < 0) or not np.any(weights > 0):
-        raise ValueError("weights must not be negative, and at least one must be positive.")
-    return weights
+
+def _largest(values: Array) -> float:
+    return float(values.max()) if values.shape[0] else 0.0

@@ -6,11 +6,11 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, cast, is_tensor, like, namespace
+from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.kernels.validation import as_points
-from mercer.operators.base import Array, Index, LinearMap, require_square
-
-_ROWS = 4096
+from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 
 @final
@@ -20,7 +20,7 @@ class LowRankOperator(LinearMap):
     Parameters
     ----------
     factor : array of shape (n, r)
-        F.
+        F; the map works in its library.
     right : array of shape (m, r), optional
         G; F if left out.
     landmarks : array of int, optional
@@ -33,13 +33,14 @@ class LowRankOperator(LinearMap):
         self.landmarks = landmarks
         self.residual_diagonal = residual_diagonal
         self.factor = _as_factor(factor, "factor")
-        self.right = self.factor if right is None else _as_factor(right, "right")
+        self.right = self.factor if right is None else like(_as_factor(right, "right"), self.factor)
         if self.factor.shape[1] != self.right.shape[1]:
             raise ValueError(
                 f"The factors have {self.factor.shape[1]} and {self.right.shape[1]} columns: they must agree."
             )
         shape = (self.factor.shape[0], self.right.shape[0])
-        super().__init__(shape, np.result_type(self.factor, self.right), symmetric=right is None)
+        dtype = namespace(self.factor).result_type(self.factor, self.right)
+        super().__init__(shape, dtype, symmetric=right is None, reference=self.factor)
 
     @property
     def rank(self) -> int:
@@ -47,39 +48,46 @@ class LowRankOperator(LinearMap):
         return int(self.factor.shape[1])
 
     def _multiply(self, v: Array) -> Array:
-        return np.asarray(_product(self.factor, self.right, v), self.dtype)
+        return cast(_product(self.factor, self.right, v), self.dtype)
 
     def _transpose_multiply(self, v: Array) -> Array:
-        return np.asarray(_product(self.right, self.factor, v), self.dtype)
+        return cast(_product(self.right, self.factor, v), self.dtype)
 
     def diagonal(self) -> Array:
         """Σₖ Fᵢₖ Gᵢₖ."""
         require_square(self)
+        if is_tensor(self.reference):
+            return namespace(self.reference).sum(self.factor * self.right, axis=1)
         return np.einsum("ij,ij->i", self.factor, self.right)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
-        return np.asarray(self.factor[rows] @ self.right[cols].T, self.dtype)
+        left, right = (cast(part_of(F, which), self.dtype) for F, which in ((self.factor, rows), (self.right, cols)))
+        return left @ right.T
 
 
 def _product(left: Array, right: Array, v: Array) -> Array:
     """F Gᵀ v on our threads, rows in chunks of fixed size, so that it is the same for any number of threads."""
-    inner = sum(run_chunks(lambda lo: right[lo : lo + _ROWS].T @ v[lo : lo + _ROWS], range(0, right.shape[0], _ROWS)))
+    if is_tensor(left):
+        return cast(left, v.dtype) @ (cast(right, v.dtype).T @ v)  # threads and devices are torch's own
+    inner = sum(run_chunks(lambda rows: right[rows].T @ v[rows], row_chunks(right.shape[0], TALL_ROWS)))
     if not right.shape[0]:
         inner = np.zeros((right.shape[1], v.shape[1]))
     out = np.empty((left.shape[0], v.shape[1]), np.result_type(left, v))
 
-    def fill(lo: int) -> None:
-        np.matmul(left[lo : lo + _ROWS], inner, out=out[lo : lo + _ROWS])
+    def fill(rows: slice) -> None:
+        np.matmul(left[rows], inner, out=out[rows])
 
-    run_chunks(fill, range(0, left.shape[0], _ROWS))
+    run_chunks(fill, row_chunks(left.shape[0], TALL_ROWS))
     return out
 
 
 def _as_factor(factor: Any, name: str) -> Array:
     """Check a factor as points are checked, with two liberties: no columns, which mean zero, and any memory order."""
-    array = np.asarray(factor)
+    array = factor if is_tensor(factor) else np.asarray(factor)
+    xp = namespace(array)
+    floating = array.dtype in (xp.float32, xp.float64)
     if array.ndim == 2 and array.shape[1] == 0:
-        return array.astype(np.result_type(array, np.float32))
-    floating = array.dtype in (np.float32, np.float64) and array.ndim == 2 and array.shape[0] > 0
-    return array if floating and np.isfinite(array.sum()) else as_points(factor, name)
+        return array if floating else cast(array, xp.float64)
+    usable = floating and array.ndim == 2 and array.shape[0] > 0
+    return array if usable and bool(xp.isfinite(xp.sum(array))) else as_points(factor, name)

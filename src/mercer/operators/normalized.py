@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, cast, namespace
+from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.kernels.validation import positive_number
-from mercer.operators.base import Array, Index, LinearMap
+from mercer.operators.base import Index, LinearMap, part_of
 from mercer.operators.gram import GramOperator
-
-_ROWS = 256
 
 
 @final
@@ -33,7 +34,7 @@ class NormalizedOperator(LinearMap):
     def __init__(self, gram: GramOperator, order: float = 0.0) -> None:
         if gram.weights is not None:
             raise ValueError("A weighted Gram operator cannot be normalised: normalise first, weigh afterwards.")
-        super().__init__(gram.shape, gram.dtype, symmetric=gram.symmetric)
+        super().__init__(gram.shape, gram.dtype, symmetric=gram.symmetric, reference=gram.reference)
         self.gram = gram
         self.order = positive_number(order, "order", zero=True)
         self._rows = _checked_diagonal(gram.kernel_diagonal())
@@ -42,58 +43,59 @@ class NormalizedOperator(LinearMap):
     def _multiply(self, v: Array) -> Array:
         if self.order == 0:
             return _inverse_root(self._rows)[:, None] * (self.gram @ (_inverse_root(self._cols)[:, None] * v))
-        out = np.empty((self.shape[0], v.shape[1]), self.dtype)
-
-        def fill(lo: int) -> None:
-            out[lo : lo + _ROWS] = self.block(slice(lo, lo + _ROWS), slice(None)) @ v
-
-        run_chunks(fill, range(0, self.shape[0], _ROWS))
-        return out
+        return self._by_rows(v, self.shape[0], lambda rows: self.block(rows, slice(None)))
 
     def _transpose_multiply(self, v: Array) -> Array:
         if self.order == 0:
             return _inverse_root(self._cols)[:, None] * (self.gram.T @ (_inverse_root(self._rows)[:, None] * v))
-        out = np.empty((self.shape[1], v.shape[1]), self.dtype)
+        return self._by_rows(v, self.shape[1], lambda cols: self.block(slice(None), cols).T)
 
-        def fill(lo: int) -> None:
-            out[lo : lo + _ROWS] = self.block(slice(None), slice(lo, lo + _ROWS)).T @ v
+    def _by_rows(self, v: Array, n: int, rows_of: Callable[[slice], Array]) -> Array:
+        """The product with a block, some rows of the n of the map or of its transpose at a time."""
+        out = namespace(v).empty((n, v.shape[1]), dtype=self.dtype, device=v.device)
 
-        run_chunks(fill, range(0, self.shape[1], _ROWS))
+        def fill(rows: slice) -> None:
+            out[rows] = rows_of(rows) @ v
+
+        run_chunks(fill, row_chunks(n, ENTRY_ROWS))
         return out
 
     def diagonal(self) -> Array:
         """One, or zero where the kernel's diagonal is zero; computed for a block of two sets of points."""
         if self.symmetric:
-            return (self._rows > 0).astype(self.dtype)
-        return np.asarray(self.gram.diagonal() / self._mean(self._rows, self._cols), self.dtype)
+            return cast(self._rows > 0, self.dtype)
+        return cast(self.gram.diagonal() / self._mean(self._rows, self._cols), self.dtype)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
         values = self.gram.block(rows, cols)
+        a, b = part_of(self._rows, rows), part_of(self._cols, cols)
         if self.order == 0:
-            return values * (_inverse_root(self._rows[rows])[:, None] * _inverse_root(self._cols[cols]))
-        return np.asarray(values / self._mean(self._rows[rows][:, None], self._cols[cols]), self.dtype)
+            return values * (_inverse_root(a)[:, None] * _inverse_root(b))
+        return cast(values / self._mean(a[:, None], b), self.dtype)
 
     def _mean(self, a: Any, b: Any) -> Any:
+        xp = namespace(a)
         if self.order == 0:
-            mean = np.sqrt(a) * np.sqrt(b)
+            mean = xp.sqrt(a) * xp.sqrt(b)
         else:
             # With M the larger of a and b and r their ratio, log(M_t / M) = log(1 + (r^t - 1)/2) / t: nothing overflows
             # for a large order, and nothing cancels for a small one.
-            largest = np.maximum(a, b)
-            ratio = np.minimum(a, b) / np.where(largest > 0, largest, 1)
+            largest = xp.maximum(a, b)
+            ratio = xp.minimum(a, b) / xp.where(largest > 0, largest, 1.0)
             with np.errstate(divide="ignore", over="ignore"):  # in double precision, since float32 has no 1e-50
-                power = np.expm1(self.order * np.log(ratio, dtype=np.float64))
-                mean = largest * np.exp(np.log1p(power / 2) / self.order)
-        return np.where((a > 0) & (b > 0), mean, np.inf)
+                power = xp.expm1(self.order * xp.log(as_double(ratio)))
+                mean = largest * xp.exp(xp.log1p(power / 2) / self.order)
+        return xp.where((a > 0) & (b > 0), mean, float("inf"))
 
 
 def _inverse_root(diagonal: Array) -> Array:
+    xp = namespace(diagonal)
     with np.errstate(divide="ignore"):
-        return np.where(diagonal > 0, 1 / np.sqrt(diagonal), 0).astype(diagonal.dtype)
+        return cast(xp.where(diagonal > 0, 1 / xp.sqrt(diagonal), 0.0), diagonal.dtype)
 
 
 def _checked_diagonal(diagonal: Array) -> Array:
-    if np.any(diagonal < 0):
+    if bool((diagonal < 0).any()):
         raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
     return diagonal

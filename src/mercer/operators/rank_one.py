@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
-from mercer.operators.base import Array, Index, LinearMap
+from mercer.backends.arrays import Array, like
+from mercer.operators.base import Index, LinearMap, part_of
 
 
 @final
@@ -26,16 +25,16 @@ class RankOneUpdate(LinearMap):
     def __init__(self, inner: LinearMap, vector: Any, coefficient: float) -> None:
         if not inner.symmetric:
             raise ValueError("A rank-one update is of a symmetric map.")
-        super().__init__(inner.shape, inner.dtype, symmetric=True)
+        super().__init__(inner.shape, inner.dtype, symmetric=True, reference=inner.reference)
         self.inner = inner
-        self.vector = np.asarray(vector, inner.dtype)
+        self.vector = like(vector, self.reference, dtype=self.dtype)
         self.coefficient = float(coefficient)
-        if self.vector.shape != (inner.shape[0],):
-            raise ValueError(f"The vector has shape {self.vector.shape} for a map of {inner.shape[0]} rows.")
+        if tuple(self.vector.shape) != (inner.shape[0],):
+            raise ValueError(f"The vector has shape {tuple(self.vector.shape)} for a map of {inner.shape[0]} rows.")
 
     def _multiply(self, v: Array) -> Array:
         product = self.inner @ v
-        product += np.outer(self.vector, (self.coefficient * self.vector) @ v)
+        product += self.vector[:, None] * ((self.coefficient * self.vector) @ v)
         return product
 
     def _transpose_multiply(self, v: Array) -> Array:
@@ -43,9 +42,9 @@ class RankOneUpdate(LinearMap):
 
     def diagonal(self) -> Array:
         """Mᵢᵢ + c vᵢ²."""
-        return np.asarray(self.inner.diagonal() + self.coefficient * self.vector**2, self.dtype)
+        return self.inner.diagonal() + self.coefficient * self.vector**2
 
     def block(self, rows: Index, cols: Index) -> Array:
         """The dense block of some rows and columns."""
         values = self.inner.block(rows, cols)
-        return np.asarray(values + self.coefficient * np.outer(self.vector[rows], self.vector[cols]), self.dtype)
+        return values + self.coefficient * (part_of(self.vector, rows)[:, None] * part_of(self.vector, cols))

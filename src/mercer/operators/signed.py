@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, is_tensor, namespace, unique
 from mercer.kernels.base import Kernel
 from mercer.operators.gram import GramOperator
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[Array, Array]:
@@ -17,23 +14,27 @@ def difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[
 
     Weights of equal points are added up, so what two samples have in common leaves no rounding error behind.
     """
-    points, where = np.unique(np.concatenate([X, Y]) + 0.0, axis=0, return_inverse=True)  # + 0.0 turns -0.0 into 0.0
-    where = where.ravel()
-    n, count = X.shape[0], points.shape[0]
+    both = namespace(X).concat([X, Y]) + 0.0  # which turns -0.0 into 0.0
+    first, where = unique(both, axis=0)
+    n, count = X.shape[0], first.shape[0]
     signed = _added(where[:n], x_weights, count) - _added(where[n:], y_weights, count)
     kept = signed != 0
-    return points[kept], signed[kept]
+    return both[first][kept], signed[kept]
 
 
 def energy(kernel: Kernel, points: Array, signed: Array) -> float:
     """wᵀKw ≥ 0 for a signed measure w on some points: one symmetric product, in tiles."""
-    if not signed.size:
+    if not signed.shape[0]:
         return 0.0
-    product = np.asarray(GramOperator(kernel, points) @ signed, np.float64)
+    product = as_double(GramOperator(kernel, points) @ signed)
     return max(float(signed @ product), 0.0)
 
 
 def _added(where: Array, weights: Array, count: int) -> Array:
     """The sum of the weights at each place, the same whatever their order: at each place the least are added first."""
+    if is_tensor(where):
+        order = weights.argsort(stable=True)
+        order = order[where[order].argsort(stable=True)]
+        return where[order].bincount(weights[order], minlength=count)
     order = np.lexsort((weights, where))
     return np.bincount(where[order], weights[order], minlength=count)

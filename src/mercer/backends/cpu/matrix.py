@@ -24,6 +24,10 @@ _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading i
 
 def cpu_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
     """The matrix of a form on points in this machine's memory."""
+    if hasattr(rows, "toarray"):
+        from mercer.backends.cpu.sparse import SparseMatrix
+
+        return SparseMatrix(form, rows, cols, dtype=dtype)
     evaluator = compile_form(form, rows, cols, dtype=dtype)
     return (
         StoredMatrix(evaluator, evaluator.matrix) if isinstance(evaluator, StoredEvaluator) else TiledMatrix(evaluator)
@@ -86,7 +90,7 @@ class TiledMatrix(_EvaluatedMatrix):
 
 @final
 class StoredMatrix(_EvaluatedMatrix):
-    """Entries lie in memory, dense or sparse."""
+    """Entries lie in memory, every one of them."""
 
     def __init__(self, evaluator: Evaluator, entries: Any) -> None:
         super().__init__(evaluator)
@@ -94,8 +98,6 @@ class StoredMatrix(_EvaluatedMatrix):
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Array:
         matrix = self.entries.T if transpose and not self.symmetric else self.entries
-        if hasattr(matrix, "toarray"):
-            return np.asarray(matrix @ v, dtype=self.dtype)
         out = np.empty((matrix.shape[0], v.shape[1]), self.dtype)
 
         def fill(rows: slice) -> None:
@@ -112,8 +114,7 @@ class StoredMatrix(_EvaluatedMatrix):
         return self.block(slice(None), slice(None))
 
     def block(self, rows: Any, cols: Any) -> Array:
-        part = self.entries[rows][:, cols]
-        return part.toarray() if hasattr(part, "toarray") else np.array(part, self.dtype)
+        return np.array(self.entries[rows][:, cols], self.dtype)
 
     def log_block(self, rows: Any, cols: Any) -> Array:
         if not isinstance(self._evaluator, StoredEvaluator):  # the kernel knows logarithms of what underflows

@@ -1,0 +1,244 @@
+"""Kernel matrices of which most entries are zero: products, blocks and algebra that touch the others alone.
+
+The points of a sparse matrix are its rows, so every form on them is made of the same stored entries, and every
+operation of the algebra keeps a zero a zero: sums, products, multiples, powers and normalisations change the entries
+and leave their places. A product runs over runs of rows without the interpreter's lock, each row summed in double
+precision from its first entry to its last: the same bits for any number of threads.
+
+Cost: a product takes 2 r operations an entry stored, a block the entries stored of its rows.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, singledispatch
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+from mercer.backends import forms
+from mercer.backends.cpu.composites import NormalizedEvaluator
+from mercer.backends.cpu.profiles import log_in_place
+from mercer.backends.cpu.tiles import compile_form
+from mercer.backends.matrix import KernelMatrix, Side
+from mercer.backends.rounding import EntryError
+from mercer.backends.threads import run_chunks
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_RUN = 2**15  # entries that a thread takes at a time: some tens of microseconds a column
+_MOST_RUNS = 256
+_FEW = 4  # columns
+
+
+@final
+class SparseMatrix(KernelMatrix):
+    """A form on the rows of a sparse matrix, as a sparse matrix of its own.
+
+    Parameters
+    ----------
+    form : Form
+        ``Stored``, or what the algebra makes of it.
+    rows : sparse CSR array of shape (n, m)
+        The entries given, sorted and without duplicates.
+    cols : sparse CSR array of shape (m, m) or None
+        The matrix of the training points where ``rows`` are those of new points.
+    dtype : dtype, optional
+        Of the entries, that of ``rows`` if left out.
+    """
+
+    def __init__(self, form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> None:
+        self._evaluator = compile_form(form, rows, cols, dtype=dtype)
+        self.dtype, self.symmetric = self._evaluator.dtype, cols is None
+        self.shape, self.n_features = rows.shape, int(rows.shape[1])
+        given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
+        self.entries = _with(given, _entries(form, given, _Sides(rows, cols, self.dtype)))
+
+    def multiply(self, v: Any, *, transpose: bool = False) -> Array:
+        entries = self._transposed if transpose and not self.symmetric else self.entries
+        return _product(entries, np.ascontiguousarray(v, dtype=self.dtype), self.dtype)
+
+    def row_sums(self, *, transpose: bool = False) -> Array:
+        ones = np.ones((self.shape[0 if transpose else 1], 1), self.dtype)
+        return self.multiply(ones, transpose=transpose)[:, 0]
+
+    def absolute_product(self, v: Any) -> Array:
+        """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, in double precision."""
+        column = np.asarray(v, np.float64)[:, None]
+        return _product(_with(self.entries, np.abs(self.entries.data)), column, np.float64)[:, 0]
+
+    def dense(self) -> Array:
+        return np.asarray(self.entries.toarray())
+
+    def block(self, rows: Any, cols: Any) -> Array:
+        i, j = (np.arange(n)[which] for n, which in zip(self.shape, (rows, cols), strict=True))
+        if self.symmetric and j.size < i.size:  # a few columns are a few rows
+            return np.ascontiguousarray(_part(self.entries, j, i).T)
+        return _part(self.entries, i, j)
+
+    def log_block(self, rows: Any, cols: Any) -> Array:
+        values = self.block(rows, cols)
+        log_in_place(values)
+        return values
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        return self._evaluator.diagonal(side)
+
+    def scaled_product(self, v: Any) -> tuple[Array, Array]:
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        data, top = self.entries.data.astype(np.float64, copy=False), np.ones(self.shape[0])
+        if self.nonnegative:
+            largest = _largest_of_rows(self.entries)
+            top = np.where(largest > 0, largest, 1.0)
+            data = data / np.repeat(top, np.diff(self.entries.indptr))
+        return np.log(top), _product(_with(self.entries, data), v, np.float64)
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._evaluator.nonnegative
+
+    @property
+    def entry_error(self) -> EntryError:
+        return self._evaluator.entry_error
+
+    @cached_property
+    def summation_depth(self) -> int:
+        """The most entries of a row (and of a column, where these are other ones), and the last rounding."""
+        most = int(np.diff(self.entries.indptr).max(initial=0))
+        if not self.symmetric:
+            most = max(most, int(np.bincount(self.entries.indices, minlength=1).max()))
+        return most + 1
+
+    @property
+    def is_stored(self) -> bool:
+        return True
+
+    def worth_storing(self, allowed: int) -> bool:
+        """It is stored; to add its zeros pays never."""
+        return False
+
+    def stored(self) -> KernelMatrix:
+        return self
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.entries.T.tocsr()
+
+
+class _Sides:
+    """The points of both sides, for what a form asks of k(x, x)."""
+
+    def __init__(self, rows: Any, cols: Any, dtype: Any) -> None:
+        self._points, self._dtype = (rows, cols), dtype
+
+    def inverse_roots(self, form: forms.Form) -> tuple[Array, Array]:
+        """1/√k(x, x) of every row and every column, zero where k(x, x) is."""
+        inner = compile_form(form, *self._points, dtype=self._dtype)
+        rows, cols = (NormalizedEvaluator._inverse_roots(inner, side) for side in ("rows", "cols"))
+        return rows, cols
+
+
+@singledispatch
+def _entries(form: forms.Form, given: Any, sides: _Sides) -> Array:
+    """The values of a form where the given matrix has entries, in the arithmetic of tiles, so to the same bits."""
+    raise TypeError(f"{type(form).__name__} is no form of sparse affinities.")
+
+
+@_entries.register
+def _(form: forms.Stored, given: Any, sides: _Sides) -> Array:
+    return np.asarray(given.data)
+
+
+@_entries.register
+def _(form: forms.SumOf, given: Any, sides: _Sides) -> Array:
+    return _entries(form.left, given, sides) + _entries(form.right, given, sides)
+
+
+@_entries.register
+def _(form: forms.ProductOf, given: Any, sides: _Sides) -> Array:
+    return _entries(form.left, given, sides) * _entries(form.right, given, sides)
+
+
+@_entries.register
+def _(form: forms.MultipleOf, given: Any, sides: _Sides) -> Array:
+    return np.asarray(_entries(form.inner, given, sides) * given.dtype.type(form.factor))
+
+
+@_entries.register
+def _(form: forms.PowerOf, given: Any, sides: _Sides) -> Array:
+    return np.asarray(np.power(_entries(form.inner, given, sides), given.dtype.type(form.exponent)))
+
+
+@_entries.register
+def _(form: forms.NormalizedOf, given: Any, sides: _Sides) -> Array:
+    rows, cols = sides.inverse_roots(form.inner)
+    return _entries(form.inner, given, sides) * (np.repeat(rows, np.diff(given.indptr)) * cols[given.indices])
+
+
+def _with(matrix: Any, data: Array) -> Any:
+    """The matrix with other values at the same places."""
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _part(matrix: Any, rows: Array, cols: Array) -> Array:
+    """The dense block of some rows and columns; only the entries of these rows are looked at."""
+    part = matrix[rows] if rows.size < matrix.shape[0] or np.any(np.diff(rows) != 1) else matrix
+    whole = cols.size == matrix.shape[1] and not np.any(np.diff(cols) != 1)
+    return np.asarray((part if whole else part[:, cols]).toarray())
+
+
+def _largest_of_rows(matrix: Any) -> Array:
+    """The largest entry of every row that has no negative one; zero where nothing is stored."""
+    largest = np.zeros(matrix.shape[0])
+    np.maximum.at(largest, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.data)
+    return largest
+
+
+def _product(matrix: Any, v: Array, dtype: Any) -> Array:
+    """The product with a block of columns, runs of rows dealt to our threads."""
+    out = np.empty((matrix.shape[0], v.shape[1]), dtype)
+    add = _add_few_columns if v.shape[1] <= _FEW else _add_columns
+    run_chunks(lambda run: add(*run, matrix.indptr, matrix.indices, matrix.data, v, out), _runs(matrix))
+    return out
+
+
+def _runs(matrix: Any) -> list[tuple[int, int]]:
+    """Runs of rows with nearly as many entries each."""
+    count = max(1, min(_MOST_RUNS, matrix.nnz // _RUN))
+    bounds = np.searchsorted(matrix.indptr, [matrix.nnz * i // count for i in range(1, count)])
+    ends = sorted({0, *map(int, bounds), matrix.shape[0]})
+    return list(pairwise(ends))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _add_few_columns(lo: int, hi: int, indptr: Array, indices: Array, data: Array, v: Array, out: Array) -> None:
+    """Rows lo to hi of a product with up to four columns, each summed in a register.
+
+    Indices without a sign spare the test for negative ones, which costs as much as the sum.
+    """
+    width, flat, result = np.uint64(v.shape[1]), v.reshape(-1), out.reshape(-1)
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
+        for c in range(width):
+            total = 0.0
+            for p in range(start, stop):
+                total += np.float64(data[p]) * np.float64(flat[np.uint64(indices[p]) * width + c])
+            result[i * width + c] = total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _add_columns(lo: int, hi: int, indptr: Array, indices: Array, data: Array, v: Array, out: Array) -> None:
+    """Rows lo to hi of a product with many columns, summed in a line of memory."""
+    width, flat, result = np.uint64(v.shape[1]), v.reshape(-1), out.reshape(-1)
+    sums = np.empty(v.shape[1])
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        for c in range(width):
+            sums[c] = 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            a, at = np.float64(data[p]), np.uint64(indices[p]) * width
+            for c in range(width):
+                sums[c] += a * np.float64(flat[at + c])
+        for c in range(width):
+            result[i * width + c] = sums[c]
