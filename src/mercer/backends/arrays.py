@@ -8,6 +8,7 @@ through neither.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ def namespace(*arrays: Any) -> Any:
 
 def is_tensor(array: Any) -> bool:
     """Whether this is a torch tensor; torch is not imported to find out."""
-    return type(array).__module__.partition(".")[0] == "torch" or _inherits_from_torch(type(array))
+    return _is_tensor_type(type(array))
 
 
-def _inherits_from_torch(kind: type) -> bool:
+@cache
+def _is_tensor_type(kind: type) -> bool:
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__)
 
 

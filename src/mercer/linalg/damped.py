@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+
 _FIRST = 1e-11  # of the largest diagonal entry: the inverse then keeps about five digits
 _MORE = 10.0
 _TRIES = 5
@@ -18,22 +17,33 @@ def damped_inverse(matrix: Array) -> Array:
 
     Where the matrix itself has none, its inverse would be rounding: the first ε tried is large enough for some digits.
     """
-    identity = np.eye(matrix.shape[0])
+    xp = namespace(matrix)
+    identity = xp.eye(matrix.shape[0], dtype=xp.float64, device=matrix.device)
     damping = 0.0
     for _ in range(_TRIES):
         try:
-            factor = cho_factor(matrix + damping * identity, lower=True, check_finite=False)
-            if damping == 0 and _is_rounding(factor[0]):
-                raise np.linalg.LinAlgError
+            inverse = _inverse(matrix + damping * identity, identity, strict=damping == 0)
         except np.linalg.LinAlgError:
-            damping = max(_FIRST * float(np.max(np.diagonal(matrix))), _MORE * damping)
+            damping = max(_FIRST * float(xp.max(matrix.diagonal())), _MORE * damping)
             continue
-        inverse = cho_solve(factor, identity, check_finite=False)
-        return np.asarray((inverse + inverse.T) / 2)
+        return (inverse + inverse.T) / 2
     raise np.linalg.LinAlgError("The matrix is far from positive semi-definite: it has no inverse to speak of.")
+
+
+def _inverse(matrix: Array, identity: Array, *, strict: bool) -> Array:
+    """The inverse by a Cholesky factor; LinAlgError where there is none or, if strict, where a pivot is rounding."""
+    if is_tensor(matrix):
+        factor = cholesky(matrix)
+    else:
+        factor, _ = cho_factor(matrix, lower=True, check_finite=False)
+    if strict and _is_rounding(factor):
+        raise np.linalg.LinAlgError
+    if is_tensor(matrix):
+        return solve_triangular(factor, solve_triangular(factor, identity), transpose=True)
+    return np.asarray(cho_solve((factor, True), identity, check_finite=False))
 
 
 def _is_rounding(factor: Array) -> bool:
     """Whether a pivot is no larger than rounding, which may leave it positive where the matrix is singular."""
-    pivots = np.diagonal(factor) ** 2
-    return bool(np.min(pivots) <= pivots.size * np.finfo(np.float64).eps * np.max(pivots))
+    pivots = factor.diagonal() ** 2
+    return float(pivots.min()) <= pivots.shape[0] * float(np.finfo(np.float64).eps) * float(pivots.max())

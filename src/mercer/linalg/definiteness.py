@@ -16,16 +16,18 @@ largest eigenvalue is bounded from random starts, but for a stated probability (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import lapack
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cholesky, copied, dtype_name, is_tensor, like, namespace
+from mercer.backends.chunks import ENTRY_ROWS, row_chunks
+from mercer.backends.rounding import gamma, unit_of
+from mercer.linalg.eigen import least_of
 from mercer.linalg.lanczos import BlockLanczos, underestimate
 from mercer.operators import LinearMap
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUNDING = {"float64": 1e-10, "float32": 1e-5}  # of the spectral radius: what entries computed by anyone are good for
 _DENSE_UP_TO = 16384
@@ -33,7 +35,7 @@ _EXACT_UP_TO = 1500
 _DEPTH, _BLOCK, _FAILURE = 48, 4, 1e-10
 _BEYOND = 1.02  # times an estimate of the least eigenvalue: where the first proof is tried
 _GROWTH = 4.0
-_ROWS = 256
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -91,19 +93,19 @@ def prove_definiteness(
 
 def spectral_radius(map_: LinearMap, positive: Array, *, nonnegative: bool = False) -> float:
     """An upper bound of |λ| over the spectrum: max (|M|x)ᵢ/xᵢ for a positive x, raised by the rounding of the sums."""
-    x = np.maximum(np.asarray(positive, np.float64), np.finfo(np.float64).tiny)
-    n = x.size
+    xp = namespace(map_.reference)
+    x = xp.clip(as_double(like(positive, map_.reference)), _TINY, None)
     if nonnegative:
-        sums = np.asarray(map_ @ x, np.float64)
+        sums = as_double(map_ @ x)
     else:
-        sums = np.empty(n)
-        for lo in range(0, n, _ROWS):
-            sums[lo : lo + _ROWS] = np.abs(map_.block(slice(lo, lo + _ROWS), slice(None))) @ x
-    return float(np.max(sums / x)) * (1 + 4 * n * float(np.finfo(map_.dtype).eps))
+        sums = xp.empty_like(x)
+        for rows in row_chunks(x.shape[0], ENTRY_ROWS):
+            sums[rows] = as_double(xp.abs(map_.block(rows, slice(None)))) @ x
+    return float(xp.max(sums / x)) * (1 + 8 * x.shape[0] * unit_of(map_.dtype))
 
 
 def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) -> Definiteness:
-    rounding = _ROUNDING[map_.dtype.name] * radius
+    rounding = _ROUNDING[dtype_name(map_.dtype)] * radius
     proved = _proved(map_, rounding, radius)
     if proved is not None:
         return Definiteness(0.0, proved)
@@ -118,27 +120,34 @@ def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) 
 
 def _proved(map_: LinearMap, shift: float, radius: float) -> float | None:
     """A number c ≥ shift with M + cI ≽ 0 proved by a factorisation of M + shift·I; None if it breaks down."""
-    matrix = np.array(map_.to_dense(), np.float64, order="F")
-    matrix[np.diag_indices_from(matrix)] += shift
-    n, trace = matrix.shape[0], float(np.sum(np.abs(matrix.diagonal())))
-    _, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
+    matrix = as_double(map_.to_dense())
+    diagonal = copied(matrix.diagonal()) + shift
+    if not _has_factor(matrix, diagonal):
         return None
-    unit = float(np.finfo(np.float64).eps) / 2
-    gamma = (n + 2) * unit / (1 - (n + 2) * unit)
-    entries = 4 * float(np.finfo(map_.dtype).eps) * radius  # of forming o_i k_ij o_j: four roundings each
-    return shift + 1.01 * gamma * trace + entries
+    trace = float(abs(diagonal).sum())
+    entries = 8 * unit_of(map_.dtype) * radius  # of forming o_i k_ij o_j: four roundings each
+    return shift + 1.01 * gamma(matrix.shape[0] + 2, unit_of("float64")) * trace + entries
+
+
+def _has_factor(matrix: Array, diagonal: Array) -> bool:
+    """Whether the Cholesky factorisation of a matrix with this diagonal runs to its end; the matrix is overwritten."""
+    if is_tensor(matrix):
+        matrix.diagonal()[:] = diagonal
+        try:
+            cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return False
+        return True
+    matrix = np.asfortranarray(matrix.T)  # the same matrix, in the order of LAPACK without a copy
+    np.fill_diagonal(matrix, diagonal)
+    _, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    return bool(info == 0)
 
 
 def _estimate(map_: LinearMap, radius: float, rng: np.random.Generator) -> float:
     """The least eigenvalue: exact to rounding for small n, from within the spectrum otherwise."""
-    n = map_.shape[0]
-    if n <= _EXACT_UP_TO:
-        matrix = np.asarray(map_.to_dense(), np.float64)
-        try:
-            return float(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], driver="evx")[0])
-        except np.linalg.LinAlgError:
-            return float(np.linalg.eigvalsh(matrix)[0])
+    if map_.shape[0] <= _EXACT_UP_TO:
+        return least_of(as_double(map_.to_dense()))
     return radius - _largest_gap(map_, radius, rng)[0]
 
 
@@ -146,7 +155,7 @@ def _by_lanczos(map_: LinearMap, radius: float, rng: np.random.Generator) -> Def
     largest, depth = _largest_gap(map_, radius, rng)
     too_small = underestimate(depth, map_.shape[0], _FAILURE, _BLOCK)
     bound = min(radius, largest / (1 - too_small) - radius) if too_small < 1 else radius
-    rounding = _ROUNDING[map_.dtype.name] * radius
+    rounding = _ROUNDING[dtype_name(map_.dtype)] * radius
     if bound <= rounding:
         return Definiteness(0.0, max(bound, rounding), _FAILURE)
     return Definiteness(bound + rounding, 0.0, _FAILURE if bound < radius else 0.0)
@@ -157,8 +166,9 @@ def _largest_gap(map_: LinearMap, radius: float, rng: np.random.Generator) -> tu
     n = map_.shape[0]
 
     def multiply(V: Array) -> Array:
-        return radius * V - np.asarray(map_ @ V, np.float64)
+        return radius * V - as_double(map_ @ V)
 
-    space = BlockLanczos(multiply, np.zeros((n, 0)), rng, block=min(_BLOCK, n))
+    basis = like(np.zeros((n, 0)), map_.reference)
+    space = BlockLanczos(multiply, basis, rng, block=min(_BLOCK, n))
     space.extend(_DEPTH)
     return float(space.ritz_values()[0]), _DEPTH if space.closed else space.depth

@@ -22,13 +22,15 @@ as the depths are fixed beforehand and the probabilities of all looks are added 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.linalg import qr
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, is_tensor, like, namespace
+
 _CLOSED = 1e-14
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -40,9 +42,10 @@ class BlockLanczos:
     multiply : callable
         V ↦ M V for a symmetric M and blocks of shape (n, b).
     basis : array of shape (n, q)
-        Q, with orthonormal columns; q may be 0.
+        Q, with orthonormal columns, in double precision; q may be 0. The space is of its library and on its device.
     rng : numpy.random.Generator
-        The starts are Gaussian, hence uniform in direction and independent of M, of Q and of each other.
+        The starts are Gaussian, hence uniform in direction and independent of M, of Q and of each other. They come from
+        NumPy whatever the library, so that all of them start alike.
     block : int, default=1
         The number b of starts. A step costs one product with b columns.
 
@@ -62,11 +65,11 @@ class BlockLanczos:
         n, q = basis.shape
         self.multiply, self.basis = multiply, basis
         self.depth = self.n_columns = 0
-        self._store = np.empty((n, 4 * block))
+        self._store = self._empty((n, 4 * block))
         self._size = 0
-        self._projected = np.zeros((0, 0))
-        starts = self._complement(self._complement(rng.standard_normal((n, max(0, min(block, n - q))))))
-        self._next, self._link = _orthonormal(starts, 1e-8)
+        self._projected = self._empty((0, 0))
+        starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis)
+        self._next, self._link = _orthonormal(self._complement(self._complement(starts)), 1e-8)
         self._next_start = 0
         self.closed = self._next.shape[1] == 0
 
@@ -93,24 +96,24 @@ class BlockLanczos:
         product = product - V @ coefficients
         product = self._complement(product)
         product = product - V @ (V.T @ product)  # twice is enough (Kahan, Parlett)
-        projected = np.zeros((new, new))
+        projected = self._empty((new, new))
         projected[:old, :old] = self._projected
         projected[:, old:] = coefficients
         projected[old:, :] = coefficients.T
         projected[old:, old:] = (coefficients[old:] + coefficients[old:].T) / 2
         self._projected = projected
-        size = max(float(np.abs(projected).max()), np.finfo(np.float64).tiny)
+        size = max(float(abs(projected).max()), _TINY)
         room = max(0, V.shape[0] - self.basis.shape[1] - new)
         fresh, _ = _orthonormal(product, _CLOSED * size)
         fresh = self._complement(fresh[:, :room])
-        fresh, _ = np.linalg.qr(fresh - V @ (V.T @ fresh))
+        fresh, _ = namespace(V).linalg.qr(fresh - V @ (V.T @ fresh))
         self._next, self._link, self._next_start = fresh, fresh.T @ product, old
         self.closed = fresh.shape[1] == 0
 
     def _append(self, block: Array) -> None:
         new = self._size + block.shape[1]
         if new > self._store.shape[1]:
-            grown = np.empty((self._store.shape[0], max(new, 2 * self._store.shape[1])))
+            grown = self._empty((self._store.shape[0], max(new, 2 * self._store.shape[1])))
             grown[:, : self._size] = self.vectors
             self._store = grown
         self._store[:, self._size : new] = block
@@ -119,30 +122,61 @@ class BlockLanczos:
     def _complement(self, V: Array) -> Array:
         return V - self.basis @ (self.basis.T @ V)
 
+    def _empty(self, shape: tuple[int, int]) -> Array:
+        xp = namespace(self.basis)
+        return xp.empty(shape, dtype=xp.float64, device=self.basis.device)
+
     def ritz_values(self) -> Array:
         """All Ritz values in falling order; they lie inside the spectrum."""
-        return np.linalg.eigvalsh(self._projected)[::-1]
+        xp = namespace(self.basis)
+        return xp.flip(xp.linalg.eigvalsh(self._projected), axis=0)
 
     def residual_norms(self) -> Array:
         """‖(I - QQᵀ)Mx - θx‖ of every Ritz pair, in the order of the values."""
-        _, U = np.linalg.eigh(self._projected)
-        return np.linalg.norm(self._link @ U[self._next_start :, ::-1], axis=0)
+        _, U = self._ritz()
+        return namespace(U).linalg.vector_norm(self._link @ U[self._next_start :], axis=0)
 
     def ritz_pairs(self, count: int) -> tuple[Array, Array, Array]:
         """The leading Ritz values θ, their vectors X (n × count), and (I - QQᵀ) M X, which takes no further product."""
-        values, U = np.linalg.eigh(self._projected)
-        U = U[:, ::-1][:, :count]
+        values, U = self._ritz()
+        U = U[:, :count]
         X = self.vectors @ U
         product = self.vectors @ (self._projected @ U) + self._next @ (self._link @ U[self._next_start :])
-        return values[::-1][:count], X, product
+        return values[:count], X, product
+
+    def restart(self, count: int) -> None:
+        """Keep the leading Ritz vectors alone, with all that is known of M on them, and go on from there.
+
+        The space is then no Krylov space of the starts, and :func:`underestimate` says nothing of it: for eigenpairs,
+        not for proofs.
+        """
+        values, U = self._ritz()
+        U, old = U[:, :count], self.vectors
+        kept, link = old @ U, self._link @ U[self._next_start :]
+        self._store[:, : kept.shape[1]] = kept
+        self._size, self._link, self._next_start = kept.shape[1], link, 0
+        xp = namespace(kept)
+        self._projected = xp.eye(self._size, dtype=kept.dtype, device=kept.device) * values[:count]
+
+    def _ritz(self) -> tuple[Array, Array]:
+        """The eigenpairs of the projected map in falling order."""
+        xp = namespace(self.basis)
+        values, U = xp.linalg.eigh(self._projected)
+        return xp.flip(values, axis=0), xp.flip(U, axis=1)
 
 
 def _orthonormal(W: Array, negligible: float) -> tuple[Array, Array]:
-    """An orthonormal basis of the columns of W, those shorter than ``negligible`` left out, and W in that basis."""
+    """An orthonormal basis of the columns of W, directions of a size up to ``negligible`` left out, and W in it."""
     if W.shape[1] == 0:
-        return W, np.zeros((0, 0))
-    Q, R, _ = qr(W, mode="economic", pivoting=True)
-    Q = Q[:, np.abs(np.diagonal(R)) > negligible]
+        return W, W[:0]
+    if is_tensor(W):  # torch has no pivoting: what is short is told by the singular values of the triangle
+        xp = namespace(W)
+        Q, R = xp.linalg.qr(W)
+        left, sizes, _ = xp.linalg.svd(R, full_matrices=False)
+        Q = Q @ left[:, sizes > negligible]
+    else:
+        Q, R, _ = qr(W, mode="economic", pivoting=True)
+        Q = Q[:, np.abs(np.diagonal(R)) > negligible]
     return Q, Q.T @ W
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, unique
+from mercer.backends.rounding import unit_of
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import LinearMap, LowRankOperator
 
@@ -34,19 +36,28 @@ def nystrom(gram: LinearMap, landmarks: Any) -> LowRankOperator:
     """
     if not gram.symmetric:
         raise ValueError("nystrom completes a symmetric map.")
-    index = np.atleast_1d(np.asarray(landmarks))
-    if index.dtype == bool:
-        if index.shape != (gram.shape[0],):
-            raise ValueError(f"A mask of landmarks must have {gram.shape[0]} entries, not {index.shape}.")
-        index = np.flatnonzero(index)
-    if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-        raise ValueError("landmarks must be a non-empty list of whole numbers, or a mask.")
-    if index.min() < -gram.shape[0] or index.max() >= gram.shape[0]:
-        raise ValueError(f"landmarks must lie between 0 and {gram.shape[0] - 1}.")
-    index = np.unique(index % gram.shape[0])
-    columns = gram.block(slice(None), index).astype(np.float64)
-    values, vectors = positive_eigenpairs(columns[index], float(np.finfo(gram.dtype).eps))
-    if not values.size:
+    index = _checked_landmarks(landmarks, gram)
+    columns = as_double(gram.block(slice(None), index))
+    values, vectors = positive_eigenpairs(columns[index], 2 * unit_of(gram.dtype))
+    if not values.shape[0]:
         raise ValueError("The kernel vanishes on every landmark: choose others.")
-    factor = columns @ (vectors / np.sqrt(values))
+    factor = columns @ (vectors / namespace(values).sqrt(values))
     return LowRankOperator(factor, landmarks=index)
+
+
+def _checked_landmarks(landmarks: Any, gram: LinearMap) -> Array:
+    """The indices in ascending order, each once, in the library of the map."""
+    n = gram.shape[0]
+    index = landmarks if is_tensor(landmarks) else np.asarray(landmarks)
+    xp = namespace(index)
+    index = xp.reshape(index, (-1,)) if index.ndim == 0 else index
+    if xp.isdtype(index.dtype, "bool"):
+        if tuple(index.shape) != (n,):
+            raise ValueError(f"A mask of landmarks must have {n} entries, not {tuple(index.shape)}.")
+        index = xp.nonzero(index)[0]
+    if index.ndim != 1 or index.shape[0] == 0 or not xp.isdtype(index.dtype, "integral"):
+        raise ValueError("landmarks must be a non-empty list of whole numbers, or a mask.")
+    if int(index.min()) < -n or int(index.max()) >= n:
+        raise ValueError(f"landmarks must lie between 0 and {n - 1}.")
+    index = index % n
+    return like(index[unique(index)[0]], gram.reference)

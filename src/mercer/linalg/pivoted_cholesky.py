@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, like, namespace, solve_triangular
+from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.rounding import unit_of
 from mercer.backends.threads import run_chunks
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
@@ -15,7 +18,7 @@ from mercer.operators import LinearMap, LowRankOperator
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
 _SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
 _NOISE = 64.0
-_ROWS = 4096
+_LIFT = 4 * float(np.finfo(np.float64).eps)  # of the trace of a pivot block, so that it factors
 
 
 def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:
@@ -43,7 +46,8 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
 
     Notes
     -----
-    Cost: n·rank kernel evaluations and n·rank² flops; memory: n·rank.
+    Cost: n·rank kernel evaluations and n·rank² flops, on all threads by chunks of rows; memory: n·rank. The factor is
+    of the library of the map, and draws come from NumPy's generator, so that every library takes the same pivots.
 
     Examples
     --------
@@ -61,64 +65,86 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance={tolerance!r} must lie between 0 and 1.")
     rng = as_generator(random_state)
-    n = gram.shape[0]
-    original = np.maximum(gram.diagonal().astype(np.float64), 0.0)
-    residual = original.copy()
-    factor = np.zeros((n, min(rank, n)), order="F")  # memory is touched a column at a time
-    pivots: list[int] = []
-    noise = _NOISE * np.finfo(gram.dtype).eps * original.max(initial=0.0)
-    enough = tolerance * original.sum()
+    n, xp = gram.shape[0], namespace(gram.reference)
+    residual = _cut(copied(as_double(gram.diagonal())))
+    factor = xp.zeros((min(rank, n), n), dtype=xp.float64, device=gram.reference.device).T  # touched a column at a time
+    pivots: list[Array] = []
+    noise = _NOISE * 2 * unit_of(gram.dtype) * (float(xp.max(residual)) if n else 0.0)
+    enough, k = tolerance * float(xp.sum(residual)), 0
     width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
-    while len(pivots) < factor.shape[1] and residual.max() > noise and residual.sum() > enough:
-        k = len(pivots)
+    while k < factor.shape[1] and float(xp.max(residual)) > noise and float(xp.sum(residual)) > enough:
         chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
-        for part in np.split(chosen, range(width, chosen.size, width)):  # memory decides how many columns at a time
-            if part.size:
-                residual = _add_columns(gram, factor, len(pivots), part, residual)
-                pivots.extend(part.tolist())
-    factor = factor[:, : len(pivots)]
-    return LowRankOperator(factor, landmarks=np.array(pivots, dtype=np.intp), residual_diagonal=residual)
+        for lo in range(0, chosen.shape[0], width):  # memory decides how many columns at a time
+            part = chosen[lo : lo + width]
+            _add_columns(gram, factor, k, part, residual)
+            pivots.append(part)
+            k += part.shape[0]
+    landmarks = xp.concat(pivots) if pivots else like(np.empty(0, np.intp), gram.reference)
+    return LowRankOperator(factor[:, :k], landmarks=landmarks, residual_diagonal=residual)
 
 
-def _add_columns(gram: LinearMap, factor: Any, k: int, chosen: Any, residual: Any) -> Any:
-    """Eliminate some pivots after k others: their columns of the factor are filled; returns the residual diagonal."""
-    columns = gram.block(slice(None), chosen).astype(np.float64)
-    _subtract_product(columns, factor[:, :k], factor[chosen, :k].T)
-    lower = np.linalg.cholesky(_regular(columns[chosen]))
-    new = solve_triangular(lower, columns.T, lower=True).T
-    factor[:, k : k + chosen.size] = new
-    residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
+def _add_columns(gram: LinearMap, factor: Array, k: int, chosen: Array, residual: Array) -> None:
+    """Eliminate some pivots after k others: their columns of the factor and the residual diagonal, in place.
+
+    Rows are independent of each other once the pivots' own block is factored, so they go to the threads in chunks.
+    """
+    columns = as_double(gram.block(slice(None), chosen))
+    known, width = factor[chosen, :k], chosen.shape[0]
+    lower = cholesky(_regular(columns[chosen] - known @ known.T))
+
+    def eliminate(rows: slice) -> None:
+        new = columns[rows]
+        new -= factor[rows, :k] @ known.T
+        new = _solved(lower, new)
+        factor[rows, k : k + width] = new
+        residual[rows] = _cut(residual[rows] - (new * new).sum(axis=1))
+
+    n = columns.shape[0]
+    run_chunks(eliminate, row_chunks(n, n if is_tensor(columns) else TALL_ROWS))  # a device has threads of its own
     residual[chosen] = 0.0
-    return residual
 
 
-def _subtract_product(columns: Any, left: Any, right: Any) -> None:
-    """Take left @ right from the columns, in place, on our threads."""
-
-    def subtract(lo: int) -> None:
-        columns[lo : lo + _ROWS] -= left[lo : lo + _ROWS] @ right
-
-    run_chunks(subtract, range(0, columns.shape[0], _ROWS))
+def _solved(lower: Array, rows: Array) -> Array:
+    """rows L⁻ᵀ; NumPy's rows are overwritten, since the factor of a chunk should take no copy."""
+    if is_tensor(rows):
+        return solve_triangular(lower, rows.T).T
+    return dtrsm(1.0, lower, rows.T, lower=1, overwrite_b=1).T
 
 
-def _accepted(gram: LinearMap, factor: Any, residual: Any, size: int, noise: float, rng: np.random.Generator) -> Any:
+def _accepted(
+    gram: LinearMap, factor: Array, residual: Array, size: int, noise: float, rng: np.random.Generator
+) -> Array:
     """Propose pivots from the residual diagonal; keep those that one-by-one sampling would have drawn.
 
     A residual that turns out to be rounding is corrected: proposed for ever, its point would never be kept.
     """
-    mass = np.where(residual > noise, residual, 0.0)
-    proposed = rng.choice(residual.size, size, p=mass / mass.sum())
-    schur = gram.block(proposed, proposed).astype(np.float64) - factor[proposed] @ factor[proposed].T
-    start, fresh = residual[proposed], schur.diagonal()
-    residual[proposed[fresh <= noise]] = np.maximum(fresh[fresh <= noise], 0.0)
+    proposed = _drawn(residual, size, noise, rng)
+    known = factor[proposed]
+    schur = as_double(gram.block(proposed, proposed)) - known @ known.T
+    start, fresh = residual[proposed], copied(schur.diagonal())
+    rounding = fresh <= noise
+    residual[proposed[rounding]] = _cut(fresh[rounding])
     kept: list[int] = []
     for i in range(size):
-        if schur[i, i] > max(noise, rng.uniform() * start[i]):
+        if float(schur[i, i]) > max(noise, rng.uniform() * float(start[i])):
             kept.append(i)
-            schur = schur - np.outer(schur[:, i] / schur[i, i], schur[i])
+            schur = schur - (schur[:, i] / schur[i, i])[:, None] * schur[i]
     return proposed[kept]
 
 
-def _regular(matrix: Any) -> Any:
+def _drawn(residual: Array, size: int, noise: float, rng: np.random.Generator) -> Array:
+    """Indices with probability proportional to the residual above noise, as ``rng.choice`` draws them."""
+    xp = namespace(residual)
+    sums = xp.where(residual > noise, residual, 0.0).cumsum(0)
+    return xp.searchsorted(sums / sums[-1], like(rng.random(size), residual), side="right")
+
+
+def _cut(values: Array) -> Array:
+    return namespace(values).clip(values, 0.0, None)
+
+
+def _regular(matrix: Array) -> Array:
     """The pivot block, its diagonal lifted by rounding so that it factors."""
-    return (matrix + matrix.T) / 2 + 4 * np.finfo(np.float64).eps * np.trace(matrix) * np.eye(matrix.shape[0])
+    xp = namespace(matrix)
+    identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+    return (matrix + matrix.T) / 2 + _LIFT * float(xp.sum(matrix.diagonal())) * identity
