@@ -55,7 +55,9 @@ def test_integrals_of_every_kind_are_those_of_numpy_and_no_product_with_them_lea
     X, support = sample(9)
     corners = {Lebesgue: (), Box: (np.full(2, -4.0), np.full(2, 6.0)), GaussianMeasure: (np.array([0.5, 1.0]), 1.5)}
     plain, of_tensors = (
-        kernel_integrals(kernel, like(support, a), measure(*(like(c, a) if np.ndim(c) else c for c in corners[measure])))
+        kernel_integrals(
+            kernel, like(support, a), measure(*(like(c, a) if np.ndim(c) else c for c in corners[measure]))
+        )
         for a in (ARRAY, TENSOR)
     )
     F = np.random.default_rng(0).standard_normal((9, 2))
