@@ -194,6 +194,8 @@ def test_a_sparse_matrix_stays_sparse(csr):
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(matrix.log_block(rows, cols), np.log(K[rows][:, cols]))
     assert matrix.nonnegative
+    assert matrix.row_entries == np.count_nonzero(K) / N
+    np.testing.assert_allclose(kernel_matrix(forms.Stored(), -given).absolute_product(tensor(V[:, 0])), K @ V[:, 0])
     squared = kernel_matrix(forms.PowerOf(forms.Stored(), 2.0), given)
     np.testing.assert_allclose(squared.multiply(tensor(V)), K**2 @ V, rtol=1e-12)
 

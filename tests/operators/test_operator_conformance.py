@@ -264,6 +264,26 @@ def test_scipy_finds_eigenvalues_or_singular_values(case, operator, matrix, rng)
     assert_within(found, exact, tolerance * np.abs(exact).max())
 
 
+# --- tensors ------------------------------------------------------------------------------------------------
+
+
+def test_no_tensor_becomes_a_numpy_array(case, matrix, refuse_numpy):
+    if case.library == "numpy":
+        return
+    right, left = (refuse_numpy.ones((n, 2), dtype=refuse_numpy.float64) for n in matrix.shape[::-1])
+    operator = case.make()
+    for _ in range(2):  # the second may use a stored matrix
+        assert bool((operator @ right).isfinite().all())
+        assert bool((operator.T @ left).isfinite().all())
+    operator.row_sums()
+    operator.to_dense()
+    operator.block(refuse_numpy.tensor([0]), slice(0, 3))
+    if matrix.shape[0] == matrix.shape[1]:
+        operator.diagonal()
+    if not getattr(operator, "alpha", 0.0):
+        operator.rounding()
+
+
 # --- errors -------------------------------------------------------------------------------------------------
 
 

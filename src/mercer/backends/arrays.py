@@ -28,7 +28,8 @@ def namespace(*arrays: Any) -> Any:
 
 def is_tensor(array: Any) -> bool:
     """Whether this is a torch tensor; torch is not imported to find out."""
-    return _is_tensor_type(type(array))
+    kind: Any = type(array)
+    return _is_tensor_type(kind)
 
 
 @cache

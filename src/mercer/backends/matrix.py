@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
-from mercer.backends.arrays import is_tensor
+from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.forms import Form
 from mercer.backends.rounding import EntryError
 
@@ -69,6 +70,13 @@ class KernelMatrix(ABC):
         Where the sign of k is not known, s is zero. A row without a positive entry has s = 0 and P = 0.
         """
 
+    def absolute_product(self, v: Any) -> Any:
+        """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, in double precision: entries a few rows at a time."""
+        column = as_double(v)
+        chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
+        parts = [as_double(abs(self.block(rows, slice(None)))) @ column for rows in chunks]
+        return namespace(column).concat([column[:0], *parts])
+
     @property
     @abstractmethod
     def nonnegative(self) -> bool:
@@ -83,6 +91,11 @@ class KernelMatrix(ABC):
     @abstractmethod
     def summation_depth(self) -> int:
         """The most roundings that a term of a product goes through."""
+
+    @property
+    def row_entries(self) -> float:
+        """Entries of a row that a product meets, on average: all of them unless most are zero and not stored."""
+        return float(self.shape[1])
 
     @property
     def is_stored(self) -> bool:

@@ -67,10 +67,13 @@ class Programme:
         return self.problem.n_columns + (self.proof.n_columns if self.proof is not self.problem else 0)
 
     def cholesky(self) -> LowRankOperator | None:
-        """A partial Cholesky factor of the diffusion matrix where it helps: psd, and of a rank well below n."""
+        """A partial Cholesky factor of the diffusion matrix where it helps: psd, and of a rank well below n.
+
+        Where the matrix is sparse, a product with it takes less than one with a factor, and the factor is left out.
+        """
         n = self.problem.size
         rank = min(n // _PART, _MOST, get_config().share(_FACTOR_SHARE) // (8 * n))
-        if self.problem.shift > 0 or rank < _LEAST:
+        if self.problem.shift > 0 or rank < _LEAST or self.operator.gram.row_entries < rank:
             return None
         exact: Any = self.proof.operator
         return rp_cholesky(exact.undeflated(), rank, self.rng, tolerance=_LEFT_OUT)

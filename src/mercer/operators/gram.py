@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
-from mercer.backends.chunks import STORED_ROWS, panel_rows, row_chunks
+from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
@@ -149,10 +149,13 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
-        xp, v = namespace(self.reference), as_double(like(v, self.reference))
-        chunks = row_chunks(self.shape[0], panel_rows(self.shape[1]))
-        parts = [as_double(xp.abs(self._matrix.block(rows, slice(None)))) @ v for rows in chunks]
-        return xp.concat(parts) if parts else v[:0]
+        product: Array = self._matrix.absolute_product(like(v, self.reference))
+        return product
+
+    @property
+    def row_entries(self) -> float:
+        """Entries of a row that a product meets, on average: all of them unless the matrix is sparse."""
+        return self._matrix.row_entries
 
     @property
     def nonnegative(self) -> bool:

@@ -55,6 +55,8 @@ class SparseMatrix(KernelMatrix):
         self.shape, self.n_features = rows.shape, int(rows.shape[1])
         given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
         self.entries = _with(given, _entries(form, given, _Sides(rows, cols, self.dtype)))
+        if self.symmetric and not isinstance(form, forms.Stored):
+            _set_diagonal(self.entries, self.diagonal())
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Array:
         entries = self._transposed if transpose and not self.symmetric else self.entries
@@ -110,6 +112,10 @@ class SparseMatrix(KernelMatrix):
         if not self.symmetric:
             most = max(most, int(np.bincount(self.entries.indices, minlength=1).max()))
         return most + 1
+
+    @property
+    def row_entries(self) -> float:
+        return self.entries.nnz / max(1, self.shape[0])
 
     @property
     def is_stored(self) -> bool:
@@ -180,6 +186,13 @@ def _(form: forms.NormalizedOf, given: Any, sides: _Sides) -> Array:
 def _with(matrix: Any, data: Array) -> Any:
     """The matrix with other values at the same places."""
     return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _set_diagonal(matrix: Any, values: Array) -> None:
+    """Write the diagonal as tiles have it: one where it is normalised, whatever rounding made of it."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    loops = rows == matrix.indices
+    matrix.data[loops] = values[rows[loops]]
 
 
 def _part(matrix: Any, rows: Array, cols: Array) -> Array:

@@ -181,6 +181,16 @@ class StoredMatrix(_TensorMatrix):
             return self._filled(*self._selections(rows, cols), log=True)
         return log_in_place(self.block(rows, cols))
 
+    def absolute_product(self, v: Any) -> Tensor:
+        if self.entries.layout == torch.strided:
+            return super().absolute_product(v)
+        return self.entries.abs().to(torch.float64) @ like(v, self._reference, dtype=torch.float64)
+
+    @property
+    def row_entries(self) -> float:
+        held = self.shape[0] * self.shape[1] if self.entries.layout == torch.strided else self.entries.values().numel()
+        return held / max(1, self.shape[0])
+
     @property
     def summation_depth(self) -> int:
         """A row is summed by torch, in any order."""
