@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import is_tensor, like, namespace, to_numpy
-from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
 from mercer.backends.threads import run_chunks
 from mercer.density.arguments import (
     NOTHING_LEFT,
@@ -37,8 +37,6 @@ from mercer.validation import whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_PANEL = 2**22  # entries at a time
-_FORM_BYTES = 2**21  # of kernel values, and as much of a product with them, a thread
 _LEAST_ACCEPTED = 0.05  # below, coordinates drawn one after the other are quicker than wasted proposals
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
@@ -241,7 +239,7 @@ class GaussianSquares:
             block = kernel.block(rows, slice(None))
             out[rows] = xp.einsum("ij,ij->i", block @ matrix, block)
 
-        run_chunks(fill, row_chunks(X.shape[0], panel_rows(points.shape[0], most=_FORM_BYTES)))
+        run_chunks(fill, row_chunks(X.shape[0], panel_rows(points.shape[0], most=THREAD_BYTES)))
         return xp.clip(out, 0.0, None)
 
     def _sections(self, coordinates: Any, values: Array) -> Array:
@@ -267,7 +265,7 @@ class GaussianSquares:
         found = 0
         while found < n:
             count = int(1.2 * (n - found) / self.acceptance_rate) + 16
-            count = min(count, max(1, _PANEL // self._points.shape[0]))
+            count = min(count, rows_within(PANEL_ENTRIES, self._points.shape[0]))
             pairs = np.searchsorted(chances, rng.uniform(0, chances[-1], count), side="right")
             i, j = np.divmod(np.minimum(pairs, flat.size - 1), self._points.shape[0])
             proposed = draw_between(
@@ -287,8 +285,7 @@ class GaussianSquares:
             at_nodes = np.exp(-(((cells.nodes.reshape(-1, 1) - self._points[:, k]) / self.sigma) ** 2))
             sizes, vectors = positive_eigenpairs(self._coefficients * self._overlap(range(k + 1, out.shape[1])), _EPS)
             levels = rng.uniform(_TINY, 1, n)
-            width = max(1, _PANEL // at_nodes.shape[0])
-            for rows in (slice(lo, lo + width) for lo in range(0, n, width)):
+            for rows in row_chunks(n, rows_within(PANEL_ENTRIES, at_nodes.shape[0])):
                 before = self._sections(range(k), out[rows, :k]) if k else np.ones((1, self._points.shape[0]))
                 values = _squares(before, vectors * np.sqrt(sizes), at_nodes)
                 out[rows, k] = cells.quantiles(values.reshape(-1, *cells.nodes.shape), levels[rows])

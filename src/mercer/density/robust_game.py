@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, contiguous, namespace, norm, to_numpy
+from mercer.backends.config import require_free_memory
 from mercer.density.programme import make_programme
 from mercer.kernels import Gaussian
 from mercer.kernels.loss_integrals import SquaredLossIntegrals
@@ -148,12 +148,9 @@ def make_game(
     The integrals of the loss are formed in ``dtype``.
     """
     l, s = U.shape[1], ball.dimension
-    needed, limit = 8 * (l**2 + 8 * (l + ball.goal.shape[0])) * s**2 + _ALWAYS, get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e6:.0f} MB, beyond the memory "
-            f"limit of {limit / 1e6:.0f} MB: take a smaller support, or raise memory_limit."
-        )
+    needed = 8 * (l**2 + 8 * (l + ball.goal.shape[0])) * s**2 + _ALWAYS
+    what = f"The integrals of the loss on {U.shape[0]} support points take"
+    require_free_memory(needed, what, "take a smaller support")
     losses = SquaredLossIntegrals(
         pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U, dtype
     )

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
 from mercer.backends.arrays import is_tensor, like, to_numpy
+from mercer.backends.chunks import TABLE_ROWS, row_chunks
 from mercer.density.arguments import (
     NOTHING_LEFT,
     checked_coordinates,
@@ -21,7 +22,6 @@ from mercer.density.arguments import (
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _CELLS = {1: 8192, 2: 512, 3: 64}  # a side
-_PANEL = 65_536
 
 
 @final
@@ -100,10 +100,10 @@ class TabulatedDensity:
         """The density at the centres of all cells."""
         shape = tuple(axis.size for axis in self._axes)
         out = np.empty(int(np.prod(shape)))
-        for lo in range(0, out.size, _PANEL):
-            places = np.unravel_index(np.arange(lo, min(lo + _PANEL, out.size)), shape)
+        for rows in row_chunks(out.size, TABLE_ROWS):
+            places = np.unravel_index(np.arange(rows.start, rows.stop), shape)
             cells = np.column_stack([a[p] for a, p in zip(self._axes, places, strict=True)])
-            out[lo : lo + _PANEL] = to_numpy(density(cells))
+            out[rows] = to_numpy(density(cells))
         return out.reshape(shape)
 
     def _distance_to_half(self) -> float:

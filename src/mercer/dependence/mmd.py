@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace
-from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.threads import run_chunks, watch
 from mercer.dependence.footprint import require_memory
@@ -22,9 +22,7 @@ from mercer.validation import require_points, resolved_kernel, two_samples, whol
 Estimator = Literal["biased", "unbiased", "linear"]
 _ESTIMATORS = ("biased", "unbiased", "linear")
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
-_ENTRIES_AT_ONCE = 2**20  # that a thread makes before it turns to the next ones
 _HEAVY = 0.5  # Σpᵢ² above which what is left of one loses digits
-_BLOCK_BYTES = 2**21  # of entries that a thread has at a time
 
 
 def mmd(
@@ -187,7 +185,7 @@ def _sums_of_others(kernel: Kernel, X: Array, shares: Array) -> Array:
         block[own, rows.start + own] = 0.0
         out[rows] = block @ shares
 
-    run_chunks(fill, row_chunks(X.shape[0], panel_rows(X.shape[0], most=_BLOCK_BYTES)))
+    run_chunks(fill, row_chunks(X.shape[0], panel_rows(X.shape[0], most=THREAD_BYTES)))
     return out
 
 
@@ -207,7 +205,7 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
     blocks = xp.reshape(xp.concat(tuple(parts), axis=1), (count * (n + m), -1))
     matrix = kernel.matrix(blocks)  # of whose entries the blocks on the diagonal are made
     together = max(1, _POINTS_AT_ONCE // (n + m))
-    chunks = row_chunks(count, together * max(1, _ENTRIES_AT_ONCE // (together * (n + m)) ** 2))
+    chunks = row_chunks(count, together * rows_within(THREAD_ENTRIES, (together * (n + m)) ** 2))
 
     def of_chunk(chunk: slice) -> Array:
         groups = row_chunks(chunk.stop - chunk.start, together)

@@ -9,13 +9,11 @@ from typing import final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, double, namespace, special, to_numpy
+from mercer.backends.chunks import BALL_ENTRIES, SLAB_ENTRIES, row_chunks, rows_within
 from mercer.kernels.integrals_base import KernelIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
 from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseSlabs
 from mercer.kernels.stationary import Gaussian, Laplacian
-
-_SLAB_ENTRIES = 2**18
-_PRECISE_SLAB_ENTRIES = 2**15  # which balls take twenty times
 
 
 class LoopIntegrals(KernelIntegrals):
@@ -41,15 +39,13 @@ class LoopIntegrals(KernelIntegrals):
         """The entries of W and of the tensor, as NumPy arrays."""
 
         def slabs() -> Iterator[tuple[slice, Array]]:
-            n, width = self.points.shape[0], max(1, _PRECISE_SLAB_ENTRIES // self.points.shape[0] ** 2)
-            parts = (slice(lo, lo + width) for lo in range(0, n, width))
+            parts = self._blocks(self.points.shape[0], BALL_ENTRIES)
             return ((rows, to_numpy(self._slab(self.points[rows]))) for rows in parts)
 
         return PreciseSlabs(self.kernel, to_numpy(self.points), to_numpy(self.mass()), slabs)
 
-    def _blocks(self, n: int) -> Iterator[slice]:
-        width = max(1, _SLAB_ENTRIES // self.points.shape[0] ** 2)
-        return (slice(lo, lo + width) for lo in range(0, n, width))
+    def _blocks(self, n: int, entries: int = SLAB_ENTRIES) -> list[slice]:
+        return row_chunks(n, rows_within(entries, self.points.shape[0] ** 2))
 
     def _checked(self, Y: Array | None) -> Array:
         """The points Y, or the support."""

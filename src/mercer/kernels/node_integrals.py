@@ -6,8 +6,8 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.config import require_free_memory
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
@@ -128,12 +128,8 @@ def _at_home(measure: Measure) -> Measure:
 
 def _require_memory(kernel: Kernel, entries: int) -> None:
     """Refuse a matrix k(nodes, support), and three like it, beyond the memory limit of the configuration."""
-    needed, limit = 8 * _COPIES * entries, get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"The quadrature of {kernel!r} takes {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} "
-            "MB: take a smaller support, a kernel with closed forms such as Gaussian(), or raise memory_limit."
-        )
+    advice = "take a smaller support, a kernel with closed forms such as Gaussian()"
+    require_free_memory(8 * _COPIES * entries, f"The quadrature of {kernel!r} takes", advice)
 
 
 def _affordable(rule: _Rule, points: Array) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace, times_power_of_two, to_numpy, upper_triangle
+from mercer.backends.chunks import SECTION_ROWS, row_chunks
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.precise_integrals import PreciseGaussian, PreciseIntegrals
@@ -17,7 +18,6 @@ from mercer.kernels.stationary import Gaussian
 _PAIRWISE_UP_TO = 150
 _ROUNDING = 1e-7
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 0.5
-_GRID_ROWS = 2048
 _LARGEST_RATIO = 1e100
 
 
@@ -115,8 +115,8 @@ class GaussianIntegrals(KernelIntegrals):
 
     def _sections(self, grid: Array) -> Iterator[tuple[Array, Array]]:
         """k(nodes, support) and the weights of the nodes, some nodes at a time."""
-        for lo in range(0, grid.shape[0], _GRID_ROWS):
-            nodes = grid[lo : lo + _GRID_ROWS]
+        for rows in row_chunks(grid.shape[0], SECTION_ROWS):
+            nodes = grid[rows]
             weights = namespace(nodes).exp(self.measure.log_density(nodes) + (self._log_cell() - self.log_scale))
             yield as_double(self.kernel(nodes, self.points)), weights
 

@@ -20,6 +20,7 @@ import time
 import numpy as np
 
 from mercer.backends.arrays import Array, eigh, namespace, norm
+from mercer.backends.chunks import KEPT_BYTES
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.result import Status
 from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
@@ -32,7 +33,6 @@ _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
 _MAIN = 1e-6
 _REMEMBERED = 8
-_TANGENT_BYTES = 2**28  # for the matrices of a derivative, one a column: beyond, only the largest columns move
 _MOST_COLUMNS = 24  # of F on a face, which must have room for new ones
 _RANK_LEVELS = (1e-4, 1e-6, 1e-8)
 _MOST_PRODUCTS = 100
@@ -195,7 +195,8 @@ def _next_face(problem: SumOfSquares, point: _Point) -> Array:
     F, rest = point.factor[:, main][:, -_MOST_COLUMNS:], point.factor[:, ~main]
     promising = int((point.levels < point.level - _PROMISING * point.gap).sum())
     new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
-    moving = F[:, -max(4, _TANGENT_BYTES // (8 * problem.size**2)) :]
+    # a derivative keeps one matrix a column: beyond the memory for them, only the largest columns move
+    moving = F[:, -max(4, KEPT_BYTES // (8 * problem.size**2)) :]
     direction = _newton_direction(problem, point, moving / norm(moving))
     return _span([F, new, direction, namespace(rest).flip(rest, axis=1)[:, :_REMEMBERED]])
 
