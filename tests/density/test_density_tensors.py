@@ -127,6 +127,16 @@ def test_a_warm_start_takes_the_factor_of_either_library():
     assert isinstance(model.factor_, torch.Tensor)
 
 
+@pytest.mark.parametrize("name", ["factor_", "coefficients_", "eigenvalues_", "support_", "_factor"])
+def test_a_damaged_model_of_tensors_is_refused(name):
+    T = torch.from_numpy(sample()[0])
+    model = SumOfSquaresDensity(Gaussian(0.9), support=8, random_state=0).fit(T)
+    assert str(mercer.verify(model, T))
+    setattr(model, name, 1.001 * getattr(model, name))
+    with pytest.raises(ValueError, match="damaged|another"):
+        mercer.verify(model, T)
+
+
 # --- robust regression --------------------------------------------------------------------------------------------
 
 
@@ -171,6 +181,7 @@ def test_no_step_of_the_relaxation_leaves_the_library(request):
 )
 def test_a_robust_regression_of_tensors_is_that_of_arrays(options):
     X, weights = sample(40, 1)
+    X = X.astype(np.float32) if options.get("radius") == 0.0 else X
     y = np.sin(2 * X[:, 0])
     T, t, w = (torch.from_numpy(part) for part in (X, y, weights))
     options = {"support": 8, "random_state": 0, "tol": 1e-7} | options
