@@ -96,7 +96,7 @@ def test_the_same_bits_on_any_number_of_threads():
     matrix = symmetric(4000, density=0.02)
     v = np.random.default_rng(0).normal(size=(4000, 5))
     made = entries_of(K, matrix)
-    assert len(_runs(made.entries)) > 8
+    assert len(_runs(made.entries, 5)) > 8
     with config_context(n_threads=1):
         one = made.multiply(v)
     for threads in (2, 5):
@@ -107,7 +107,7 @@ def test_the_same_bits_on_any_number_of_threads():
 def test_runs_cover_all_rows_once():
     crowded = scipy.sparse.csr_array((np.ones(10**6), (np.full(10**6, 700), np.arange(10**6))), shape=(900, 10**6))
     for matrix in (crowded, crowded.T.tocsr(), scipy.sparse.csr_array((0, 5)), scipy.sparse.csr_array((7, 7))):
-        runs = _runs(matrix)
+        runs = _runs(matrix, 7)
         assert [i for lo, hi in runs for i in range(lo, hi)] == list(range(matrix.shape[0]))
 
 
@@ -213,6 +213,21 @@ def test_operators_on_a_sparse_matrix(weights):
         assert_allclose(ours @ v, theirs @ v, rtol=1e-11, atol=1e-13)
         assert_allclose(ours.diagonal(), theirs.diagonal(), rtol=1e-12, atol=1e-15)
         assert_allclose(ours.block(slice(3, 9), slice(None)), theirs.block(slice(3, 9), slice(None)), atol=1e-14)
+
+
+@pytest.mark.parametrize("order", [0.0, 0.5, 2.0])
+def test_a_normalised_block_is_multiplied_by_its_entries(order, monkeypatch):
+    square = symmetric(40) + scipy.sparse.diags_array(np.linspace(1, 9, 40))
+    block = symmetric(40, seed=5)[:15]
+    rng = np.random.default_rng(0)
+    v, w = rng.normal(size=(40, 2)), rng.normal(size=(15, 2))
+    kernel = Precomputed(2.0)
+    dense = NormalizedOperator(GramOperator(kernel, block.toarray(), square.toarray()), order)
+    want = dense @ v, dense.T @ w
+    sparse = NormalizedOperator(GramOperator(kernel, block, square), order)
+    monkeypatch.setattr(SparseMatrix, "block", None)
+    assert_allclose(sparse @ v, want[0], rtol=1e-12, atol=1e-14)
+    assert_allclose(sparse.T @ w, want[1], rtol=1e-12, atol=1e-14)
 
 
 def test_an_operator_on_many_points_takes_the_memory_of_its_entries():

@@ -10,6 +10,7 @@ import pytest
 
 from mercer.backends import config_context, forms, profiles
 from mercer.backends.matrix import kernel_matrix
+from mercer.backends.rounding import EntryError
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +38,7 @@ FORMS = {
     "power of any sign": forms.PowerOf(POLYNOMIAL, 2.0),
     "normalised": forms.NormalizedOf(POLYNOMIAL),
     "normalised gaussian": forms.NormalizedOf(forms.MultipleOf(3.0, GAUSSIAN)),
-    "function": forms.TileFunction(lambda x, y: x @ y.T + 1.0, lambda x: (x * x).sum(1) + 1.0),
+    "function": forms.TileFunction(lambda x, y: x @ y.T + 1.0, lambda x: (x * x).sum(1) + 1.0, EntryError(1, 10)),
 }
 DTYPES = ("float64", "float32")
 N, M = 150, 140  # more than two tiles, which the memory limit below makes 64 rows each
@@ -261,3 +262,20 @@ def test_memory_is_that_of_a_few_tiles(dtype):
     with Largest() as largest:
         K.multiply(torch.ones(3000, 2, dtype=X.dtype))
     assert 64 * 64 <= largest.seen <= max(64 * 64, 3000 * 3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_number_of_threads_gives_the_same_bits_and_torch_keeps_its_own(dtype):
+    X, v, before = (
+        torch.as_tensor(points(N, 5, dtype)),
+        torch.as_tensor(points(N, 3, dtype, 1)),
+        torch.get_num_threads(),
+    )
+    found = []
+    for threads in (1, 2, 5):
+        with config_context(n_threads=threads):
+            K = kernel_matrix(GAUSSIAN, X)
+            found.append((K.multiply(v), K.row_sums(), K.dense(), K.stored().multiply(v)))
+        assert torch.get_num_threads() == before
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))

@@ -67,6 +67,40 @@ def dtype(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
+class OnTensors:
+    """A kernel that computes on tensors, asked and answering in NumPy arrays, so that one test serves both libraries."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel, self._torch = kernel, pytest.importorskip("torch")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+    def __repr__(self) -> str:
+        return repr(self._kernel)
+
+    def _answer(self, call: Callable[..., Any], X: Any, Y: Any = None) -> Any:
+        x = self._torch.tensor(X)
+        values = call(x) if Y is None or Y is X else call(x, self._torch.tensor(Y))
+        assert isinstance(values, self._torch.Tensor)
+        return values.numpy()
+
+    def __call__(self, X: Any, Y: Any = None) -> Any:
+        return self._answer(self._kernel, X, Y)
+
+    def log(self, X: Any, Y: Any = None) -> Any:
+        return self._answer(self._kernel.log, X, Y)
+
+    def diag(self, X: Any) -> Any:
+        return self._answer(self._kernel.diag, X)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def on(request: pytest.FixtureRequest) -> Callable[[Kernel], Any]:
+    """The kernel itself, or the kernel on tensors."""
+    return OnTensors if request.param == "torch" else lambda kernel: kernel
+
+
 @pytest.fixture
 def points() -> Callable[..., np.ndarray]:
     """Random points, non-negative where a chi-squared kernel is inside."""

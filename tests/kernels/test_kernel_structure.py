@@ -31,7 +31,8 @@ def test_symmetry_across_float32_tiles(kernel, points):
     assert np.array_equal(K.diagonal(), kernel.diag(X))
 
 
-def test_rectangular_block_agrees_with_the_square_one(kernel, points, dtype):
+def test_rectangular_block_agrees_with_the_square_one(kernel, points, dtype, on):
+    kernel = on(kernel)
     X = points(kernel, 60, 6, dtype)
     tolerance = 1e-11 if dtype == np.float64 else 1e-4
     K = kernel(X)
@@ -60,7 +61,8 @@ def test_layout_of_the_points_does_not_matter(kernel, points):
     assert kernel(X).shape == (40, 40)
 
 
-def test_points_are_not_changed(kernel, points):
+def test_points_are_not_changed(kernel, points, on):
+    kernel = on(kernel)
     X = points(kernel, 20, 6)
     before = X.copy()
     kernel(X), kernel(X, X[:3]), kernel.diag(X), kernel.log(X)

@@ -44,27 +44,28 @@ class TileFunction(Form):
     Attributes
     ----------
     function : callable
-        Of some rows and some columns of points, n × d and m × d, returns the n × m block. It is called from several
-        threads at once and must give the same entry in a block of any shape.
+        Of some rows and some columns of points, n × d and m × d, returns the n × m block, an array of the library of
+        the points. It is called from several threads at once, for blocks of any shape, and k(x, y) = k(y, x).
     diagonal : callable
         Of some points, returns k(x, x) of each.
+    roundings : EntryError
+        How far an entry that the function returns can be from the kernel's value, in roundings of the precision it is
+        computed in: a sum of d terms that are not negative errs by d roundings of itself, ``EntryError(d)``; one of
+        terms of either sign by d roundings of √(k(x, x) k(y, y)), ``EntryError(0, d)``. Proofs rest on it.
     logarithm : callable or None
         As ``function``, log k; needed where k underflows far from the data.
     nonnegative : bool
         Whether k ≥ 0 everywhere.
     cost : float
         What an entry costs, in units of one coordinate of an inner product.
-    entry_error : EntryError
-        How far an entry that the function returns can be from the kernel's value; sixteen roundings of the entry if
-        left out.
     """
 
     function: Callable[[Any, Any], Any]
     diagonal: Callable[[Any], Any]
+    roundings: EntryError
     logarithm: Callable[[Any, Any], Any] | None = None
     nonnegative: bool = False
     cost: float = 1000.0
-    entry_error: EntryError | None = None
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,12 @@ class NormalizedOf(Form):
     """k(x, y) / sqrt(k(x, x) k(y, y)); zero where a diagonal entry is zero."""
 
     inner: Form
+
+
+def require_block(values: Any, shape: tuple[int, ...]) -> None:
+    """Refuse what a function of a kernel returned if it has another shape, which NumPy would repeat to fit."""
+    if tuple(getattr(values, "shape", ())) != tuple(shape):
+        raise ValueError(
+            f"The function of a kernel returned an array of shape {tuple(getattr(values, 'shape', ()))} for a block "
+            f"of shape {tuple(shape)}."
+        )

@@ -8,6 +8,7 @@ file gives them on one kind of device (:mod:`mercer.backends.cpu` for NumPy arra
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal
 
 from mercer.backends.arrays import as_double, is_tensor, namespace
@@ -91,6 +92,13 @@ class KernelMatrix(ABC):
     @abstractmethod
     def summation_depth(self) -> int:
         """The most roundings that a term of a product goes through."""
+
+    def entrywise(self, function: Callable[[Any, Any, Any], Any]) -> KernelMatrix | None:
+        """The matrix of f(kᵢⱼ, i, j), a function of arrays with f(0, i, j) = 0, where most entries are zero; else None.
+
+        A map that changes every entry can then multiply by entries that are stored, and has to make them otherwise.
+        """
+        return None
 
     @property
     def row_entries(self) -> float:

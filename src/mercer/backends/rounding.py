@@ -43,6 +43,10 @@ class EntryError:
     scaled: float = 0.0
     absolute: float = 0.0
 
+    def in_units(self, unit: float) -> EntryError:
+        """The error whose parts are so many roundings of an arithmetic with this unit."""
+        return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), gamma(self.absolute, unit))
+
     def plus(self, other: EntryError, *, nonnegative: bool, unit: float) -> EntryError:
         """Of a sum of two kernels. √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and |a| ≤ √(aᵢaⱼ) where signs differ."""
         relative, scaled = max(self.relative, other.relative), max(self.scaled, other.scaled)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, namespace
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers.interior_point import bytes_needed
 from mercer.validation import distinct_rows
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ISOLATED = 1e-12
 _CONSTANT = 1e-12
@@ -27,20 +24,21 @@ class RankWarning(UserWarning):
 
 def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> None:
     """Name a kernel that is too narrow or too wide for the data, instead of embedding rounding noise."""
-    if not isinstance(kernel, Precomputed) and np.all(X[:1] == X):
+    if not isinstance(kernel, Precomputed) and (X[:1] == X).all():
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     staying = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
-    if np.all(staying * _copies(operator, kernel, X) > 1 - _ISOLATED):
+    if (staying * _copies(operator, kernel, X) > 1 - _ISOLATED).all():
         raise DegenerateKernelError(
             f"Every point is isolated under {kernel!r}, so every embedding is optimal: "
             f"{_advice(kernel, 'choose a larger bandwidth')}."
         )
-    if not np.any(staying > 0):  # affinities without loops, as of a graph: of them k(x, x) says nothing
+    if not (staying > 0).any():  # affinities without loops, as of a graph: of them k(x, x) says nothing
         return
     lost = _lost(operator, kernel)
-    if np.any(lost) and (np.all(lost) or np.any(operator.diagonal() > 0)):
+    if lost.any() and (lost.all() or (operator.diagonal() > 0).any()):
         return  # an indefinite matrix: small loops do not make points alike
-    signal = float(np.max(operator.diagonal() / np.where(staying > 0, staying, 1)))
+    xp = namespace(staying)
+    signal = float(xp.max(operator.diagonal() / xp.where(staying > 0, staying, xp.ones_like(staying))))
     if signal <= _CONSTANT:
         raise DegenerateKernelError(
             f"All points look alike under {kernel!r}: what tells them apart is lost in rounding. "
@@ -58,9 +56,9 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
 def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
     """How many times its own weight lies at the position of each point: 1 unless rows are repeated."""
     if isinstance(kernel, Precomputed):
-        return np.ones(operator.shape[0])
+        return namespace(operator.weights).ones_like(operator.weights)
     _, place = distinct_rows(X)
-    return np.bincount(place, weights=operator.weights)[place] / operator.weights
+    return namespace(X).bincount(place, weights=operator.weights)[place] / operator.weights
 
 
 def _advice(kernel: Kernel, bandwidth: str) -> str:
@@ -73,14 +71,15 @@ def _advice(kernel: Kernel, bandwidth: str) -> str:
 def _lost(operator: DiffusionOperator, kernel: Kernel) -> Array:
     """Which points have k(x, x)/m(x) < m(x)/vol, beyond rounding; a psd kernel leaves none."""
     if kernel.properties.positive_definite:
-        return np.zeros(operator.shape[0], bool)
+        xp = namespace(operator.degrees)
+        return xp.zeros(operator.shape[0], dtype=xp.bool, device=operator.degrees.device)
     length = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
-    return np.asarray(length < operator.stationary**2 * (1 - _NEARLY_CONSTANT))
+    return length < operator.stationary**2 * (1 - _NEARLY_CONSTANT)
 
 
 def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
     """Name points to which an indefinite matrix gives no length: d(x) = k(x, x)/m(x) - m(x)/vol < 0."""
-    lost = int(np.sum(_lost(operator, kernel)))
+    lost = int(_lost(operator, kernel).sum())
     if lost == operator.shape[0]:
         raise DegenerateKernelError(
             f"No point has room under {kernel!r}: k(x, x)/m(x) is below m(x)/vol everywhere. "
@@ -119,4 +118,6 @@ def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
         RankWarning,
         stacklevel=4,
     )
-    return np.pad(coordinates, ((0, 0), (0, wanted - coordinates.shape[1])))
+    xp, shape = namespace(coordinates), (coordinates.shape[0], wanted - coordinates.shape[1])
+    zeros = xp.zeros(shape, dtype=coordinates.dtype, device=coordinates.device)
+    return xp.concat([coordinates, zeros], axis=1)

@@ -1,5 +1,7 @@
 """Positive semi-definite kernels: parameters, algebra, declared properties."""
 
+from mercer.backends.forms import TileFunction
+from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.histogram import ChiSquared
@@ -10,6 +12,7 @@ from mercer.kernels.stationary import Gaussian, Laplacian, Matern, Sobolev
 __all__ = [
     "ChiSquared",
     "Cosine",
+    "EntryError",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -20,4 +23,5 @@ __all__ = [
     "Properties",
     "Sigmoid",
     "Sobolev",
+    "TileFunction",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -149,13 +150,16 @@ class GramOperator(LinearMap):
 
     def absolute_product(self, v: Array) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, without weights: entries a few rows at a time."""
-        product: Array = self._matrix.absolute_product(like(v, self.reference))
-        return product
+        return self._matrix.absolute_product(like(v, self.reference))
 
     @property
     def row_entries(self) -> float:
         """Entries of a row that a product meets, on average: all of them unless the matrix is sparse."""
         return self._matrix.row_entries
+
+    def entrywise(self, function: Callable[[Any, Any, Any], Any]) -> KernelMatrix | None:
+        """The sparse matrix of a function of every entry and its place that keeps zeros; None of a dense matrix."""
+        return self._matrix.entrywise(function)
 
     @property
     def nonnegative(self) -> bool:

@@ -39,15 +39,23 @@ class NormalizedOperator(LinearMap):
         self.order = positive_number(order, "order", zero=True)
         self._rows = _checked_diagonal(gram.kernel_diagonal())
         self._cols = self._rows if gram.symmetric else _checked_diagonal(gram.kernel_diagonal("cols"))
+        self._sparse = gram.entrywise(self._normalised) if self.order else None
+
+    def _normalised(self, values: Array, rows: Array, cols: Array) -> Array:
+        return cast(values / self._mean(self._rows[rows], self._cols[cols]), self.dtype)
 
     def _multiply(self, v: Array) -> Array:
         if self.order == 0:
             return _inverse_root(self._rows)[:, None] * (self.gram @ (_inverse_root(self._cols)[:, None] * v))
+        if self._sparse is not None:
+            return self._sparse.multiply(v)
         return self._by_rows(v, self.shape[0], lambda rows: self.block(rows, slice(None)))
 
     def _transpose_multiply(self, v: Array) -> Array:
         if self.order == 0:
             return _inverse_root(self._cols)[:, None] * (self.gram.T @ (_inverse_root(self._rows)[:, None] * v))
+        if self._sparse is not None:
+            return self._sparse.multiply(v, transpose=True)
         return self._by_rows(v, self.shape[1], lambda cols: self.block(slice(None), cols).T)
 
     def _by_rows(self, v: Array, n: int, rows_of: Callable[[slice], Array]) -> Array:

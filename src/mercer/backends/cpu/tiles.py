@@ -300,11 +300,11 @@ class FunctionEvaluator(Evaluator):
         return np.asarray(self._points[side][which], self.dtype)
 
     def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        if log and self._form.logarithm is not None:
-            out[...] = self._form.logarithm(rows, cols)
-            return
-        out[...] = self._form.function(rows, cols)
-        if log:
+        logarithm = self._form.logarithm if log else None
+        block = (logarithm or self._form.function)(rows, cols)
+        forms.require_block(block, out.shape)
+        out[...] = block
+        if log and logarithm is None:
             log_in_place(out)
 
     @property
@@ -317,10 +317,12 @@ class FunctionEvaluator(Evaluator):
 
     @property
     def entry_error(self) -> EntryError:
-        return self._form.entry_error or EntryError(16 * unit_of(self.dtype))
+        return self._form.roundings.in_units(unit_of(self.dtype))
 
     def diagonal(self, side: Side = "rows") -> Array:
-        return np.array(self._form.diagonal(self.panel(side, slice(None))), self.dtype)
+        values = np.array(self._form.diagonal(self.panel(side, slice(None))), self.dtype)
+        forms.require_block(values, (self._points[side].shape[0],))
+        return values
 
 
 def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype: Any = None) -> Evaluator:

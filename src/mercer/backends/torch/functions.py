@@ -9,8 +9,6 @@ from mercer.backends.arrays import like
 from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
 
-_ROUNDINGS = 16  # of an entry, where the kernel does not say
-
 
 class FunctionEntries(Entries):
     """Blocks of entries from a function that takes tensors and returns them."""
@@ -23,13 +21,15 @@ class FunctionEntries(Entries):
         return self._points[side][which].to(self.dtype)
 
     def tile(self, rows: Any, cols: Any, *, log: bool = False) -> Tensor:
+        shape = (rows.shape[0], cols.shape[0])
         if log and self._form.logarithm is not None:
-            return self._owned(self._form.logarithm(rows, cols))
-        values = self._owned(self._form.function(rows, cols))
+            return self._owned(self._form.logarithm(rows, cols), shape)
+        values = self._owned(self._form.function(rows, cols), shape)
         return log_in_place(values) if log else values
 
-    def _owned(self, values: Any) -> Tensor:
+    def _owned(self, values: Any, shape: tuple[int, ...]) -> Tensor:
         """A tensor that may be written to: the function may have returned one of its own, or a NumPy array."""
+        forms.require_block(values, shape)
         return like(values, self._points["rows"], dtype=self.dtype).clone()
 
     @property
@@ -42,7 +42,7 @@ class FunctionEntries(Entries):
 
     @property
     def entry_error(self) -> EntryError:
-        return self._form.entry_error or EntryError(_ROUNDINGS * self.unit)
+        return self._form.roundings.in_units(self.unit)
 
     def diagonal(self, side: Side = "rows") -> Tensor:
-        return self._owned(self._form.diagonal(self.panel(side, slice(None))))
+        return self._owned(self._form.diagonal(self.panel(side, slice(None))), (self._points[side].shape[0],))

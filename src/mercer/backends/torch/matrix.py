@@ -1,34 +1,40 @@
 """Kernel matrices on a torch device: products by tiles of torch operations, with bounded memory.
 
 A symmetric matrix is swept by its upper triangle: a tile K_IJ serves both K_IJ V_J and K_IJᵀ V_I, which halves the
-evaluations. Sums over tiles are in double precision. Threads and streams are torch's own.
+evaluations. Tiles are dealt to chunks whose number depends on the problem alone; each chunk adds into a buffer of its
+own in double precision, and the buffers are added in order, so that a product is the same for any number of threads.
 
 Cost: n² d flops for the pairing, n² profile evaluations (half of both if symmetric), 2 n² r flops for the product.
-Memory: some tiles, prepared points within a share of the memory limit, and n × r doubles.
+Memory: some tiles a thread, prepared points and n × r doubles a chunk within shares of the memory limit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, final
 
 import torch
 
 from mercer.backends.arrays import like, positions
-from mercer.backends.chunks import panel_bytes, panel_rows, row_chunks
+from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks
 from mercer.backends.config import get_config
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Tensor, Which, log_in_place
 from mercer.backends.torch.stored import StoredEntries, dense_rows
+from mercer.backends.torch.threads import run_on
 
 _TILE_SIDE = {"cpu": 512, "cuda": 8192}  # a tile in cache, or large enough for a device that wants much at once
 _LEAST_SIDE = 64
 _TILES, _TILE_SHARE = 6, 1 / 8  # buffers of a tile that are alive at once, and their part of the memory limit
+_BUFFER_BYTES, _BUFFER_SHARE, _MOST_CHUNKS = 64 * 2**20, 1 / 8, 64  # the sums of the chunks of a product
 _CAST = 1  # rounding of the sum in double to the precision of the entries
 _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read faster than any kernel is evaluated
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
+
+_Use = Callable[[Tensor, slice, slice, Tensor], None]
 
 
 class _TensorMatrix(KernelMatrix):
@@ -58,13 +64,16 @@ class _TensorMatrix(KernelMatrix):
         n, m = self.shape
         scale = torch.zeros(n, dtype=torch.float64, device=v.device)
         product = torch.zeros((n, v.shape[1]), dtype=torch.float64, device=v.device)
-        for rows in row_chunks(n if m else 0, panel_rows(m)):
+
+        def fill(rows: slice) -> None:
             P = self._filled(rows, slice(0, m), log=self.nonnegative).double()
             if self.nonnegative:
                 top = P.amax(dim=1)
                 scale[rows] = torch.where(top == -torch.inf, 0.0, top)
                 P = P.sub_(scale[rows][:, None]).exp_()
             product[rows] = P @ v
+
+        run_on(v.device, fill, row_chunks(n if m else 0, panel_rows(m * get_config().threads)))
         return scale, product
 
     def _columns(self, v: Any) -> Tensor:
@@ -77,7 +86,8 @@ class _TensorMatrix(KernelMatrix):
         """k or log k of some rows and columns, tile by tile; the whole of a symmetric matrix by its triangle."""
         out = torch.empty((_length(i), _length(j)), dtype=self.dtype, device=self._entries.device)
         whole = self.symmetric and not log and _is_run(i, self.shape[0]) and _is_run(j, self.shape[1])
-        for p in row_chunks(out.shape[0], self._side):
+
+        def fill(p: slice) -> None:
             x = self._entries.panel("rows", _part(i, p))
             for q in row_chunks(out.shape[1], self._side):
                 if not whole or p.start <= q.start:
@@ -85,7 +95,9 @@ class _TensorMatrix(KernelMatrix):
                     tile = self._entries.filled(_part(i, p), _part(j, q), (x, y), log=log)
                     out[p, q] = torch.triu(tile) + torch.triu(tile, 1).T if whole and p == q else tile
                 if whole and p.start < q.start:
-                    out[q, p] = out[p, q].T
+                    out[q, p] = tile.T
+
+        run_on(self._entries.device, fill, row_chunks(out.shape[0], self._side))
         return out
 
 
@@ -95,24 +107,23 @@ class TiledMatrix(_TensorMatrix):
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Tensor:
         v = self._columns(v)
-        n = self.shape[1] if transpose else self.shape[0]
-        total = torch.zeros((n, v.shape[1]), dtype=torch.float64, device=v.device)
-        for rows, cols, tile in self._tiles():
-            if self.symmetric or not transpose:
-                total[rows] += tile @ v[cols]
-            if rows != cols if self.symmetric else transpose:
-                total[cols] += tile.T @ v[rows]
-        return total.to(self.dtype)
+
+        def along(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
+            total[rows] += tile @ v[cols]
+
+        def across(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
+            total[cols] += tile.T @ v[rows]
+
+        return self._swept((v.shape[1],), along, across, transpose)
 
     def row_sums(self, *, transpose: bool = False) -> Tensor:
-        n = self.shape[1] if transpose else self.shape[0]
-        total = torch.zeros(n, dtype=torch.float64, device=self._entries.device)
-        for rows, cols, tile in self._tiles():
-            if self.symmetric or not transpose:
-                total[rows] += tile.sum(dim=1)
-            if rows != cols if self.symmetric else transpose:
-                total[cols] += tile.sum(dim=0)
-        return total.to(self.dtype)
+        def along(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
+            total[rows] += tile.sum(dim=1)
+
+        def across(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
+            total[cols] += tile.sum(dim=0)
+
+        return self._swept((), along, across, transpose)
 
     def dense(self) -> Tensor:
         return self.block(slice(None), slice(None))
@@ -125,9 +136,9 @@ class TiledMatrix(_TensorMatrix):
 
     @property
     def summation_depth(self) -> int:
-        """Those inside a tile, over tiles, and the last one to the precision of the entries."""
+        """Those inside a tile, over tiles and over chunks, and the last one to the precision of the entries."""
         longest = max(self.shape)
-        return min(longest, self._side + -(-longest // self._side)) + _CAST
+        return min(longest, self._side + -(-longest // self._side) + _MOST_CHUNKS) + _CAST
 
     def worth_storing(self, allowed: int) -> bool:
         size = self.shape[0] * self.shape[1] * self._reference.element_size()
@@ -136,17 +147,39 @@ class TiledMatrix(_TensorMatrix):
     def stored(self) -> KernelMatrix:
         return StoredMatrix(self._entries, self.dense())
 
-    def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
-        """The tiles of the matrix, those of the upper triangle if it is symmetric."""
-        ranges = row_chunks(self.shape[1], self._side)
+    def _swept(self, width: tuple[int, ...], along: _Use, across: _Use, transpose: bool) -> Tensor:
+        """The sum over all tiles of what they add to a buffer, along their rows, across them, or both if symmetric."""
+        shape = (self.shape[1] if transpose else self.shape[0], *width)
+        cols, rows = row_chunks(self.shape[1], self._side), row_chunks(self.shape[0], self._side)
         few = self.shape[1] * self.n_features * 8 <= panel_bytes()
-        kept = [self._entries.panel("cols", cols) for cols in ranges] if few else None
-        for rows in row_chunks(self.shape[0], self._side):
-            x = self._entries.panel("rows", rows)
-            for q, cols in enumerate(ranges):
-                if not self.symmetric or rows.start <= cols.start:
-                    y = kept[q] if kept is not None else self._entries.panel("cols", cols)
-                    yield rows, cols, self._entries.filled(rows, cols, (x, y))
+        kept = [self._entries.panel("cols", part) for part in cols] if few else None
+
+        def sweep(pairs: list[tuple[int, int]]) -> Tensor:
+            total = torch.zeros(shape, dtype=torch.float64, device=self._entries.device)
+            last, x = -1, None
+            for p, q in pairs:
+                if p != last:
+                    last, x = p, self._entries.panel("rows", rows[p])
+                y = kept[q] if kept is not None else self._entries.panel("cols", cols[q])
+                tile = self._entries.filled(rows[p], cols[q], (x, y))
+                if self.symmetric or not transpose:
+                    along(total, rows[p], cols[q], tile)
+                if p != q if self.symmetric else transpose:
+                    across(total, rows[p], cols[q], tile)
+            return total
+
+        pairs = [(p, q) for p in range(len(rows)) for q in range(p if self.symmetric else 0, len(cols))]
+        parts = run_on(self._entries.device, sweep, _dealt(pairs, self._chunk_count(shape)))
+        total = parts[0] if parts else torch.zeros(shape, dtype=torch.float64, device=self._entries.device)
+        for part in parts[1:]:
+            total += part
+        return total.to(self.dtype)
+
+    def _chunk_count(self, shape: tuple[int, ...]) -> int:
+        if self._entries.device.type != "cpu":
+            return 1
+        affordable = get_config().share(_BUFFER_SHARE, _BUFFER_BYTES) // (8 * max(1, math.prod(shape)))
+        return max(1, min(_MOST_CHUNKS, affordable))
 
 
 @final
@@ -159,7 +192,16 @@ class StoredMatrix(_TensorMatrix):
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Tensor:
         matrix = self.entries.transpose(0, 1) if transpose and not self.symmetric else self.entries
-        return matrix @ self._columns(v)
+        v = self._columns(v)
+        if matrix.layout != torch.strided:
+            return matrix @ v
+        out = torch.empty((matrix.shape[0], v.shape[1]), dtype=self.dtype, device=v.device)
+
+        def fill(rows: slice) -> None:
+            torch.matmul(matrix[rows], v, out=out[rows])
+
+        run_on(v.device, fill, row_chunks(out.shape[0], STORED_ROWS if v.device.type == "cpu" else out.shape[0]))
+        return out
 
     def row_sums(self, *, transpose: bool = False) -> Tensor:
         n = self.shape[0] if transpose else self.shape[1]
@@ -214,6 +256,13 @@ def _require_full_precision(dtype: Any) -> None:
             "torch is set to multiply float32 with fewer digits, so that no bound on rounding would hold: call "
             'torch.set_float32_matmul_precision("highest"), or pass float64.'
         )
+
+
+def _dealt(items: list[Any], count: int) -> list[list[Any]]:
+    """Split items into at most count runs of nearly equal length."""
+    count = min(count, len(items))
+    bounds = [len(items) * i // count for i in range(count + 1)] if count else [0]
+    return [items[a:b] for a, b in pairwise(bounds)]
 
 
 def _side(entries: Entries) -> int:
