@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.threads import blas_for
+from mercer.density.advice import warn_of_regression
 from mercer.density.arguments import checked_pairs
 from mercer.density.robust_game import (
     TRUNCATION,
@@ -52,7 +51,6 @@ from mercer.validation import (
 _RELAXATIONS = (None, "rkhs")
 _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
 _ROUNDING = 1e-14
-_LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
@@ -227,7 +225,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         self.sample_weight_, self._n_rows = given, n
         for name, value in found.items():
             setattr(self, name, value)
-        self._warn()
+        warn_of_regression(self)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -389,19 +387,3 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     def _spoilt(self, found: SaddlePoint, proof: Proof) -> bool:
         """Whether rounding, and nothing else, keeps the proof from the tolerance."""
         return found.status in (Status.CONVERGED, Status.STALLED) and not proof.certificate.holds(self.tol)
-
-    def _warn(self) -> None:
-        if self.status_ is Status.INTERRUPTED:
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
-        elif not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
-            advice = "centre y, raise regularization or truncation"
-            if self.status_ is Status.MAX_ITER:
-                advice = "raise max_iter"
-            elif self.radius < _LEAST_RADIUS:
-                advice = "take radius=0"
-            warnings.warn(
-                f"The certified relative gap is {self.certificate_.relative_gap:.1e}, not {self.tol:.1e}: {advice}, "
-                "or accept the gap.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )

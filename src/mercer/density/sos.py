@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.threads import blas_for
+from mercer.density.advice import warn_of_density
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
 from mercer.density.evaluation import log_squares
@@ -51,9 +50,6 @@ from mercer.validation import (
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
 _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
-_STALLED = 1e-6
-_INTEGRATION = 1e-6
-_UNEXPLAINED = 0.9
 _LARGEST = 1e120
 _log = logging.getLogger("mercer")
 _FLOOR = float(np.log(np.finfo(np.float64).tiny))
@@ -245,7 +241,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             self._store(problem, result, shown)
             for name, value in self._measured(problem, X).items():
                 setattr(self, name, value)
-        self._warn(problem)
+        warn_of_density(self, problem)
         return self
 
     def density(self, X: Any) -> Array:
@@ -371,39 +367,6 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             "mmd_": float(np.sqrt(squared)),
             "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
         }
-
-    def _warn(self, problem: SumOfSquares) -> None:
-        part = (self.certificate_.upper - self.certificate_.lower) / max(problem.scale, self.certificate_.upper)
-        if self.status_ is Status.STALLED and part > _STALLED:
-            warnings.warn(
-                f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
-                f"to tol={self.tol:g}. Raise regularization or truncation, or loosen tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        if self.status_ not in (Status.CONVERGED, Status.STALLED, Status.STOPPED):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
-        if self.integration_error_ > _INTEGRATION:
-            warnings.warn(
-                f"The integrals of {self.kernel_!r} are accurate to {self.integration_error_:.0e} only, and so is the "
-                "mass of the density: use Gaussian(), or fewer dimensions.",
-                UserWarning,
-                stacklevel=3,
-            )
-        if self.projected_mmd_**2 > _UNEXPLAINED * self.sample_norm_**2:
-            warnings.warn(
-                f"The density accounts for {self._explained()} of the sample's mean embedding under {self.kernel_!r}: "
-                f"the points are too far apart for it in {self.support_.shape[1]} dimensions. Widen the kernel, add "
-                "support points, or reduce the dimension.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _explained(self) -> str:
-        """1 - ‖P_m(v - w_p)‖²/‖P_m v‖² in words; a density that is no better than none explains nothing."""
-        if self.projected_mmd_ >= self.sample_norm_:
-            return "nothing"
-        return f"{1 - (self.projected_mmd_ / self.sample_norm_) ** 2:.0%}"
 
     def _callback(self) -> Any:
         """The user's callback, after a line in the log where that is wanted."""
