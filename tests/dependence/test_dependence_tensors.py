@@ -95,3 +95,15 @@ def test_densities_of_tensors_are_embedded_as_those_of_arrays(kernel):
     np.testing.assert_allclose(p(T), v(X), rtol=0, atol=1e-5)  # the root of the objective's gap
     away = v.distance(MeanEmbedding(kernel, X))
     assert p.distance(MeanEmbedding(kernel, T)) == pytest.approx(away, rel=1e-4)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("options", [{}, {"estimator": "unbiased"}, {"estimator": "linear", "block_size": 7}], ids=str)
+def test_a_discrepancy_has_the_same_bits_for_any_number_of_threads(options, library):
+    X, Y, _ = samples(900, 1100)
+    X, Y = (X, Y) if library == "numpy" else (torch.from_numpy(X), torch.from_numpy(Y))
+    answers = set()
+    for threads in (1, 2, 5):
+        with config_context(n_threads=threads):
+            answers.add(mmd(X, Y, Gaussian(1.0), **options))
+    assert len(answers) == 1
