@@ -19,6 +19,7 @@ from mercer import (
     Matern,
     Polynomial,
     Precomputed,
+    config_context,
     rp_cholesky,
 )
 from mercer.operators import LinearMap
@@ -315,3 +316,19 @@ def test_tolerance_that_is_none(tolerance):
     gram = GramOperator(Gaussian(sigma=1.0), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="tolerance=.* must lie between 0 and 1"):
         rp_cholesky(gram, 2, 0, tolerance=tolerance)
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    """More rows than a chunk of 4096, so that the threads share them."""
+    gram = GramOperator(Laplacian(sigma=3.0), np.random.default_rng(5).normal(size=(4500, 2)))
+    found = []
+    for threads in (1, 2, 3):
+        with config_context(n_threads=threads):
+            found.append(rp_cholesky(gram, 130, random_state=1))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.landmarks, found[0].landmarks)
+        np.testing.assert_array_equal(other.factor, found[0].factor)
+        np.testing.assert_array_equal(other.residual_diagonal, found[0].residual_diagonal)
+    F, rows = found[0].factor, np.array([0, 4095, 4096, 4499])
+    exact = gram.block(rows, found[0].landmarks)
+    np.testing.assert_allclose(F[rows] @ F[found[0].landmarks].T, exact, atol=1e-13)  # it agrees on its own columns

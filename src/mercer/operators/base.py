@@ -74,6 +74,9 @@ class LinearMap(ABC):
     def __init__(self, shape: tuple[int, int], dtype: Any, *, symmetric: bool, reference: Any = None) -> None:
         self.shape = shape
         if is_tensor(reference):
+            from mercer.backends.torch.precision import require_full_precision
+
+            require_full_precision(dtype)
             self.reference = namespace(reference).empty(0, dtype=dtype, device=reference.device)
         else:
             self.reference = np.empty(0, dtype)

@@ -23,6 +23,7 @@ from mercer.backends.config import get_config
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Tensor, Which, log_in_place
+from mercer.backends.torch.precision import require_full_precision
 from mercer.backends.torch.stored import StoredEntries, dense_rows
 from mercer.backends.torch.threads import run_on
 
@@ -41,7 +42,7 @@ class _TensorMatrix(KernelMatrix):
     """What a tiled matrix and a stored one have in common: what fills their entries."""
 
     def __init__(self, entries: Entries) -> None:
-        _require_full_precision(entries.dtype)
+        require_full_precision(entries.dtype)
         self._entries = entries
         self.shape, self.dtype, self.symmetric = entries.shape, entries.dtype, entries.symmetric
         self.n_features = entries.n_features
@@ -77,6 +78,7 @@ class _TensorMatrix(KernelMatrix):
         return scale, product
 
     def _columns(self, v: Any) -> Tensor:
+        require_full_precision(self.dtype)  # which may have been changed since
         return like(v, self._reference, dtype=self.dtype).contiguous()
 
     def _selections(self, rows: Any, cols: Any) -> tuple[Which, Which]:
@@ -247,15 +249,6 @@ class StoredMatrix(_TensorMatrix):
 
     def stored(self) -> KernelMatrix:
         return self
-
-
-def _require_full_precision(dtype: Any) -> None:
-    """Refuse single precision where torch may multiply with fewer digits: the bounds on rounding would be false."""
-    if dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-        raise ValueError(
-            "torch is set to multiply float32 with fewer digits, so that no bound on rounding would hold: call "
-            'torch.set_float32_matmul_precision("highest"), or pass float64.'
-        )
 
 
 def _dealt(items: list[Any], count: int) -> list[list[Any]]:
