@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
+from mercer.backends.arrays import is_tensor
 from mercer.backends.config import get_config
 
 T = TypeVar("T")
@@ -43,6 +44,15 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
         if threads <= 1 or getattr(_worker, "busy", False):
             return [function(chunk) for chunk in chunks]
         return list(_pool(get_config().threads).map(_marked(function), chunks))
+
+
+def run_chunks_of(array: Any, function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
+    """The same for chunks of an array of any library: torch is held to one thread a worker, or works on its device."""
+    if not is_tensor(array):
+        return run_chunks(function, chunks)
+    from mercer.backends.torch.threads import run_on
+
+    return run_on(array.device, function, chunks)
 
 
 @contextmanager

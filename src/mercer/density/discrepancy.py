@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.backends.chunks import TALL_ROWS, row_chunks
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
@@ -79,7 +79,7 @@ def _cross(integrals: KernelIntegrals, B: Array, X: Array, weights: Array) -> fl
     def part(rows: slice) -> float:
         return float(weights[rows] @ integrals.embed(B, X[rows]))
 
-    return sum(run_chunks(part, row_chunks(X.shape[0], TALL_ROWS)))
+    return sum(run_chunks_of(X, part, row_chunks(X.shape[0], TALL_ROWS)))
 
 
 class _Span:

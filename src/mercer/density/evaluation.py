@@ -7,7 +7,7 @@ import numpy as np
 from mercer.backends.arrays import Array, namespace, norm
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.matrix import KernelMatrix
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -38,6 +38,6 @@ def _largest(matrix: KernelMatrix, like_it: Array) -> Array:
     def fill(rows: slice) -> None:
         out[rows] = xp.max(xp.abs(matrix.block(rows, slice(None))), axis=1)
 
-    run_chunks(fill, row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])))
+    run_chunks_of(like_it, fill, row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])))
     with np.errstate(divide="ignore"):
         return xp.log(out)

@@ -19,7 +19,7 @@ import numpy as np
 
 from mercer.backends.arrays import is_tensor, like, namespace, to_numpy
 from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks_of
 from mercer.density.arguments import (
     NOTHING_LEFT,
     checked_coordinates,
@@ -239,7 +239,7 @@ class GaussianSquares:
             block = kernel.block(rows, slice(None))
             out[rows] = xp.einsum("ij,ij->i", block @ matrix, block)
 
-        run_chunks(fill, row_chunks(X.shape[0], panel_rows(points.shape[0], most=THREAD_BYTES)))
+        run_chunks_of(X, fill, row_chunks(X.shape[0], panel_rows(points.shape[0], most=THREAD_BYTES)))
         return xp.clip(out, 0.0, None)
 
     def _sections(self, coordinates: Any, values: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
 from mercer.backends.matrix import KernelMatrix
-from mercer.backends.threads import run_chunks, watch
+from mercer.backends.threads import run_chunks_of, watch
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Kernel
@@ -185,7 +185,7 @@ def _sums_of_others(kernel: Kernel, X: Array, shares: Array) -> Array:
         block[own, rows.start + own] = 0.0
         out[rows] = block @ shares
 
-    run_chunks(fill, row_chunks(X.shape[0], panel_rows(X.shape[0], most=THREAD_BYTES)))
+    run_chunks_of(X, fill, row_chunks(X.shape[0], panel_rows(X.shape[0], most=THREAD_BYTES)))
     return out
 
 
@@ -211,7 +211,7 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
         groups = row_chunks(chunk.stop - chunk.start, together)
         return xp.concat([_block_values(matrix, group, chunk.start, coefficients) for group in groups])
 
-    values = xp.concat(run_chunks(of_chunk, chunks))
+    values = xp.concat(run_chunks_of(X, of_chunk, chunks))
     return float(xp.mean(values)), float(xp.std(values, correction=1)) / float(np.sqrt(count))
 
 
