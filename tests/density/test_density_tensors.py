@@ -118,6 +118,18 @@ def test_points_of_the_other_library_are_brought_to_that_of_the_fit():
     assert mercer.verify(ours, X).holds(1e-6)
 
 
+def test_a_fit_holds_torch_to_one_thread_and_lets_it_go():
+    seen, before = [], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model = SumOfSquaresDensity(Gaussian(0.9), support=8, callback=lambda _: seen.append(torch.get_num_threads()))
+        model.fit(torch.from_numpy(sample()[0]))
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_warm_start_takes_the_factor_of_either_library():
     X, _ = sample()
     model = SumOfSquaresDensity(Gaussian(0.9), support=X[:24], warm_start=True).fit(X)

@@ -56,6 +56,27 @@ def run_chunks_of(array: Any, function: Callable[[T], R], chunks: Iterable[T]) -
 
 
 @contextmanager
+def one_thread_for(order: int, array: Any) -> Iterator[None]:
+    """Hold the library of an array to one thread for many operations on matrices of an order up to 700.
+
+    As :func:`blas_for`, for tensors in this machine's memory too: on two busy cores torch took sixteen times as long on
+    two threads. Products with kernel matrices run on our own threads all the same.
+    """
+    with blas_for(order):
+        if order > _SMALL or not is_tensor(array) or array.device.type != "cpu":
+            yield
+            return
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+@contextmanager
 def watch(report: Callable[[float], None]) -> Iterator[None]:
     """Call report with the fraction done, from any thread, as the chunks of each product inside are finished."""
     token = _watcher.set(report)

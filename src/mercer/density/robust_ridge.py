@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
-from mercer.backends.threads import blas_for
+from mercer.backends.threads import one_thread_for
 from mercer.density.advice import warn_of_regression
 from mercer.density.arguments import checked_pairs
 from mercer.density.robust_game import (
@@ -218,7 +218,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
             support = self._chosen_support(X, y, weights, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given, support, float(kernel.sigma), tau)
             solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
-            with blas_for(support.shape[0]):
+            with one_thread_for(support.shape[0], X):
                 found = solve(pairs, radius, regularization)
         # stored at the end: a fit that fails leaves an earlier one as it was
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
-from mercer.backends.threads import blas_for
+from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.arguments import checked_pairs
 from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
@@ -47,7 +47,7 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
     given = None if given is None else checked_weights(given, X.shape[0], "The model's sample_weight_", reference=X)
     with config_context(dtype="float64"):
         pairs = _read_pairs(model, X, y, given)
-        with blas_for(pairs.support_inputs.shape[0]):
+        with one_thread_for(pairs.support_inputs.shape[0], X):
             U = _read_functions(model, pairs, integrated=radius > 0)
             numbers = Numbers(*_read_numbers(model, pairs, U))
             options = {"radius": radius, "regularization": regularization}

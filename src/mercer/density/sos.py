@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, namespace, norm
-from mercer.backends.threads import blas_for
+from mercer.backends.threads import one_thread_for
 from mercer.density.advice import warn_of_density
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
@@ -230,7 +230,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
         require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
-        with config_context(dtype="float64"), blas_for(support.shape[0]):
+        with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             kernel = self._resolved_kernel(X, shares, support)
             problem = make_programme(kernel, support, measure, X, weights, **options)
             result = self._solve(problem)

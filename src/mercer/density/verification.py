@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import like, namespace, to_numpy
-from mercer.backends.threads import blas_for
+from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
 from mercer.density.footprint import require_memory
@@ -53,7 +53,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     _require_support(model, support, X, shares)
     require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(model.kernel_, Laplacian))
     _require_measure(model, X, shares)
-    with config_context(dtype="float64"), blas_for(support.shape[0]):
+    with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
         require_kernel(model, model._resolved_kernel(X, shares, support))
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         problem = make_programme(model.kernel_, support, model.measure_, X, weights, spans=spans, **options)
