@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, final
 
+from mercer.backends.arrays import is_tensor
 from mercer.backends.config import get_config
 
 T = TypeVar("T")
@@ -88,6 +89,36 @@ def run_workers(step: Callable[[int], int], tasks: int, *, most: int, workers: i
         finally:
             stopped = True
             wait(running)
+
+
+def run_chunks_of(array: Any, function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
+    """The same for chunks of an array of any library: torch is held to one thread a worker, or works on its device."""
+    if not is_tensor(array):
+        return run_chunks(function, chunks)
+    from mercer.backends.torch.threads import run_on
+
+    return run_on(array.device, function, chunks)
+
+
+@contextmanager
+def one_thread_for(order: int, array: Any) -> Iterator[None]:
+    """Hold the library of an array to one thread for many operations on matrices of an order up to 700.
+
+    As :func:`blas_for`, for tensors in this machine's memory too: on two busy cores torch took sixteen times as long on
+    two threads. Products with kernel matrices run on our own threads all the same.
+    """
+    with blas_for(order):
+        if order > _SMALL or not is_tensor(array) or array.device.type != "cpu":
+            yield
+            return
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @contextmanager
