@@ -131,6 +131,16 @@ def watch(report: Callable[[float], None]) -> Iterator[None]:
         _watcher.reset(token)
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Report nothing: for what comes before the chunks that are watched, and takes no time beside them."""
+    token = _watcher.set(None)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 def _watched(function: Callable[[T], R], count: int) -> Callable[[T], R]:
     report = _watcher.get()
     if report is None or getattr(_worker, "busy", False):

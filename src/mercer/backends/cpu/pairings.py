@@ -43,7 +43,7 @@ from mercer.backends.cpu.steps import (
 from mercer.backends.cpu.tasks import fill
 from mercer.backends.profiles import Exponential, Identity, PowerOfAffine, Profile, RootExponential, TanhOfAffine
 from mercer.backends.rounding import EntryError, gamma, unit_of
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks, unwatched
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,7 +85,9 @@ class _DistanceEvaluator(Evaluator):
         sides = ("rows", "cols") if not self.symmetric else ("rows",)
         chunks = [self._points[side][part] for side in sides for part in row_chunks(len(self._points[side]), TALL_ROWS)]
         numbers = np.array([self._length, self._limit])
-        return max(run_chunks(lambda points: largest_norm(points, INNER, numbers, self._center), chunks), default=0.0)
+        with unwatched():
+            norms = run_chunks(lambda points: largest_norm(points, INNER, numbers, self._center), chunks)
+        return max(norms, default=0.0)
 
     def _choose_scale(self) -> None:
         """Points times a power of two, distances times a factor: a division by the length without rounding."""

@@ -20,7 +20,7 @@ from mercer.backends.cpu.native import gemm_address, yield_address
 from mercer.backends.cpu.program import Compiled
 from mercer.backends.cpu.rows import BLOCK
 from mercer.backends.cpu.steps import COSINE, DOT, INNER
-from mercer.backends.threads import run_chunks, run_workers
+from mercer.backends.threads import run_chunks, run_workers, unwatched
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -205,7 +205,8 @@ def _prepared(compiled: Compiled, points: Array) -> tuple[Array, Array]:
     def fill(part: slice) -> None:
         panels.prepare(compiled.program, points, part.start, part.stop, out, norms)
 
-    run_chunks(fill, row_chunks(points.shape[0], TALL_ROWS))
+    with unwatched():
+        run_chunks(fill, row_chunks(points.shape[0], TALL_ROWS))
     return out, norms
 
 
