@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -117,3 +120,23 @@ def test_signed_measures(refuse_numpy):
     torch.testing.assert_close(theirs[1], torch.as_tensor(ours[1]), rtol=0, atol=0)
     assert energy(Gaussian(2.0), *theirs) == pytest.approx(energy(Gaussian(2.0), *ours), rel=1e-12)
     assert energy(Gaussian(2.0), *difference(*(tensor(part) for part in given[:2] * 2))) == 0.0
+
+
+def test_tensors_index_as_arrays_do():
+    ours, theirs = GramOperator(Gaussian(2.0), X), GramOperator(Gaussian(2.0), tensor(X))
+    mask = np.arange(90) % 7 == 2
+    for rows in (np.array([3, -1, 3]), mask):
+        expected = ours.block(rows, slice(5))
+        for index in (rows, torch.as_tensor(rows)):
+            np.testing.assert_allclose(theirs.block(index, slice(5)), expected, rtol=1e-12)
+    for wrong in (torch.tensor([90]), torch.tensor([-91]), torch.ones(89, dtype=torch.bool)):
+        with pytest.raises(IndexError):
+            theirs.block(wrong, slice(5))
+
+
+def test_numpy_work_does_not_import_torch():
+    code = (
+        "import sys, numpy as np, mercer; gram = mercer.GramOperator(mercer.Gaussian(1.0), np.eye(9)); "
+        "mercer.DiffusionOperator(gram) @ np.ones(9); mercer.rp_cholesky(gram, 3, 0); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
