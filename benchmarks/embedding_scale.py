@@ -63,6 +63,7 @@ def ours(name: str, n: int, sigma: str, tol: float, residual_tol: float) -> dict
         "entries": c.n_products if c.method == "factorisation proof" else 0, "stand_in": c.stand_in_rank,
         "stand_in_columns": model.n_stand_in_products_, "gap": c.relative_gap, "chance": c.failure_probability,
         "method": c.method, "rank": model.rank_, "status": model.status_.name, "lower": c.lower, "upper": c.upper,
+        "phases": model.phase_seconds_,
     }  # fmt: skip
 
 
@@ -142,7 +143,19 @@ def growth(part: str, least: int, most: int) -> list[str]:
             f"{run['method']} | {chance(run)} |"
         )
         print(lines[-1], flush=True)
-    return [*lines, "", f"Fitted exponents of n: {exponents(runs)} (memory where it is above 100 MB)."]
+    fitted = f"Fitted exponents of n: {exponents(runs)} (memory where it is above 100 MB)."
+    return [*lines, "", *phases(runs), "", fitted]
+
+
+def phases(runs: list[dict[str, Any]]) -> list[str]:
+    """The seconds of every phase that took a hundredth of some run, by the phases' names."""
+    names = [name for name in dict.fromkeys(name for run in runs for name in run["phases"])
+             if any(run["phases"].get(name, 0.0) > 0.01 * run["seconds"] for run in runs)]  # fmt: skip
+    lines = [f"| n | {' | '.join(f'{name}, s' for name in names)} |", "|" + " --- |" * (1 + len(names))]
+    for run in runs:
+        seconds = [f"{run['phases'].get(name, 0.0):.2f}" for name in names]
+        lines.append(f"| {run['n']} | {' | '.join(seconds)} |")
+    return lines
 
 
 def exponents(runs: list[dict[str, Any]]) -> str:

@@ -112,6 +112,7 @@ def container(tmp_path, monkeypatch, limit, usage):
     (tmp_path / "max").write_text(limit)
     (tmp_path / "current").write_text(usage)
     monkeypatch.setattr(memory, "_CGROUP_FILES", ((str(tmp_path / "max"), str(tmp_path / "current")),))
+    monkeypatch.setattr(memory, "_last", (-1.0, 0))
 
 
 def test_a_container_limits_memory(tmp_path, monkeypatch):

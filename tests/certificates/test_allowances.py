@@ -11,6 +11,7 @@ import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, config_context, rp_cholesky
 from mercer.certificates import certify_elliptope, factorisation, krylov, stand_in
+from mercer.certificates import factor_errors as factor_errors_module
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.krylov import bound_by_lanczos, deflate
 from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
@@ -211,6 +212,27 @@ def test_what_a_factor_leaves_out_is_psd_but_for_its_errors(seed, slip):
     assert -values[0] <= allowed + 1e-14
     assert values[-1] <= np.sum(np.maximum(D**2 * (1 - np.sum(F**2, axis=1)), 0)) + allowed
     assert slip == 0 or values[0] < -1e-2 * slip  # the adversary is one
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-3], ids=["triangular", "nearly", "not triangular"])
+def test_the_three_parts_of_a_factors_errors_bound_what_they_name(noise, monkeypatch):
+    """C is any matrix; R and T follow from it, and no row of theirs is longer than said, by tiles or at once."""
+    monkeypatch.setattr(factor_errors_module, "_COLUMNS", 8)
+    random = np.random.default_rng(0)
+    gram = GramOperator(Gaussian(1.0), random.standard_normal((90, 3)))
+    factored = rp_cholesky(gram, 30, 0)
+    pivots, F = factored.landmarks, factored.factor.astype(np.longdouble)
+    F = (F + noise * random.standard_normal(F.shape)).astype(np.float64)
+    errors = factor_errors(gram, F, pivots)
+    at, wide = F[pivots], F.astype(np.longdouble)
+    triangle = np.tril(at) if noise < 1e-8 else at
+    C = (F @ np.linalg.inv(triangle)).astype(np.longdouble)
+    T = np.linalg.norm(C @ wide[pivots] - wide, axis=1)
+    R = np.linalg.norm(gram.to_dense()[:, pivots] - wide @ wide[pivots].T, axis=1)
+    np.testing.assert_allclose(errors.weights, np.linalg.norm(C, axis=1).astype(float), rtol=1e-6)
+    assert np.all(errors.disagreement >= R)
+    assert np.all(errors.inexact + 1e-13 >= T)  # another C, as good
+    assert errors.disagreement.max() <= 20 * R.max() + 1e-11
 
 
 def test_errors_of_entries_in_what_a_factor_leaves_out():

@@ -8,6 +8,7 @@ import pytest
 import mercer.certificates.elliptope as elliptope_certificate
 from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, Matern, config_context, rp_cholesky
 from mercer.certificates import certify_elliptope
+from mercer.certificates import stand_in as stand_in_module
 from mercer.certificates.krylov import deflate
 from mercer.certificates.multipliers import raised_on_isolated_rows
 from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
@@ -77,6 +78,28 @@ def test_both_bounds_against_the_dense_eigenvalue(rank, seed):
             stand_in, goal=0.0, failure_probability=1e-9, rng=np.random.default_rng(seed), block=block
         )
         assert top <= by_lanczos <= by_trace * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rank", [20, 60])
+def test_factors_of_many_columns_take_no_dense_decomposition(rank, seed, monkeypatch):
+    """By Lanczos and a Cholesky factor the bound is that of the dense decompositions, to what is asked of it."""
+    M, dense, *_ = _pieces(rank=rank, seed=seed)
+    bound = dense.bound()
+    monkeypatch.setattr(stand_in_module, "_DENSE_UP_TO", 0)
+    monkeypatch.setattr(stand_in_module, "eigh", None)
+    _, many, F, w = _pieces(rank=rank, seed=seed)
+    P = np.eye(len(M)) - many.deflated.Q @ many.deflated.Q.T
+    exact = np.linalg.eigvalsh(P @ (F @ F.T - np.outer(w, w)) @ P)[-1]
+    assert exact * (1 - 1e-13) <= many.bound() <= exact * (1 + 2e-5)
+    assert many.bound() == pytest.approx(bound, rel=2e-5)
+    np.testing.assert_allclose(many._values[:4], dense._values[:4], rtol=1e-6)
+    assert bound_by_trace(many, goal=0.0)[0] >= np.linalg.eigvalsh(M)[-1]
+    X = many.vectors(4)
+    Q = np.hstack([many.deflated.Q, X])
+    rest = np.eye(len(F)) - Q @ Q.T
+    exact = np.linalg.eigvalsh(rest @ (F @ F.T - np.outer(w, w)) @ rest)[-1]
+    assert exact * (1 - 1e-12) <= many.bound(X) <= exact * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("block", [1, 8])

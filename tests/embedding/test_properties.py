@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import mercer
-import mercer.embedding.extension as extension
 from mercer import (
     DiffusionMaps,
     DiffusionOperator,
@@ -29,6 +28,7 @@ from mercer import (
     Polynomial,
     SDPEmbedding,
 )
+from mercer.backends.cpu import products
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.validation import RankWarning
 from mercer.solvers import Status
@@ -285,7 +285,7 @@ def test_rows_are_done_in_pieces_of_any_size(entries, monkeypatch):
     sdp, maps = SDPEmbedding(Linear(), random_state=0).fit(X), DiffusionMaps(Gaussian(sigma=1.0)).fit(X)
     calls = sdp.transform, sdp.novelty, sdp.learned_kernel, maps.transform
     whole = [call(points) for call in calls]
-    monkeypatch.setattr(extension, "_ENTRIES", entries)
+    monkeypatch.setattr(products, "_LOG_ENTRIES", entries)
     for call, expected in zip(calls, whole, strict=True):
         np.testing.assert_allclose(call(points), expected, rtol=1e-12, atol=1e-13)
     points[13] = 0.0

@@ -67,6 +67,26 @@ def test_diffusion_maps_are_those_of_the_dense_matrix():
         assert_allclose(sparse.transform(graph[:9]), ours[:9], rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_affinities_as_a_sparse_tensor():
+    torch = pytest.importorskip("torch")
+    graph = neighbour_graph()
+    tensor = torch.tensor(graph.toarray()).to_sparse_csr()
+    ours = SDPEmbedding(Precomputed(2.0), random_state=0, tol=1e-7).fit(tensor)
+    theirs = SDPEmbedding(Precomputed(2.0), random_state=0, tol=1e-7).fit(graph)
+    assert isinstance(ours.embedding_, torch.Tensor)
+    assert ours.certificate_.holds(1e-7)
+    assert ours.certificate_.upper == pytest.approx(theirs.certificate_.upper, rel=1e-6)
+    new = torch.tensor(graph[:7].toarray()).to_sparse_csr()
+    assert_allclose(ours.novelty(new).numpy(), theirs.novelty(graph[:7]), rtol=1e-10)
+    assert verify(ours, tensor).holds(1e-6)
+    fewer = SDPEmbedding(Precomputed(2.0), random_state=0, landmarks=np.arange(0, 240, 3))
+    upper = fewer.fit(tensor).certificate_.upper
+    assert upper == pytest.approx(fewer.fit(graph).certificate_.upper, rel=1e-5)
+    maps = DiffusionMaps(Precomputed(2.0), n_components=3, random_state=0)
+    assert_allclose(maps.fit(tensor).eigenvalues_.numpy(), maps.fit(graph).eigenvalues_, rtol=1e-9)
+
+
 def test_weights_and_landmarks_of_a_sparse_matrix():
     graph, weights = neighbour_graph(), np.random.default_rng(1).integers(1, 4, 240).astype(float)
     sparse, dense = (

@@ -196,3 +196,13 @@ def test_small_entries_beside_a_diagonal_may_differ_by_rounding():
     assert GramOperator(Precomputed(), K).to_dense()[0, 1] == 0.0
     with pytest.raises(ValueError, match="row 0, column 1"):
         GramOperator(Precomputed(), np.array([[1e-17, 1e-17], [-1e-17, 1.0]]))
+
+
+def test_a_zero_that_is_stored_on_one_side_only():
+    """Places need not be symmetric where the values are: a stored zero is a zero."""
+    rows, columns, values = [0, 0, 1, 2], [0, 2, 1, 2], [1.0, 0.0, 2.0, 3.0]
+    lopsided = scipy.sparse.csr_array((values, (rows, columns)), shape=(3, 3))
+    assert np.array_equal(GramOperator(Precomputed(), lopsided).to_dense(), np.diag([1.0, 2.0, 3.0]))
+    lopsided[0, 2] = 0.5
+    with pytest.raises(ValueError, match=r"row 0, column 2 holds 0\.5, but row 2, column 0 holds 0\."):
+        GramOperator(Precomputed(), lopsided)

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose
 
 from mercer.kernels import ChiSquared, Gaussian, Kernel, Laplacian, Linear, Matern, Precomputed, Sobolev
+from mercer.operators import GramOperator
 
 torch = pytest.importorskip("torch")
 
@@ -200,3 +201,22 @@ class TestPrecomputed:
         for form in (torch.clone, torch.Tensor.to_sparse_csr):
             matrix = form(torch.eye(300, dtype=torch.float64))
             assert torch.equal(Precomputed()(matrix), torch.eye(300, dtype=torch.float64))
+
+    @pytest.mark.parametrize(
+        "kernel", [Precomputed(2.0), (2.0 * Precomputed(2.0) ** 2 + Precomputed(2.0)).normalized()], ids=repr
+    )
+    def test_a_sparse_tensor_stays_sparse(self, kernel, refuse_numpy):
+        dense = torch.eye(60, dtype=torch.float64) * 3
+        dense[torch.arange(59), torch.arange(1, 60)] = dense[torch.arange(1, 60), torch.arange(59)] = -0.7
+        dense[4] = dense[:, 4] = 0  # an empty row
+        v = torch.linspace(-1, 1, 120, dtype=torch.float64).reshape(60, 2)
+        for rows, cols in ((dense, None), (dense[:9], dense)):
+            training = None if cols is None else cols.to_sparse_csr()
+            ours, theirs = GramOperator(kernel, rows.to_sparse_csr(), training), GramOperator(kernel, rows, cols)
+            assert ours.row_entries < 3
+            assert torch.equal(ours.to_dense(), theirs.to_dense())
+            assert torch.allclose(ours @ v, theirs @ v, rtol=1e-13, atol=1e-14)
+            assert torch.allclose(ours.T @ v[: rows.shape[0]], theirs.T @ v[: rows.shape[0]], rtol=1e-13, atol=1e-14)
+            assert torch.equal(ours.block([4, 2], slice(1, 7)), theirs.block([4, 2], slice(1, 7)))
+            assert torch.equal(ours.kernel_diagonal(), theirs.kernel_diagonal())
+            assert ours.entry_error == theirs.entry_error

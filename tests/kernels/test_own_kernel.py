@@ -145,3 +145,14 @@ def test_on_tensors(refuse_numpy):
     assert torch.equal(gram.diagonal(), points.sum(dim=1))
     with pytest.raises(ValueError, match=r"returned an array of shape \(1, 40\)"):
         Crooked()(points)
+
+
+def test_a_whole_fit_on_tensors():
+    torch = pytest.importorskip("torch")
+    ours = SDPEmbedding(KERNEL, tol=1e-7, random_state=0).fit(torch.tensor(X))
+    theirs = SDPEmbedding(KERNEL, tol=1e-7, random_state=0).fit(X)
+    assert isinstance(ours.embedding_, torch.Tensor)
+    assert ours.certificate_.upper == pytest.approx(theirs.certificate_.upper, rel=1e-6)  # the gap that either proves
+    assert verify(ours, torch.tensor(X)).holds(1e-6)
+    assert torch.equal(ours.transform(NEW), ours.transform(torch.tensor(NEW)))  # brought to where the model lies
+    assert_allclose(ours.novelty(torch.tensor(NEW)).numpy(), theirs.novelty(NEW), rtol=1e-10)

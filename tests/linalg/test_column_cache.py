@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import config_context
+from mercer.backends.arrays import to_numpy
 from mercer.linalg.column_cache import ColumnCache
 
 SIZE = 12
@@ -28,8 +29,13 @@ class Columns:
         return self.matrix[:, indices]
 
 
-def _cache(columns_that_fit: int, columns: Columns | None = None) -> ColumnCache:
-    return ColumnCache(columns or Columns(), SIZE, 8 * SIZE * columns_that_fit)
+def _cache(columns_that_fit: int, columns: Columns | None = None, reference: object = None) -> ColumnCache:
+    return ColumnCache(columns or Columns(), SIZE, 8 * SIZE * columns_that_fit, reference=reference)
+
+
+def _given(library):
+    """What brings a NumPy array to a library."""
+    return np.asarray if library == "numpy" else pytest.importorskip("torch").tensor
 
 
 @given(st.integers(2, 6), st.lists(st.integers(0, SIZE - 1), max_size=60))
@@ -54,32 +60,34 @@ def test_single_columns_follow_the_least_recently_used_rule(fit, wanted):
     assert columns.asked == made
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @given(
-    st.integers(0, 6),
-    st.lists(
+    fit=st.integers(0, 6),
+    requests=st.lists(
         st.tuples(st.sampled_from(["one", "many", "add"]), st.lists(st.integers(0, SIZE - 1), min_size=1)), max_size=20
     ),
 )
 @settings(deadline=None, max_examples=60)
-def test_any_mixture_of_requests_gives_the_columns_of_the_matrix(fit, requests):
+def test_any_mixture_of_requests_gives_the_columns_of_the_matrix(library, fit, requests):
     """Repeated indices and more of them than fit included; hits and misses count every column asked for."""
-    columns = Columns()
-    cache = _cache(fit, columns)
-    total, expected, asked = np.zeros(SIZE), np.zeros(SIZE), 0
+    to = _given(library)
+    columns = Columns(to(MATRIX))
+    cache = _cache(fit, columns, reference=to(MATRIX))
+    total, expected, asked = to(np.zeros(SIZE)), np.zeros(SIZE), 0
     for kind, indices in requests:
         indices = np.array(indices)
         if kind == "one":
             indices = indices[:1]
-            np.testing.assert_array_equal(cache.get(int(indices[0])), MATRIX[:, indices[0]])
+            np.testing.assert_array_equal(to_numpy(cache.get(int(indices[0]))), MATRIX[:, indices[0]])
         elif kind == "many":
-            np.testing.assert_array_equal(cache.get_many(indices), MATRIX[:, indices])
+            np.testing.assert_array_equal(to_numpy(cache.get_many(to(indices))), MATRIX[:, indices])
         else:
             coefficients = np.cos(1.0 + np.arange(indices.size))
-            cache.add_product(total, indices, coefficients)
+            cache.add_product(total, to(indices), to(coefficients))
             expected += MATRIX[:, indices] @ coefficients
         asked += indices.size
         assert len(cache) <= cache.capacity == max(2, fit)
-    np.testing.assert_allclose(total, expected, atol=1e-11)
+    np.testing.assert_allclose(to_numpy(total), expected, atol=1e-11)
     assert cache.hits + cache.misses == asked
     assert cache.misses == sum(map(len, columns.asked))
     assert max(map(len, columns.asked), default=0) <= cache.capacity

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import Gaussian, GramOperator, Polynomial
-from mercer.problems import Discrepancy, discrepancy
+from mercer.problems import Discrepancy
 
 N = 25
 
@@ -79,7 +79,7 @@ def test_panels_of_columns_and_their_number(monkeypatch):
     nodes, values, _ = _measure(problem)
     whole = problem.gradient(nodes, values)
     assert problem.n_columns == 7
-    monkeypatch.setattr(discrepancy, "_PANEL_BYTES", 8 * N * 2)
+    monkeypatch.setattr("mercer.backends.chunks._COLUMN_BYTES", 8 * N * 2)
     np.testing.assert_allclose(problem.gradient(nodes, values), whole, rtol=1e-13, atol=1e-15)
     assert problem.n_columns == 14
 

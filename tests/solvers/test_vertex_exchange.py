@@ -382,7 +382,8 @@ def test_more_nodes_than_a_block_holds(monkeypatch):
 def test_cache_takes_a_quarter_of_the_limit(monkeypatch):
     case, made = _case("free"), []
     monkeypatch.setattr(
-        "mercer.solvers.vertex_exchange.ColumnCache", lambda *given: made.append(given) or ColumnCache(*given)
+        "mercer.solvers.vertex_exchange.ColumnCache",
+        lambda *given, **named: made.append(given) or ColumnCache(*given, **named),
     )
     with config_context(memory_limit=8 * 60 * 40):
         exchange(case.problem, case.kappa, max_iter=3)

@@ -111,6 +111,13 @@ def is_sparse_tensor(array: Any) -> bool:
     return is_tensor(array) and str(array.layout) != "torch.strided"
 
 
+def taken(matrix: Any, indices: Any, *, axis: int = 0) -> Any:
+    """Some rows, or columns, of a matrix, dense or sparse: torch indexes a sparse one by a function of its own."""
+    if is_sparse_tensor(matrix):
+        return matrix.to_sparse_coo().index_select(axis, indices).to_sparse_csr()
+    return matrix[indices] if axis == 0 else matrix[:, indices]
+
+
 def unique(values: Any, *, axis: int | None = None) -> tuple[Any, Any]:
     """The first index at which each distinct value (or row, along axis 0) occurs, and which of them each one is.
 

@@ -12,6 +12,9 @@ STORED_ROWS = 512  # rows of a stored kernel matrix
 ENTRY_ROWS = 256  # rows of entries that are looked at one block after the other
 
 _PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
+_COLUMN_BYTES, _COLUMN_SHARE = 64 * 2**20, 1 / 16
+_MOST_COLUMNS = 128  # of a panel: sums of sums have less rounding than long ones
+_CALL_ENTRIES = 2**18  # read or multiplied a call: some tenths of a millisecond without the interpreter's lock
 
 
 def row_chunks(n: int, rows: int) -> list[slice]:
@@ -27,3 +30,18 @@ def panel_bytes(most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
 def panel_rows(width: int, itemsize: int = 8, *, most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
     """How many rows of so many entries fit a panel; at least one."""
     return max(1, panel_bytes(most, share) // (itemsize * max(1, width)))
+
+
+def panel_columns(length: int) -> int:
+    """How many columns of so many doubles are made and added up at a time; at least one."""
+    return min(_MOST_COLUMNS, panel_rows(length, most=_COLUMN_BYTES, share=_COLUMN_SHARE))
+
+
+def call_chunks(n: int, cost: int, unit: int = 64) -> list[slice]:
+    """Slices of n rows for calls on several threads, where a row costs so many multiplications.
+
+    A call is long enough that threads do not queue for the interpreter; what takes less than two of them is one call.
+    All slices but the last have a multiple of ``unit`` rows.
+    """
+    rows = unit * max(1, _CALL_ENTRIES // (unit * max(1, cost)))
+    return row_chunks(n, max(n, 1) if n * cost <= 2 * _CALL_ENTRIES else rows) or [slice(0, 0)]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mercer.backends.memory import free_memory
+from mercer.backends.memory import lately_free_memory
 
 _NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -44,7 +44,7 @@ class Config:
     @property
     def memory_bytes(self) -> int:
         """The memory limit in bytes, now."""
-        return free_memory() // 4 if self.memory_limit is None else self.memory_limit
+        return lately_free_memory() // 4 if self.memory_limit is None else self.memory_limit
 
     def share(self, part: float, most: int | None = None) -> int:
         """A part of the memory limit in bytes, now, but no more than ``most``."""

@@ -11,9 +11,9 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from mercer.backends.config import get_config
 
@@ -37,12 +37,14 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
     that itself calls this function runs its own chunks in line.
     """
     chunks = list(chunks)
-    threads = min(get_config().threads, len(chunks))
     function = _watched(function, len(chunks))
-    with single_threaded_blas():
-        if threads <= 1 or getattr(_worker, "busy", False):
+    with _HOLD:
+        if len(chunks) <= 1 or getattr(_worker, "busy", False):
             return [function(chunk) for chunk in chunks]
-        return list(_pool(get_config().threads).map(_marked(function), chunks))
+        threads = get_config().threads
+        if threads <= 1:
+            return [function(chunk) for chunk in chunks]
+        return list(_pool(threads).map(_marked(function), chunks))
 
 
 @contextmanager
@@ -92,23 +94,25 @@ def _pool(threads: int) -> ThreadPoolExecutor:
         return _pools[threads]
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread while any caller is inside."""
-    global _holders, _controller, _limits
-    with _lock:
-        if _holders == 0:
-            if _controller is None:
-                import scipy.linalg  # noqa: F401  (loads scipy's own BLAS, so that the controller sees it)
-                from threadpoolctl import ThreadpoolController
+@final
+class _Hold:
+    """BLAS on one thread for as long as somebody is inside. One object for all: to enter it costs a lock."""
 
-                _controller = ThreadpoolController()
-            _disown_blas()
-            _limits = _controller.limit(limits=1, user_api="blas")
-        _holders += 1
-    try:
-        yield
-    finally:
+    def __enter__(self) -> None:
+        global _holders, _controller, _limits
+        with _lock:
+            if _holders == 0:
+                if _controller is None:
+                    import scipy.linalg  # noqa: F401  (loads scipy's own BLAS, so that the controller sees it)
+                    from threadpoolctl import ThreadpoolController
+
+                    _controller = ThreadpoolController()
+                _disown_blas()
+                _limits = _controller.limit(limits=1, user_api="blas")
+            _holders += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _holders
         with _lock:
             _holders -= 1
             if _holders == 0:
@@ -117,15 +121,21 @@ def single_threaded_blas() -> Iterator[None]:
                 _disown_blas()
 
 
-@contextmanager
-def blas_for(order: int) -> Iterator[None]:
+_HOLD = _Hold()
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Hold BLAS to one thread while any caller is inside."""
+    return _HOLD
+
+
+def blas_for(order: int) -> AbstractContextManager[None]:
     """Hold BLAS to one thread for many operations on matrices of an order up to 700.
 
     Two threads gain little there (a fifth for a Cholesky factor, nothing for eigenvectors up to 400), and where other
     processes want the cores they wait for each other: ten times as long, measured on two busy cores.
     """
-    with single_threaded_blas() if order <= _SMALL else nullcontext():
-        yield
+    return _HOLD if order <= _SMALL else nullcontext()
 
 
 def _disown_blas() -> None:

@@ -21,15 +21,14 @@ with d̂ = 0 are given signs at random: on average they add nothing but their di
 
 from __future__ import annotations
 
-from typing import Any, final
+import math
+from typing import final
 
-import numpy as np
-
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import gamma, unit_of
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
-UNIT = unit_of(np.float64)
+UNIT = unit_of("float64")
 _ROWS = 8  # roundings of a row of H that is brought to unit length, and of s
 _FORMED = 4  # of an entry that is scaled on both sides
 _MORE = 1.01
@@ -52,41 +51,41 @@ class Allowances:
         self.norm, self.semidefinite, self.nonnegative = rounding.norm, rounding.semidefinite, rounding.nonnegative
         self.product = rounding.product + gamma(_ROWS, unit)
         self.entries = rounding.entries + gamma(_FORMED, unit) * rounding.norm
-        d = np.asarray(problem.diagonal, np.float64)
+        xp, d = namespace(problem.diagonal), as_double(problem.diagonal)
         slack = rounding.diagonal + gamma(_FORMED, unit) * d
         self._d, self._slack = d[problem.active], slack[problem.active]
         self._cut = slack[~problem.active]
         self._relative = self._slack / self._d
-        self._total = float(np.sum(self._d + self._slack)) * (1 + 2 * d.size * UNIT)
+        self._total = float(xp.sum(self._d + self._slack)) * (1 + 2 * d.shape[0] * UNIT)
 
     def lower(self, z: Array, rank: int) -> float:
         """A value that is attained, from the multipliers z of the rows that take part, H having ``rank`` columns."""
-        changes = float(np.sum(np.minimum(self._relative, 1.0) * self._slack))  # at least Σ Δs²
+        xp = namespace(z)
+        changes = float(xp.sum(xp.clip(self._relative, None, 1.0) * self._slack))  # at least Σ Δs²
         lost = ((self.product + 3 * gamma(rank + _ROWS, self._unit)) * self.norm + self.entries) * self._total
-        lost += 2 * float(self._relative @ np.abs(z))
+        lost += 2 * float(self._relative @ abs(z))
         lost += (self.entries if self.semidefinite else self.norm + self.entries) * changes
-        lost += float(np.sum(self._cut**2)) + 2 * z.size * UNIT * float(np.sum(np.abs(z)))
-        return float(np.sum(z)) - _MORE * lost
+        lost += float(xp.sum(self._cut**2)) + 2 * z.shape[0] * UNIT * float(xp.sum(abs(z)))
+        return float(xp.sum(z)) - _MORE * lost
 
     def upper(self, Y: Array) -> float:
         """What no value exceeds, given Ĵ ≼ Diag(Y) on the rows that take part."""
-        size = float(np.sum(np.abs(Y)))
-        bound = float(np.sum(Y)) + 4 * Y.size * UNIT * size
-        bound += _MORE * (float(self._relative @ np.abs(Y)) + self.entries * self._total)
-        if not np.any(self._cut > 0):
+        xp, size = namespace(Y), float(abs(Y).sum())
+        bound = float(xp.sum(Y)) + 4 * Y.shape[0] * UNIT * size
+        bound += _MORE * (float(self._relative @ abs(Y)) + self.entries * self._total)
+        if not (self._cut > 0).any():
             return bound
         if self.semidefinite:
-            rest = float(np.sum(np.sqrt(self._cut * (self._cut + self.entries))))
-            root = float(np.sqrt(max(bound, 0.0) + self.entries * self._total)) + _MORE * rest
+            rest = float(xp.sum(xp.sqrt(self._cut * (self._cut + self.entries))))
+            root = math.sqrt(max(bound, 0.0) + self.entries * self._total) + _MORE * rest
             return root**2 * (1 + 8 * UNIT)
-        rest, size = float(np.sum(self._cut)), self.norm + self.entries
-        return bound + _MORE * size * (2 * float(np.sqrt(self._total * rest)) + rest)
+        rest, size = float(xp.sum(self._cut)), self.norm + self.entries
+        return bound + _MORE * size * (2 * math.sqrt(self._total * rest) + rest)
 
     def width(self, z: Array, rank: int) -> float:
         """How far apart rounding keeps the two bounds of a solution with these multipliers, were it the best."""
-        return max(float(np.sum(z)) - self.lower(z, rank), 0.0) + max(
-            self.upper(np.abs(z)) - float(np.sum(np.abs(z))), 0.0
-        )
+        sizes = abs(z)
+        return max(float(z.sum()) - self.lower(z, rank), 0.0) + max(self.upper(sizes) - float(sizes.sum()), 0.0)
 
     def product_error(self, root: Array, vector: Array, lift: float) -> float:
         """How far a product with M = Diag(r) Â Diag(r) can be from the true one, for unit vectors.
@@ -94,11 +93,15 @@ class Allowances:
         |M| is below Diag(r)(|A| + vvᵀ)Diag(r), whose norm is at most λmax(M) + 2‖rv‖² where A has no negative entry,
         λmax(M) being about one; and at most max r² times that of |A| + vvᵀ.
         """
-        size = self.norm * float(np.max(root**2, initial=0.0))
+        size = self.norm * _largest_square(root)
         if self.nonnegative:
-            size = min(size, 1.0 + lift + 2 * float(np.sum((root * vector) ** 2)))
+            size = min(size, 1.0 + lift + 2 * float(((root * vector) ** 2).sum()))
         return self.product * size
 
     def lift(self, root: Array) -> float:
         """How far below zero rounding can take the eigenvalues of Diag(r) Â Diag(r), if Ã is semi-definite."""
-        return (self.entries + self.product * self.norm) * float(np.max(root**2, initial=0.0))
+        return (self.entries + self.product * self.norm) * _largest_square(root)
+
+
+def _largest_square(root: Array) -> float:
+    return float((root**2).max()) if root.shape[0] else 0.0

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import as_double, is_tensor, like, namespace
+from mercer.backends.ordering import places
 from mercer.backends.rounding import EntryError, unit_of
 from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue
 from mercer.operators import GramOperator, LinearMap
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _LARGEST = 8000  # points: some seconds of factorisation
 _COPIES = 4  # of the matrix, that a factorisation needs at a time
@@ -73,8 +75,9 @@ def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiten
     known = isinstance(squared, GramOperator) and squared.kernel.properties.positive_definite is True
     if known and squared.nonnegative:  # type: ignore[attr-defined]
         return Definiteness(0.0)
-    which = np.arange(squared.shape[0]) if points is None else points
-    if which.size > _LARGEST or _COPIES * 8 * which.size**2 > get_config().memory_bytes:
+    which = places(squared.shape[0], squared.reference) if points is None else points
+    size = int(which.shape[0])
+    if size > _LARGEST or _COPIES * 8 * size**2 > get_config().memory_bytes:
         return None
     return _factored(squared, which)
 
@@ -85,27 +88,32 @@ def entry_error_of(squared: LinearMap) -> EntryError:
 
 
 def _factored(squared: LinearMap, which: Array) -> Definiteness:
-    block = np.asarray(squared.block(which, which), np.float64)
-    if np.any(block < 0):
+    block, size = as_double(squared.block(which, which)), int(which.shape[0])
+    if (block < 0).any():
         raise ValueError("The matrix of a discrepancy has a negative entry: it must be that of a squared kernel.")
-    roots = np.sqrt(np.diagonal(block))
-    if not np.all(roots > 0):
+    roots = block.diagonal() ** 0.5
+    if not (roots > 0).all():
         raise ValueError("The matrix of a discrepancy has a zero on its diagonal: leave such points out.")
     block /= roots[:, None]
     block /= roots
     asymmetry = _symmetrised(block)
     error = entry_error_of(squared)
-    width = float(np.max(np.sum(block, axis=1), initial=0.0))
-    formed = (error.relative + 8 * _UNIT) * width + error.scaled * which.size
-    np.negative(block, out=block)
+    width = float(namespace(block).sum(block, axis=1).max()) if size else 0.0
+    formed = (error.relative + 8 * _UNIT) * width + error.scaled * size
+    block *= -1.0
     defect = bound_largest_eigenvalue(block, 0.0) + 1.01 * formed
     if defect > max(_ROUNDED, 2 * formed):
-        raise ValueError(_refusal(squared, -_largest(block), which.size))
-    return Definiteness(max(defect, 0.0), asymmetry, int(which.size))
+        raise ValueError(_refusal(squared, -_largest(block), size))
+    return Definiteness(max(defect, 0.0), asymmetry, size)
 
 
 def _symmetrised(block: Array) -> float:
     """Replace a matrix by its symmetric part; returns the largest difference between two entries that should agree."""
+    if is_tensor(block):
+        worst = float(abs(block - block.T).max()) if block.shape[0] else 0.0
+        block += block.T.clone()
+        block *= 0.5
+        return 1.01 * worst
     worst = 0.0
     for k in range(block.shape[0]):
         row, column = block[k, k:].copy(), block[k:, k].copy()
@@ -116,7 +124,7 @@ def _symmetrised(block: Array) -> float:
 
 def _largest(matrix: Array) -> float:
     start = np.random.default_rng(0).standard_normal(matrix.shape[0])
-    return estimate_largest_eigenvalue(matrix, start)
+    return estimate_largest_eigenvalue(matrix, like(start, matrix))
 
 
 def _refusal(squared: LinearMap, least: float, size: int) -> str:

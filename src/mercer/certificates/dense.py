@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.certificates.allowances import UNIT, Allowances
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue, least_eigenvalues
+from mercer.certificates.factorisation import (
+    add_to_diagonal,
+    bound_largest_eigenvalue,
+    estimate_largest_eigenvalue,
+    least_eigenvalues,
+)
 from mercer.certificates.multipliers import positive_multipliers
 from mercer.certificates.residuals import complementarity, conformality_residual, mean_value_residual
+from mercer.linalg.tall import row_products
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
 LEAST = 6
 _GOOD = 1e-9
 _SLACK = 1e-2  # of the tolerance
@@ -35,31 +39,31 @@ def certify_by_factorisation(
     same for Ã and z/d, its shift weighted by Σd. They hold for multipliers of any sign. A factorisation each: n³/3
     flops, n² entries, 4 n² doubles.
     """
-    active = np.flatnonzero(problem.active)
-    if active.size == 0:
+    active = namespace(problem.active).nonzero(problem.active)[0]
+    if active.shape[0] == 0:
         return _of_nothing(problem)
     allowed = Allowances(problem)
-    matrix = np.asarray(problem.operator.block(active, active), np.float64)
-    s = problem.scale[active].astype(np.float64)
+    matrix = as_double(problem.operator.block(active, active))
+    s = as_double(problem.scale[active])
     H = H[active]
     G = s[:, None] * (matrix @ (s[:, None] * H))
-    z = np.einsum("ij,ij->i", H, G)
+    z = row_products(H, G)
     lower = allowed.lower(z, H.shape[1])
     wanted = _GOOD if tol is None else tol
-    own = positive_multipliers(H, G, z, s**2 * np.diagonal(matrix), wanted)
+    own = positive_multipliers(H, G, z, s**2 * matrix.diagonal(), wanted)
     upper = np.inf
-    for y in (own,) if multipliers is None else (np.asarray(multipliers, np.float64)[active], own):
+    for y in (own,) if multipliers is None else (as_double(like(multipliers, s))[active], own):
         if not upper - lower <= wanted * lower:
             upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
     if not upper - lower <= wanted * lower:
-        for scale in (s, np.ones_like(s)):
+        for scale in (s, namespace(s).ones_like(s)):
             upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
     return Certificate(
         lower=lower,
         upper=upper,
         failure_probability=0.0,
         method="factorisation proof",
-        n_products=int(active.size),
+        n_products=int(active.shape[0]),
         least_eigenvalues=_least(matrix, z / s**2, upper / lower - 1 if lower > 0 else 1.0, rng, spectrum),
         complementarity=complementarity(s, H, G, z),
         mean_value_residual=mean_value_residual(s, H, G, z),
@@ -70,27 +74,28 @@ def certify_by_factorisation(
 
 def _of_nothing(problem: Elliptope) -> Certificate:
     """No row takes part: whatever rounding took away of them is all there is."""
-    upper = Allowances(problem).upper(np.empty(0))
+    upper = Allowances(problem).upper(as_double(problem.scale[:0]))
     return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper)
 
 
 def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator, spectrum: bool) -> Array:
     """The least eigenvalues of Diag(z/d) - Ã, where they are asked for; the matrix is used up."""
     if not spectrum:
-        return np.empty(0)
+        return slack[:0]
     matrix *= -1
-    matrix[np.diag_indices_from(matrix)] += slack
-    shift = 2 * max(excess, 0.0) * float(np.max(np.abs(slack)))
-    return least_eigenvalues(matrix, min(LEAST, slack.size), shift, rng)
+    add_to_diagonal(matrix, slack)
+    shift = 2 * max(excess, 0.0) * float(abs(slack).max())
+    return least_eigenvalues(matrix, min(LEAST, slack.shape[0]), shift, rng)
 
 
 def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np.random.Generator) -> Array:
     """Y with J ≼ Diag(Y): λmax(M) y where y > 0, M = Diag(y)^-½ J Diag(y)^-½; y and a shift where some are not."""
-    if not np.all(y > 0):
+    if not (y > 0).all():
         return _shifted(matrix, s, H, y, s, rng)
-    root = s / np.sqrt(y)
+    y_root = namespace(y).sqrt(y)
+    root = s / y_root
     M = root[:, None] * matrix * root
-    guess = estimate_largest_eigenvalue(M, _start(np.sqrt(y)[:, None] * H, rng))
+    guess = estimate_largest_eigenvalue(M, _start(y_root[:, None] * H, rng))
     return max(bound_largest_eigenvalue(M, guess, slack=_SLACK * tol), 0.0) * y * (1 + 8 * UNIT)
 
 
@@ -98,15 +103,16 @@ def _shifted(matrix: Array, s: Array, H: Array, y: Array, scale: Array, rng: np.
     """y + δ w, w = (s/scale)² and δ ≥ λmax(N), N = Diag(scale) Ã Diag(scale) - Diag(y/w): so J ≼ Diag(y + δ w)."""
     weights = (s / scale) ** 2
     N = scale[:, None] * matrix * scale
-    N[np.diag_indices_from(N)] -= y / weights
+    add_to_diagonal(N, -y / weights)
     guess = estimate_largest_eigenvalue(N, _start((s / scale)[:, None] * H, rng))
-    rounding = 4 * UNIT * float(np.max(np.abs(y / weights)))
+    rounding = 4 * UNIT * float(abs(y / weights).max())
     excess = max(bound_largest_eigenvalue(N, guess) + rounding, 0.0)
-    return y + excess * weights + 8 * UNIT * (np.abs(y) + excess * weights)
+    return y + excess * weights + 8 * UNIT * (abs(y) + excess * weights)
 
 
 def _start(directions: Array, rng: np.random.Generator) -> Array:
     """A vector near the leading eigenvectors, with a share of everything else."""
-    towards = directions @ rng.standard_normal(directions.shape[1])
-    noise = rng.standard_normal(towards.size)
-    return towards + 0.1 * np.linalg.norm(towards) / np.linalg.norm(noise) * noise
+    norm = namespace(directions).linalg.vector_norm
+    towards = directions @ like(rng.standard_normal(directions.shape[1]), directions)
+    noise = like(rng.standard_normal(towards.shape[0]), directions)
+    return towards + 0.1 * norm(towards) / norm(noise) * noise

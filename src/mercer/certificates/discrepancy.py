@@ -12,16 +12,19 @@ entries that floating point may give in its place.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import namespace
+from mercer.backends.ordering import flatnonzero, places, stable_order
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.definiteness import Definiteness, prove_definite
 from mercer.certificates.measure_rounding import TINY, UNIT, MeasureFacts, dot
 from mercer.problems import Discrepancy
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 _MORE = 1 + 1e-8  # for the rounding of bounds that need no digits
 _OFF_LEVEL = 1e-6  # of ϰ: a measure that misses it by more belongs to another programme
 _UNPROVED = (
@@ -71,7 +74,7 @@ def certify_measure(
         raise ValueError("certify_measure takes either alpha or kappa.")
     before = problem.n_columns
     whole = definiteness or prove_definite(problem.squared)
-    proved = prove_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.size else whole
+    proved = prove_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
     facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
     upper = _upper(facts, alpha, kappa)
     bound = _LowerBound(facts, upper, alpha, kappa, on_nodes, proved, whole)
@@ -119,8 +122,9 @@ class _LowerBound:
         self._defect = 0.0 if proved is None else proved.defect
         self._whole = whole is not None
         problem = facts.problem
-        self._allowed = facts.nodes if on_nodes else np.arange(problem.size)
-        steepest = float(np.max(facts.roots[self._allowed] / problem.penalty[self._allowed], initial=0.0))
+        self._allowed = facts.nodes if on_nodes else places(problem.size, facts.nodes)
+        slopes = facts.roots[self._allowed] / problem.penalty[self._allowed]
+        steepest = float(slopes.max()) if slopes.shape[0] else 0.0
         self._steepest = steepest * (_MORE + 2 * facts.penalty_error)
         self._level = self._largest_total() if kappa is None else max(kappa, sum(facts.total))
 
@@ -132,7 +136,7 @@ class _LowerBound:
         if multiplier is None:
             multiplier = problem.multiplier(facts.nodes, facts.values, facts.gradient)
         slack = facts.gradient[facts.nodes] + multiplier * problem.penalty[facts.nodes]
-        return float(np.abs(slack) @ facts.values)
+        return float(abs(slack) @ facts.values)
 
     def value(self) -> float:
         """The better of the linear bound and of D ≥ 0, both less what S and its entries fall short of."""
@@ -150,9 +154,9 @@ class _LowerBound:
         room = problem.caps[allowed] * problem.penalty[allowed]
         marginal = _marginal_price(prices, room, self._level)
         multiplier = -marginal if self._alpha is None else max(self._alpha, -marginal)
-        if self._alpha is not None and float(np.sum(room)) <= self._level:  # the caps alone keep dᵀu below the level
+        if self._alpha is not None and float(room.sum()) <= self._level:  # the caps alone keep dᵀu below the level
             multiplier = self._alpha
-        gain = np.where(prices < -multiplier, problem.penalty[allowed] * (prices + multiplier), 0.0)
+        gain = namespace(prices).where(prices < -multiplier, problem.penalty[allowed] * (prices + multiplier), 0.0)
         capped = gain < 0
         below, rounding = dot(problem.caps[allowed][capped], gain[capped])
         error += rounding + (8 * UNIT + facts.penalty_error) * abs(below)
@@ -205,12 +209,12 @@ class _LowerBound:
         facts, problem, allowed = self._facts, self._facts.problem, self._allowed
         size, q = facts.roots[allowed], facts.most_distortion[allowed]
         reach = problem.penalty[allowed] / size
-        length = float(np.linalg.norm(reach))
+        length = float(namespace(reach).linalg.vector_norm(reach))
         upper = max(self._upper, 0.0)
-        total = float(reach @ (q / size)) + length * float(np.sqrt(2 * upper + np.sum((q / size) ** 2)))
+        total = float(reach @ (q / size)) + length * math.sqrt(2 * upper + float(((q / size) ** 2).sum()))
         total *= 1.01
         sample = problem.weights * (_MORE + problem.weight_error)
-        free = not self._on_nodes and not np.any(problem.ridge) and bool(np.all(problem.caps >= sample))
+        free = not self._on_nodes and not (problem.ridge > 0).any() and bool((problem.caps >= sample).all())
         for _ in range(3 if self._whole else 0):  # each bound makes what rounding may hide smaller, and so the next
             dip = self._crude_dip(total)
             ball = np.sqrt(2.0) * (np.sqrt(upper + dip) + np.sqrt(facts.constant + dip)) * length
@@ -224,10 +228,10 @@ class _LowerBound:
 
 def _marginal_price(prices: Array, room: Array, level: float) -> float:
     """The price of the last point that is filled when the cheapest points are filled up to the level."""
-    if prices.size == 0:
+    if prices.shape[0] == 0:
         return 0.0
-    if not np.any(room < level):
-        return float(np.min(prices))
-    order = np.argsort(prices, kind="stable")
-    reached = np.flatnonzero(np.cumsum(room[order]) >= level)
-    return float(prices[order[reached[0] if reached.size else -1]])
+    if not (room < level).any():
+        return float(prices.min())
+    order = stable_order(prices)
+    reached = flatnonzero(namespace(room).cumulative_sum(room[order]) >= level)
+    return float(prices[order[int(reached[0]) if reached.shape[0] else -1]])

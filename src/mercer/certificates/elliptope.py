@@ -17,18 +17,18 @@ zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, n
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, like
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dense import certify_by_factorisation
 from mercer.certificates.matrix_free import MatrixFreeProof
+from mercer.linalg.tall import first_axis
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
 METHODS = ("auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
 _DENSE_FIRST_UP_TO = 2000
 _DENSE_UP_TO = 8000
@@ -85,8 +85,8 @@ def certify_elliptope(
     Returns
     -------
     Certificate
-        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point:
-        ``mercer.certificates.allowances`` says what is counted.
+        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point, found in
+        the array library of the operator: ``mercer.certificates.allowances`` says what is counted.
 
     Notes
     -----
@@ -97,8 +97,8 @@ def certify_elliptope(
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
     if problem.linear is not None:
         raise ValueError("A certificate is for a problem without a linear term.")
-    fallback = np.eye(1, H.shape[1]).repeat(problem.size, axis=0)
-    H = problem.project(np.asarray(H, np.float64), fallback)
+    H = as_double(like(H, problem.scale))
+    H = problem.project(H, first_axis(H.shape[1], H))
     n = int(problem.active.sum())
     if n == 0:
         method = "factorisation"

@@ -7,15 +7,18 @@ at n = 2000, a hundred times below the one by traces.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+from mercer.backends.chunks import row_chunks
+from mercer.backends.rounding import gamma, unit_of
+from mercer.linalg.lanczos import BlockLanczos
 
-_UNIT = float(np.finfo(np.float64).eps) / 2
+_UNIT, _TINY = unit_of("float64"), float(np.finfo(np.float64).tiny)
 _TRIES = 60
 _CHUNK = 512
 _DENSE_UP_TO = 500
@@ -32,7 +35,7 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     proof is made once more just above it.
     """
     n = M.shape[0]
-    size = max(abs(guess), float(np.max(np.abs(np.diagonal(M)), initial=0.0)), np.finfo(np.float64).tiny)
+    size = max(abs(guess), _largest_of(M.diagonal()), _TINY)
     least = margin = max(4 * n * _UNIT, 1e-14) * size
     for attempt in range(_TRIES):
         value = guess + margin
@@ -44,18 +47,23 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
 
 
+def add_to_diagonal(M: Array, values: Array | float) -> None:
+    """Add values to the diagonal of a matrix, in place."""
+    index = namespace(M).arange(M.shape[0], device=M.device)
+    M[index, index] += values
+
+
+def _largest_of(values: Array) -> float:
+    return float(abs(values).max()) if values.shape[0] else 0.0
+
+
 def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
     """The bound just above λmax, found by inverse iteration from a factor of value·I - M; infinite if that fails."""
     n = M.shape[0]
-    solve = LinearOperator((n, n), matvec=lambda v: lapack.dpotrs(R, v, lower=0)[0].ravel(), dtype=np.float64)
     if n <= 2:
         return np.inf
-    start, basis = np.random.default_rng(0).standard_normal(n), min(n, _BASIS)
-    try:
-        values = eigsh(
-            solve, k=1, which="LA", v0=start, ncv=basis, maxiter=_RESTARTS, tol=1e-3, return_eigenvectors=False
-        )
-    except ArpackNoConvergence:
+    values = _leading(lambda V: _solve(R, V), n, 1, np.random.default_rng(0), R, tol=1e-3)
+    if values is None:
         return np.inf
     guess = value - _INSIDE / float(values[0])
     for margin in (least, 16 * least, 256 * least):
@@ -68,31 +76,83 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
 def _proof(M: Array, value: float) -> tuple[float, Array] | None:
     """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie, and the factor; else None."""
     S = -M
-    S[np.diag_indices_from(S)] += value
-    formed = _UNIT * float(np.max(np.abs(np.diagonal(S)), initial=0.0))  # of the subtraction on the diagonal
-    R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
-    if info != 0:
+    add_to_diagonal(S, value)
+    formed = _UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
+    off_host = is_tensor(S) and S.device.type != "cpu"
+    kept = namespace(S).asarray(S, copy=True) if off_host else S
+    R = _factored(S)
+    if R is None:
         return None
     bound = _componentwise_bound(R) + formed
+    if off_host:  # a device's library promises no order of operations: what it made of S is looked at
+        bound += 1.01 * float(namespace(R).linalg.vector_norm(R.T @ R - kept))
     return (bound, R) if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
+
+
+def _factored(S: Array) -> Array | None:
+    """The upper Cholesky factor, None where there is none; NumPy's S is used up, and its lower triangle left over."""
+    if is_tensor(S):
+        try:
+            return cholesky(S).T
+        except np.linalg.LinAlgError:
+            return None
+    R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
+    return R if info == 0 else None
+
+
+def _solve(R: Array, B: Array) -> Array:
+    """(RᵀR)⁻¹B for a block of columns."""
+    if is_tensor(R):
+        return solve_triangular(R.T, solve_triangular(R.T, B), transpose=True)
+    return lapack.dpotrs(R, B, lower=0)[0]
+
+
+def _leading(
+    multiply: Callable[[Array], Array],
+    n: int,
+    count: int,
+    rng: np.random.Generator,
+    reference: Array,
+    *,
+    tol: float,
+) -> Array | None:
+    """The largest eigenvalues of a map, from below: by ARPACK, None where that fails, or by our own Lanczos on tensors.
+
+    Tensors have the reference's library; ours does not restart, and takes a block of as many columns as are wanted.
+    """
+    if is_tensor(reference):
+        xp = namespace(reference)
+        basis = xp.empty((n, 0), dtype=xp.float64, device=reference.device)
+        space = BlockLanczos(multiply, basis, rng, block=count)
+        space.extend(_BASIS)
+        return space.ritz_values()[:count]
+    map_ = LinearOperator((n, n), matvec=lambda v: multiply(np.reshape(v, (-1, 1))).ravel(), dtype=np.float64)
+    start, basis = rng.standard_normal(n), min(n, _BASIS)
+    try:
+        return eigsh(
+            map_, k=count, which="LA", v0=start, ncv=basis, maxiter=_RESTARTS, tol=tol, return_eigenvectors=False
+        )
+    except ArpackNoConvergence:
+        return None
 
 
 def _componentwise_bound(R: Array) -> float:
     """γ ‖|Rᵀ||R|‖∞ for an upper triangular R, whose lower triangle is not looked at."""
-    n = R.shape[0]
-    row_sums = np.empty(n)
-    for lo in range(0, n, _CHUNK):
-        row_sums[lo : lo + _CHUNK] = np.abs(np.triu(R[lo : lo + _CHUNK], lo)).sum(axis=1)
-    products = np.zeros(n)
-    for lo in range(0, n, _CHUNK):
-        products += row_sums[lo : lo + _CHUNK] @ np.abs(np.triu(R[lo : lo + _CHUNK], lo))
-    gamma = (n + 1) * _UNIT / (1 - (n + 1) * _UNIT)
-    return 1.01 * gamma * float(products.max(initial=0.0))
+    xp, n = namespace(R), R.shape[0]
+    row_sums = xp.empty(n, dtype=xp.float64, device=R.device)
+    products = xp.zeros(n, dtype=xp.float64, device=R.device)
+    for rows in row_chunks(n, _CHUNK):
+        row_sums[rows] = abs(xp.triu(R[rows], k=rows.start)).sum(axis=1)
+    for rows in row_chunks(n, _CHUNK):
+        products += row_sums[rows] @ abs(xp.triu(R[rows], k=rows.start))
+    return 1.01 * gamma(n + 1, _UNIT) * (float(products.max()) if n else 0.0)
 
 
 def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
     """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it."""
     n = M.shape[0]
+    if is_tensor(M):
+        return _estimate_of_tensor(M, start)
     if n <= _DENSE_UP_TO:
         try:
             return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evx")[0])  # evr may fail
@@ -106,30 +166,35 @@ def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
         return float(start @ (M @ start) / (start @ start))
 
 
+def _estimate_of_tensor(M: Array, start: Array) -> float:
+    """The same on tensors, by Lanczos from random starts; a start near λmax counts with what it gives at once."""
+    if M.shape[0] <= _DENSE_UP_TO:
+        return float(namespace(M).linalg.eigvalsh(M)[-1])
+    found = _leading(lambda V: M @ V, M.shape[0], 1, np.random.default_rng(0), M, tol=1e-10)
+    assert found is not None
+    return max(float(found[0]), float(start @ (M @ start)) / float(start @ start))
+
+
 def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generator) -> Array:
     """The least eigenvalues of a symmetric matrix S, by Lanczos on the inverse of S + shift·I; dense for small ones.
 
     ``shift`` should make S + shift·I positive definite; it is raised where it does not. The values are estimates.
     """
-    n = S.shape[0]
+    xp, n = namespace(S), S.shape[0]
     if n <= 256:
-        return np.linalg.eigvalsh(S)[:count]
-    shift = max(shift, 1e-9 * float(np.max(np.abs(np.diagonal(S)))))
-    info = 1
-    while info != 0:
-        shifted = S.copy()
-        shifted[np.diag_indices_from(shifted)] += shift
-        R, info = lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)
-        shift *= 1 if info == 0 else 4
-    solve = LinearOperator((n, n), matvec=lambda v: lapack.dpotrs(R, v, lower=0)[0].ravel(), dtype=np.float64)
-    start = rng.standard_normal(n)
-    try:
-        values = eigsh(
-            solve, k=count, which="LA", v0=start, ncv=_BASIS, maxiter=_RESTARTS, tol=1e-8, return_eigenvectors=False
-        )
-    except ArpackNoConvergence:  # many eigenvalues close to zero, as where points are nearly isolated
+        return xp.linalg.eigvalsh(S)[:count]
+    shift = max(shift, 1e-9 * _largest_of(S.diagonal()))
+    while True:
+        shifted = xp.asarray(S, copy=True)
+        add_to_diagonal(shifted, shift)
+        R = _factored(shifted)
+        if R is not None:
+            break
+        shift *= 4
+    values = _leading(lambda V: _solve(R, V), n, count, rng, S, tol=1e-8)
+    if values is None:  # many eigenvalues close to zero, as where points are nearly isolated
         Q = rng.standard_normal((n, 4 * count))
         for _ in range(_SWEEPS):
-            Q, _ = np.linalg.qr(lapack.dpotrs(R, Q, lower=0)[0])
-        values = np.linalg.eigvalsh(Q.T @ lapack.dpotrs(R, Q, lower=0)[0])[-count:]
-    return np.sort(1 / values - shift)
+            Q, _ = np.linalg.qr(_solve(R, Q))
+        values = np.linalg.eigvalsh(Q.T @ _solve(R, Q))[-count:]
+    return xp.sort(1 / values - shift)

@@ -16,14 +16,14 @@ is separated, not on the accuracy asked for, and Q may be enlarged by Ritz vecto
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, qr
 
+from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
 from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Multiply = Callable[[Array], Array]
 
 _DIRECTION = 1e-3  # directions that hardly occur in the solution are no eigenvectors yet
@@ -57,8 +57,10 @@ class Deflated:
         self.multiply, self.Q, self.MQ, self.amplification = multiply, Q, MQ, amplification
         T = Q.T @ MQ
         self.inside = (T + T.T) / 2
-        self.inside_top = float(np.linalg.eigvalsh(self.inside)[-1])
-        self._coupling: Array = qr(MQ - Q @ T, mode="r")[0][: Q.shape[1]]  # RᵀR is all that matters of R
+        xp = namespace(Q)
+        self.inside_top = float(xp.linalg.eigvalsh(self.inside)[-1])
+        off = MQ - Q @ T  # R, of which RᵀR is all that matters
+        self._coupling: Array = xp.linalg.qr(off)[1] if is_tensor(Q) else qr(off, mode="r")[0][: Q.shape[1]]
 
     def combine(self, outside_top: float) -> float:
         """The bound on λmax given one on the complement."""
@@ -67,14 +69,17 @@ class Deflated:
         if not np.isfinite(outside_top):
             return np.inf
         C, q = self._coupling, self.Q.shape[1]
-        whole = np.block([[self.inside, C.T], [C, outside_top * np.eye(C.shape[0])]])
-        return max(float(np.linalg.eigvalsh(whole)[q + C.shape[0] - 1]), outside_top)
+        xp = namespace(C)
+        outside = outside_top * xp.eye(C.shape[0], dtype=C.dtype, device=C.device)
+        whole = _bordered(self.inside, C.T, outside)
+        return max(float(xp.linalg.eigvalsh(whole)[q + C.shape[0] - 1]), outside_top)
 
     def allowed_outside(self, goal: float) -> float:
         """The largest b with combine(b) ≤ goal, -∞ if there is none: goal - b ≥ λmax((goal I - T)⁻¹RᵀR)."""
-        room = goal * np.eye(self.Q.shape[1]) - self.inside
+        inside, C = self.inside, self._coupling
+        room = goal * namespace(inside).eye(inside.shape[0], dtype=inside.dtype, device=inside.device) - inside
         try:
-            cost = eigh(self._coupling.T @ self._coupling, room, eigvals_only=True)[-1]
+            cost = _largest_ratio(C.T @ C, room)
         except LinAlgError:  # goal I - T is not positive definite
             return -np.inf
         return float(goal - max(cost, 0.0))
@@ -82,14 +87,31 @@ class Deflated:
     def enlarged(self, X: Array, outer_product: Array) -> Deflated:
         """The same map with X, orthonormal and orthogonal to Q, taken out too; ``outer_product`` is (I - QQᵀ)MX."""
         MX = outer_product + self.Q @ (self.MQ.T @ X)
-        Q, MQ = np.hstack([self.Q, X]), np.hstack([self.MQ, MX])
+        join = namespace(X).concat
+        Q, MQ = join([self.Q, X], axis=1), join([self.MQ, MX], axis=1)
         return Deflated(self.multiply, Q, MQ, amplification=self.amplification)
 
     def ritz_top(self, space: BlockLanczos) -> float:
         """The largest eigenvalue of M on Q and the Krylov space together: a lower bound of λmax(M)."""
         values, X, _ = space.ritz_pairs(_MOST_VECTORS)
-        across = self.MQ.T @ X
-        return float(np.linalg.eigvalsh(np.block([[self.inside, across], [across.T, np.diag(values)]]))[-1])
+        xp = namespace(X)
+        within = values * xp.eye(values.shape[0], dtype=X.dtype, device=X.device)
+        return float(xp.linalg.eigvalsh(_bordered(self.inside, self.MQ.T @ X, within))[-1])
+
+
+def _bordered(inside: Array, across: Array, outside: Array) -> Array:
+    """[[T, C], [Cᵀ, B]]."""
+    join = namespace(inside).concat
+    return join([join([inside, across], axis=1), join([across.T, outside], axis=1)], axis=0)
+
+
+def _largest_ratio(A: Array, B: Array) -> float:
+    """λmax of A v = λ B v for a positive definite B; LinAlgError where B is not."""
+    if not is_tensor(A):
+        return float(eigh(A, B, eigvals_only=True)[-1])
+    L = cholesky(B)
+    half = solve_triangular(L, A)
+    return float(namespace(A).linalg.eigvalsh(solve_triangular(L, half.T))[-1])
 
 
 def deflate(multiply: Multiply, directions: Array, product: Array | None = None) -> Deflated:
@@ -98,16 +120,17 @@ def deflate(multiply: Multiply, directions: Array, product: Array | None = None)
     ``product`` is M times the directions where that is at hand: products with the directions that occur strongly follow
     from it, the others are computed.
     """
-    U, sizes, Vt = np.linalg.svd(directions, full_matrices=False)
-    kept = int(np.sum(sizes > _DIRECTION * sizes[0]))
-    known = 0 if product is None else int(np.sum(sizes > _KNOWN * sizes[0]))
+    xp = namespace(directions)
+    U, sizes, Vt = xp.linalg.svd(directions, full_matrices=False)
+    kept = int((sizes > _DIRECTION * sizes[0]).sum())
+    known = 0 if product is None else int((sizes > _KNOWN * sizes[0]).sum())
     parts = []
     if product is not None and known:
         parts.append(product @ (Vt[:known].T / sizes[:known]))
     if known < kept:
         parts.append(multiply(U[:, known:kept]))
     amplification = float(sizes[0] / sizes[known - 1]) if known else 1.0
-    return Deflated(multiply, U[:, :kept], np.hstack(parts), amplification=amplification)
+    return Deflated(multiply, U[:, :kept], xp.concat(parts, axis=1), amplification=amplification)
 
 
 def bound_by_lanczos(
@@ -217,7 +240,7 @@ def _worth_deflating(
     """How many Ritz vectors to take out before starting afresh; 0 where going on costs no more."""
     n, q = space.basis.shape
     values, errors = space.ritz_values(), space.residual_norms()
-    above = np.maximum.accumulate((values + errors)[::-1])[::-1]  # what is left may still rise so far
+    above = _from_here_on(values + errors)  # what is left may still rise so far
 
     def steps(allowed: float, ritz: float) -> float:
         epsilon = 1 - (ritz + lift) / (allowed + lift) if allowed + lift > 0 else -1.0
@@ -225,14 +248,22 @@ def _worth_deflating(
 
     least = _PAYS * (steps(deflated.allowed_outside(target), float(above[0])) - space.depth)
     best = 0
-    for count in range(1, min(_MOST_VECTORS, values.size - 1, n - q - 1) + 1):
-        if values[count - 1] - above[count] < _SEPARATED * np.linalg.norm(errors[:count]):
+    for count in range(1, min(_MOST_VECTORS, values.shape[0] - 1, n - q - 1) + 1):
+        if float(values[count - 1] - above[count]) < _SEPARATED * float(errors[:count] @ errors[:count]) ** 0.5:
             continue  # not yet the eigenvectors: what they leave behind could be as large as they are
         allowed = _with_ritz_vectors(deflated, space, count).allowed_outside(target)
         cost = steps(allowed, float(above[count]))
         if cost < least:
             best, least = count, cost
     return best
+
+
+def _from_here_on(values: Array) -> Array:
+    """The largest of each value and those after it."""
+    xp = namespace(values)
+    backwards = xp.flip(values, axis=0)
+    rising = backwards.cummax(0).values if is_tensor(values) else np.maximum.accumulate(backwards)
+    return xp.flip(rising, axis=0)
 
 
 def _with_ritz_vectors(deflated: Deflated, space: BlockLanczos, count: int) -> Deflated:

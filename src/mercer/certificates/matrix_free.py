@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.certificates.allowances import UNIT, Allowances
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
@@ -22,7 +23,6 @@ from mercer.certificates.stand_in import (
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
 LEAST = 6
 _GOOD = 1e-9  # the gap aimed at where no tolerance is given
 _ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability
@@ -66,11 +66,11 @@ class MatrixFreeProof:
         self._share = failure_probability / _ATTEMPTS
         self._before, self._entries, self._spent = problem.n_columns, 0, 0.0
         self.active = problem.active
-        self.scale = problem.scale.astype(np.float64)
+        self.scale = as_double(problem.scale)
         self._allowed = Allowances(problem)
         self._removed = removed_vector(problem)
-        self.H = np.where(self.active[:, None], H, 0.0)
-        self.G = np.asarray(problem.apply(self.H), np.float64)
+        self.H = namespace(H).where(self.active[:, None], H, 0.0)
+        self.G = as_double(problem.apply(self.H))
         self.z = problem.multipliers(self.H, self.G)
         self.lower = self._allowed.lower(self.z[self.active], H.shape[1])
         self._prepare()
@@ -81,21 +81,22 @@ class MatrixFreeProof:
     def _prepare(self) -> None:
         """The multipliers of H, and what follows from them."""
         on = self.active
-        self._diagonal = self.scale[on] ** 2 * np.asarray(self.problem.operator.diagonal(), np.float64)[on]
+        self._diagonal = self.scale[on] ** 2 * as_double(self.problem.operator.diagonal())[on]
         tol = _GOOD if self.tol is None else self.tol
         self._set_multipliers(positive_multipliers(self.H[on], self.G[on], self.z[on], self._diagonal, tol))
 
     def _set_multipliers(self, y: Array) -> None:
         """Set y, M = Diag(y)^-½ J Diag(y)^-½, and M without the space of Diag(y)^½ H; no product is needed."""
-        self.y = np.ones_like(self.z)
+        xp = namespace(self.z)
+        self.y = xp.ones_like(self.z)
         self.y[self.active] = y
-        self.inverse_root = self.active / np.sqrt(self.y)
+        self.inverse_root = self.active / xp.sqrt(self.y)
         self.root = self.scale * self.inverse_root
-        double = self.problem.operator.dtype == np.float64
+        double = dtype_name(self.problem.operator.dtype) == "float64"
         known = self.inverse_root[:, None] * self.G if double else None
-        self.deflated = deflate(self._multiply, np.sqrt(self.y)[:, None] * self.H, known)
+        self.deflated = deflate(self._multiply, xp.sqrt(self.y)[:, None] * self.H, known)
         self._widest = self.deflated
-        self.lift = self.problem.shift * float(np.max(self.inverse_root**2)) + self._allowed.lift(self.root)
+        self.lift = self.problem.shift * float((self.inverse_root**2).max()) + self._allowed.lift(self.root)
         self._rounding = _space_error(self.deflated) * self._allowed.product_error(self.root, self._removed, self.lift)
 
     def _raise_isolated_rows(self) -> None:
@@ -108,7 +109,7 @@ class MatrixFreeProof:
         )
 
     def _multiply(self, V: Array) -> Array:
-        return self.inverse_root[:, None] * np.asarray(self.problem.apply(self.inverse_root[:, None] * V), np.float64)
+        return self.inverse_root[:, None] * as_double(self.problem.apply(self.inverse_root[:, None] * V))
 
     # --- what is aimed at ---------------------------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class MatrixFreeProof:
 
     @property
     def _additive_may_help(self) -> bool:
-        return self.problem.shift > 0 or bool(np.any(self.z[self.active] <= 0))
+        return self.problem.shift > 0 or bool((self.z[self.active] <= 0).any())
 
     def _upper(self, top: float) -> float:
         rounding = self._rounding * max(1.0, top)
@@ -235,11 +236,11 @@ class MatrixFreeProof:
         z, active = self.z, self.active
 
         def multiply(V: Array) -> Array:
-            return np.asarray(self.problem.apply(V), np.float64) - z[:, None] * V
+            return as_double(self.problem.apply(V)) - z[:, None] * V
 
         count = int(active.sum())
         goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
-        lift = self.problem.shift + float(np.max(z, initial=0.0)) + self._allowed.lift(self.scale)
+        lift = self.problem.shift + max(float(z.max()), 0.0) + self._allowed.lift(self.scale)
         deflated = deflate(multiply, self.H)
         excess, _ = bound_by_lanczos(
             deflated,
@@ -252,9 +253,9 @@ class MatrixFreeProof:
             most_columns=self._most_columns,
         )
         self._spent += self._share
-        size = self._allowed.product * (self._allowed.norm * float(np.max(self.scale**2)) + float(np.max(np.abs(z))))
+        size = self._allowed.product * (self._allowed.norm * float((self.scale**2).max()) + float(abs(z).max()))
         excess = max(excess + _space_error(deflated) * size, 0.0)
-        Y = z[active] + excess + 8 * UNIT * (np.abs(z[active]) + excess)
+        Y = z[active] + excess + 8 * UNIT * (abs(z[active]) + excess)
         self._keep(self._allowed.upper(Y), "additive Lanczos bound", self._spent, 0)
 
     def _keep(self, upper: float, method: str, probability: float, rank: int) -> None:
@@ -265,7 +266,7 @@ class MatrixFreeProof:
 
     def certificate(self, spectrum: bool) -> Certificate:
         """The best bound, with the residuals that the products at hand give."""
-        least = self._least_eigenvalues() if spectrum else np.empty(0)
+        least = self._least_eigenvalues() if spectrum else self.z[:0]
         on = self.active
         s, H, G, z = self.scale[on], self.H[on], self.G[on], self.z[on]
         return Certificate(
@@ -291,7 +292,7 @@ class MatrixFreeProof:
             product = self._multiply(X)
             widest = widest.enlarged(X, product - widest.Q @ (widest.Q.T @ product))
         Q = widest.Q * self.active[:, None]
-        ratio = np.where(self.active, self.z / self.y, 0.0)
+        ratio = namespace(self.z).where(self.active, self.z / self.y, 0.0)
         return least_on_space(Q, widest.inside, ratio, self.root, min(LEAST, int(self.active.sum())))
 
 

@@ -7,24 +7,25 @@ has no negative entry, so a product Ŝw with w ≥ 0 is a sum without cancellati
 
 and the gradient Sv - Sω by the two together: a (Sv + Sω)ᵢ + η κᵢ κᵀ(v + ω). All errors are taken for twice the entry
 error, so that they hold for the exact S and for any other matrix of computed entries alike. The weights ω are
-normalised by a division, their own relative error added to a. Sums over the points are taken without rounding
-(:func:`math.fsum`) of products that have one each.
+normalised by a division, their own relative error added to a. Sums over the points are taken with next to no rounding
+(:func:`mercer.backends.sums.exact_sum`) of products that have one each.
 """
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import as_double, copied
 from mercer.backends.rounding import EntryError, gamma, unit_of
+from mercer.backends.sums import exact_sum
 from mercer.certificates.definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
 from mercer.problems import Discrepancy
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 Bounded = tuple[float, float]  # a number, and how far it can be from what it stands for
 
 UNIT = unit_of(np.float64)
@@ -36,8 +37,8 @@ _LOST = 0.1  # a relative error beyond which a bound bounds nothing
 def dot(a: Array, b: Array) -> Bounded:
     """Σ aᵢbᵢ and its rounding error: each product is rounded once, a factor perhaps, their sum hardly at all."""
     terms = a * b
-    value = math.fsum(terms)
-    return value, 4 * UNIT * math.fsum(np.abs(terms)) + (terms.size + 1) * 2.0**-1073
+    value = exact_sum(terms)
+    return value, 4 * UNIT * exact_sum(abs(terms)) + (int(terms.shape[0]) + 1) * 2.0**-1073
 
 
 def sum_length(squared: LinearMap) -> int:
@@ -77,15 +78,15 @@ class MeasureFacts:
         self._asymmetry = asymmetry
         self.penalty_error = problem.penalty_error + 4 * UNIT
         self.gradient = problem.gradient(nodes, values)
-        diagonal = np.asarray(problem.squared.diagonal(), np.float64)
-        scaled = entry.scaled + (entry.absolute / float(np.min(diagonal)) if entry.absolute > 0 else 0.0)
+        diagonal = as_double(problem.squared.diagonal())
+        scaled = entry.scaled + (entry.absolute / float(diagonal.min()) if entry.absolute > 0 else 0.0)
         self.entry = EntryError(entry.relative, scaled)
         self._scaled = 2 * _MORE * scaled
         if not self._relative + self._scaled < _LOST:
             raise ArithmeticError(
                 f"The entries of {problem.squared!r} are not known to any digit: no bound can be proved of them."
             )
-        self.roots = np.sqrt(diagonal) * (1 + self._relative + self._scaled)
+        self.roots = diagonal**0.5 * (1 + self._relative + self._scaled)
         self.error = self._gradient_error()
 
     @cached_property
@@ -94,12 +95,12 @@ class MeasureFacts:
         problem, squared = self.problem, self.problem.squared
         product = gamma(sum_length(squared) + 2, unit_of(squared.dtype))
         width = problem.panel_width
-        columns = gamma(width + -(-self.nodes.size // width) + 4, UNIT)
+        columns = gamma(width + -(-int(self.nodes.shape[0]) // width) + 4, UNIT)
         return _MORE * (2 * self.entry.relative + product + columns + problem.weight_error)
 
     def _gradient_error(self) -> Array:
         problem = self.problem
-        sums = 2 * problem.distortion + np.abs(self.gradient)  # at least A v + Sω
+        sums = 2 * problem.distortion + abs(self.gradient)  # at least A v + Sω
         scaled = (self._scaled + self._asymmetry) * (self.weight_of_v + self.weight_of_sample)
         return _MORE * (self._relative * sums + scaled * self.roots) / (1 - 4 * self._relative) + TINY
 
@@ -142,25 +143,23 @@ class MeasureFacts:
         difference[self.nodes] += self.values
         value, error = dot(difference, self.gradient)
         ridge, more = self._ridge_term
-        error += float(np.abs(difference) @ self.error) * (1 + 4 * UNIT) + self._of_weights
+        error += float(abs(difference) @ self.error) * (1 + 4 * UNIT) + self._of_weights
         return 0.5 * (value + ridge), 0.5 * _MORE * (error + more)
 
     @cached_property
     def tangent(self) -> Bounded:
         """F(v) - gᵀv = -½ (v + ω)ᵀg + ½ Σ ρᵢvᵢωᵢ, which the Frank-Wolfe bound starts from."""
-        both = self.problem.weights.copy()
+        both = copied(self.problem.weights)
         both[self.nodes] += self.values
         value, error = dot(both, self.gradient)
         ridge, more = self._ridge_term
-        error += float(both @ self.error) + self._of_weights + 2 * UNIT * float(both @ np.abs(self.gradient))
+        error += float(both @ self.error) + self._of_weights + 2 * UNIT * float(both @ abs(self.gradient))
         return 0.5 * (ridge - value), 0.5 * _MORE * (error + more)
 
     @cached_property
     def _of_weights(self) -> float:
         """What the error of ω changes of ωᵀg."""
-        return (self.problem.weight_error + 2 * UNIT) * float(
-            self.problem.weights @ (np.abs(self.gradient) + self.error)
-        )
+        return (self.problem.weight_error + 2 * UNIT) * float(self.problem.weights @ (abs(self.gradient) + self.error))
 
     @cached_property
     def _ridge_term(self) -> Bounded:
@@ -172,13 +171,13 @@ class MeasureFacts:
     def prices(self) -> Array:
         """Lower bounds of g/d at every point."""
         price = (self.gradient - self.error) / self.problem.penalty
-        return price - (4 * UNIT + _MORE * self.penalty_error) * np.abs(price) - TINY
+        return price - (4 * UNIT + _MORE * self.penalty_error) * abs(price) - TINY
 
     def cost_of_moving(self, mass: float) -> float:
         """What the objective may grow by when a node takes or gives this much of dᵀv."""
         nodes, d = self.nodes, self.problem.penalty[self.nodes]
-        if nodes.size == 0:
+        if nodes.shape[0] == 0:
             return 0.0
-        slope = float(np.max((np.abs(self.gradient[nodes]) + self.error[nodes]) / d))
-        bend = float(np.max((self.roots[nodes] ** 2 + self.problem.ridge[nodes]) / d**2))
+        slope = float(((abs(self.gradient[nodes]) + self.error[nodes]) / d).max())
+        bend = float(((self.roots[nodes] ** 2 + self.problem.ridge[nodes]) / d**2).max())
         return _MORE * (mass * slope + mass**2 * bend)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, namespace
+from mercer.linalg.tall import row_lengths
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
+_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 _TURNED = 0.5  # a row whose multiplier is below this part of what it would be in its best direction
 _LEAST = 1e-3  # of |Jᵢᵢ| + ‖Gᵢ - JᵢᵢHᵢ‖; without effect unless Jᵢᵢ < 0
 _FREE = 1e-2  # of the tolerance: what larger multipliers may cost in all
@@ -23,12 +23,13 @@ def positive_multipliers(H: Array, G: Array, z: Array, diagonal: Array, tol: flo
     multiplier is taken where the sum rises by no more than a small part of the tolerance, and for rows that are turned
     away altogether. Where Jᵢᵢ < 0, which takes an indefinite J, no multiplier is let come near zero.
     """
-    best = diagonal + np.linalg.norm(G - diagonal[:, None] * H, axis=1)
-    free = _FREE * tol * abs(float(z.sum())) / max(z.size, 1)
-    y = np.where((best - z <= free) | (z < _TURNED * best), np.maximum(best, z), z)
-    sizes = np.abs(diagonal) + (best - diagonal)
-    least = np.finfo(np.float64).eps * float(np.max(sizes, initial=0.0))
-    return np.maximum(y, np.maximum(_LEAST * sizes, max(least, np.finfo(np.float64).tiny)))
+    xp = namespace(z)
+    best = diagonal + row_lengths(G - diagonal[:, None] * H)
+    free = _FREE * tol * abs(float(z.sum())) / max(z.shape[0], 1)
+    y = xp.where((best - z <= free) | (z < _TURNED * best), xp.maximum(best, z), z)
+    sizes = abs(diagonal) + (best - diagonal)
+    least = _EPS * float(sizes.max()) if sizes.shape[0] else 0.0
+    return xp.maximum(y, xp.clip(_LEAST * sizes, max(least, _TINY), None))
 
 
 def raised_on_isolated_rows(y: Array, diagonal: Array, allowance: float) -> Array:
@@ -38,16 +39,17 @@ def raised_on_isolated_rows(y: Array, diagonal: Array, allowance: float) -> Arra
     worst case of a bound by Lanczos. There are few of them, so that raising their multipliers, which is always
     admissible, costs little and takes these eigenvalues down.
     """
-    low, high = 1e-3, 1.0
+    xp, low, high = namespace(y), 1e-3, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        if float(np.sum(np.maximum(diagonal / middle - y, 0.0))) <= allowance:
+        if float(xp.sum(xp.clip(diagonal / middle - y, 0.0, None))) <= allowance:
             high = middle
         else:
             low = middle
-    return np.maximum(y, diagonal / high)
+    return xp.maximum(y, diagonal / high)
 
 
 def removed_vector(problem: Elliptope) -> Array:
     """The vector v of Ã = A - vvᵀ, whose subtraction rounds; zero if there is none."""
-    return np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
+    scale = as_double(problem.scale)
+    return namespace(scale).zeros_like(scale) if problem.removed is None else as_double(problem.removed)

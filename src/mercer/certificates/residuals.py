@@ -5,18 +5,19 @@ With Ξ = Diag(s) H the embedding, s = √d, row i of ÃΞ is Gᵢ/sᵢ and (ÃB
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
-import numpy as np
 from scipy.linalg import eigh
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, is_tensor, namespace
+from mercer.linalg.tall import row_lengths
 
 
 def complementarity(s: Array, H: Array, G: Array, z: Array) -> float:
     """‖LB‖ relative to ‖ÃB‖ with L = Diag(z/d) - Ã, both taken as ‖·Ξ‖ in the Frobenius norm (PSD17 (8))."""
-    size = float(np.linalg.norm(G / s[:, None]))
-    return float(np.linalg.norm((z[:, None] * H - G) / s[:, None])) / size if size > 0 else 0.0
+    norm = namespace(G).linalg.vector_norm
+    size = float(norm(G / s[:, None]))
+    return float(norm((z[:, None] * H - G) / s[:, None])) / size if size > 0 else 0.0
 
 
 def mean_value_residual(s: Array, H: Array, G: Array, z: Array) -> float:
@@ -24,11 +25,11 @@ def mean_value_residual(s: Array, H: Array, G: Array, z: Array) -> float:
 
     maxᵢ ‖Ξᵢ - dᵢ/(ÃB)ᵢᵢ (ÃΞ)ᵢ‖ / maxᵢ ‖Ξᵢ‖ = maxᵢ sᵢ ‖Hᵢ - Gᵢ/zᵢ‖ / maxᵢ sᵢ; infinite where some zᵢ = 0.
     """
-    if not z.size:
+    if not z.shape[0]:
         return 0.0
-    if np.any(z == 0):
+    if (z == 0).any():
         return float("inf")
-    return float(np.max(s * np.linalg.norm(H - G / z[:, None], axis=1)) / np.max(s))
+    return float((s * row_lengths(H - G / z[:, None])).max()) / float(s.max())
 
 
 def conformality_residual(H: Array, G: Array) -> float:
@@ -38,15 +39,15 @@ def conformality_residual(H: Array, G: Array) -> float:
     is ‖ĜĜᵀ - HHᵀ‖_F / n, found in O(n r²) without cancellation from U = ĜO - H and W = ĜO + H, O the rotation that
     brings Ĝ nearest to H: ĜĜᵀ - HHᵀ = ½(UWᵀ + WUᵀ). A row that Ã maps to zero has no angle and counts as Ĝᵢ = 0.
     """
-    n = H.shape[0]
-    lengths = np.linalg.norm(G, axis=1)[:, None]
-    unit = np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0)
-    left, _, right = np.linalg.svd(unit.T @ H)
+    xp, n = namespace(G), H.shape[0]
+    lengths = row_lengths(G)[:, None]
+    unit = xp.where(lengths > 0, G / xp.where(lengths > 0, lengths, 1.0), 0.0)
+    left, _, right = xp.linalg.svd(unit.T @ H)
     turned = unit @ (left @ right)
     U, W = turned - H, turned + H
     across = U.T @ W
-    squared = (np.sum((U.T @ U) * (W.T @ W)) + np.sum(across * across.T)) / 2
-    return float(np.sqrt(max(squared, 0.0))) / n if n else 0.0
+    squared = float(xp.sum((U.T @ U) * (W.T @ W)) + xp.sum(across * across.T)) / 2
+    return math.sqrt(max(squared, 0.0)) / n if n else 0.0
 
 
 def least_on_space(Q: Array, inside: Array, ratio: Array, root: Array, count: int) -> Array:
@@ -56,8 +57,10 @@ def least_on_space(Q: Array, inside: Array, ratio: Array, root: Array, count: in
     on the space D Q needs QᵀMQ (``inside``) alone, and no further product.
     """
     slack = Q.T @ (ratio[:, None] * Q) - inside
-    scaled = root[:, None] * Q
-    _, sizes, Vt = np.linalg.svd(scaled, full_matrices=False)
+    xp, scaled = namespace(Q), root[:, None] * Q
+    _, sizes, Vt = xp.linalg.svd(scaled, full_matrices=False)
     mix = Vt[sizes > 1e-6 * sizes[0]].T / sizes[sizes > 1e-6 * sizes[0]]
     reduced = mix.T @ slack @ mix
-    return np.asarray(eigh((reduced + reduced.T) / 2, eigvals_only=True)[:count])
+    reduced = (reduced + reduced.T) / 2
+    values = xp.linalg.eigvalsh(reduced) if is_tensor(reduced) else eigh(reduced, eigvals_only=True)
+    return values[:count]

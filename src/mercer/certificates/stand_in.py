@@ -18,29 +18,32 @@ that holds but for a stated probability; there a relative accuracy of one half w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, final
 
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, namespace, solve_triangular
 from mercer.backends.rounding import gamma, unit_of
-from mercer.backends.threads import run_chunks
 from mercer.certificates.factor_errors import factor_errors, remembered_errors
 from mercer.certificates.krylov import Deflated
+from mercer.certificates.multipliers import removed_vector
 from mercer.linalg import rp_cholesky
 from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
+from mercer.linalg.tall import inner_products, square_row_lengths, tall_product, weighted_gram
 from mercer.operators import LinearMap, LowRankOperator
+from mercer.operators.base import part_of
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_UNIT = float(np.finfo(np.float64).eps) / 2
+_UNIT, _TINY = unit_of("float64"), float(np.finfo(np.float64).tiny)
 _RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
-_CHUNK, _PARTS = 4096, 4
+_DENSE_UP_TO = 384  # columns of a factor up to which its eigenvalues are found by dense decompositions
+_LANCZOS_BLOCK, _LANCZOS_DEPTH = 8, 16
 _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
 
@@ -82,61 +85,45 @@ class StandIn:
         whole = self._whole_gram()
         self._across = self._inner(deflated.Q).T
         self._gram = whole - self._across.T @ self._across  # of PD[F, v]
-        trace = float(np.trace(whole[:-1, :-1]) + leftover.sum())
+        trace = float(whole[:-1, :-1].diagonal().sum() + leftover.sum())
         self.factor_rounding = factor_rounding
         self.leftover = float(leftover.sum()) + factor_rounding
         size = trace + float(vector @ vector)
         self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size
-        self._values, self._mix = self._leading()
+        self._values, self._mix = _leading(self._gram) if self.rank <= _DENSE_UP_TO else _leading_of_many(self._gram)
 
     def _whole_gram(self) -> Array:
-        """The inner products of the columns of D[F, v], rows taken in chunks."""
-        n = self._factor.shape[0]
-        part = max(1, -(-n // _PARTS))
-
-        def summed(first: int) -> Array:
-            gram = np.zeros((self.rank + 1, self.rank + 1))
-            for lo in range(first, min(first + part, n), _CHUNK):
-                rows = slice(lo, min(lo + _CHUNK, first + part))
-                block = np.column_stack([self._scaling[rows, None] * self._factor[rows], self._vector[rows]])
-                gram += block.T @ block
-            return gram
-
-        return np.asarray(sum(run_chunks(summed, range(0, n, part))))
+        """The inner products of the columns of D[F, v]."""
+        xp, order = namespace(self._factor), self.rank + 1
+        gram = xp.empty((order, order), dtype=xp.float64, device=self._factor.device)
+        gram[:-1, :-1] = weighted_gram(self._factor, self._scaling)
+        gram[:, -1] = gram[-1] = self._inner(self._vector[:, None])[:, 0]
+        return gram
 
     def _combine(self, mix: Array) -> Array:
         """PD[F, v] times some mixtures of its columns."""
-        whole = self._scaling[:, None] * (self._factor @ mix[:-1]) + np.outer(self._vector, mix[-1])
+        whole = self._scaling[:, None] * tall_product(self._factor, mix[:-1]) + self._vector[:, None] * mix[-1]
         return whole - self.deflated.Q @ (self._across @ mix)
 
     def _inner(self, X: Array) -> Array:
         """Inner products of the columns of PD[F, v] with those of X, which lie in the complement of Q."""
-        return np.vstack([self._factor.T @ (self._scaling[:, None] * X), self._vector @ X])
-
-    def _leading(self) -> tuple[Array, Array]:
-        """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
-        sizes, U = np.linalg.eigh(self._gram)
-        kept = sizes > 1e-12 * max(float(sizes[-1]), np.finfo(np.float64).tiny)
-        basis = U[:, kept] / np.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
-        inner = basis.T @ self._gram
-        N = inner[:, :-1] @ inner[:, :-1].T - np.outer(inner[:, -1], inner[:, -1])
-        values, X = np.linalg.eigh((N + N.T) / 2)
-        return values[: -_MOST_VECTORS - 1 : -1], basis @ X[:, : -_MOST_VECTORS - 1 : -1]
+        inner = inner_products(self._factor, self._scaling[:, None] * X)
+        return namespace(X).concat([inner, (self._vector @ X)[None, :]], axis=0)
 
     def vectors(self, count: int) -> Array:
         """Orthonormal vectors near the leading eigenvectors of N, orthogonal to Q."""
         X = self._combine(self._mix[:, :count])
         Q = self.deflated.Q
-        return np.linalg.qr(X - Q @ (Q.T @ X))[0]
+        return namespace(X).linalg.qr(X - Q @ (Q.T @ X))[0]
 
     def next_value(self, count: int) -> float:
         """About the largest eigenvalue of N once ``count`` vectors are taken out."""
-        return float(self._values[count]) if count < self._values.size else 0.0
+        return float(self._values[count]) if count < self.n_vectors else 0.0
 
     @property
     def n_vectors(self) -> int:
         """How many vectors can be taken out."""
-        return int(self._values.size)
+        return int(self._values.shape[0])
 
     def bound(self, X: Array | None = None) -> float:
         """A number that λmax(N) on the complement of Q, and of X, does not exceed; zero if that is larger."""
@@ -146,30 +133,89 @@ class StandIn:
             gram = gram - across @ across.T
         value = self.next_value(0 if X is None else X.shape[1])
         square = max(float(gram[-1, -1]), 0.0)
-        step = max(1e-6 * abs(value), self.rounding, np.finfo(np.float64).tiny)
+        step = max(1e-6 * abs(value), self.rounding, _TINY)
         value = max(value, 0.0)
         for _ in range(60):
             value += step
             inner = gram[:-1, -1]
-            reduced = gram[:-1, :-1] - np.outer(inner, inner) / (value + square)
-            proved = _largest(reduced)
-            if proved <= value:
+            reduced = gram[:-1, :-1] - inner[:, None] * inner / (value + square)
+            proved = _proved(reduced, value)
+            if proved is not None:
                 return max(proved, 0.0) + self.rounding
             step *= 4
         raise ArithmeticError("No bound of the stand-in was found: its factor is not finite.")
 
     def multiply_leftover(self, V: Array) -> Array:
         """P DED V for columns V in the complement of Q, but for a part in Q."""
-        mix = self._inner(V)
+        mix = copied(self._inner(V))
         mix[-1] *= -1
         return self.deflated.multiply(V) - self._combine(mix)
 
 
-def _largest(symmetric: Array) -> float:
-    k = symmetric.shape[0]
+def _leading(gram: Array) -> tuple[Array, Array]:
+    """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
+    xp = namespace(gram)
+    sizes, U = xp.linalg.eigh(gram)
+    kept = sizes > 1e-12 * max(float(sizes[-1]), _TINY)
+    basis = U[:, kept] / xp.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
+    inner = basis.T @ gram
+    N = inner[:, :-1] @ inner[:, :-1].T - inner[:, -1:] * inner[:, -1]
+    values, X = xp.linalg.eigh((N + N.T) / 2)
+    return xp.flip(values[-_MOST_VECTORS:], axis=0), basis @ xp.flip(X[:, -_MOST_VECTORS:], axis=1)
+
+
+def _leading_of_many(gram: Array) -> tuple[Array, Array]:
+    """The same for a factor of many columns, by Lanczos, from below.
+
+    With LLᵀ the Gram matrix of PD[F, v], that times L⁻ᵀ has orthonormal columns, and there N is Lᵀ Diag(1, …, 1, -1) L.
+    """
+    xp, k = namespace(gram), gram.shape[0]
+    ridge = 1e-14 * float(gram.diagonal().sum())
+    identity = xp.eye(k, dtype=gram.dtype, device=gram.device)
+    while True:
+        try:
+            L = cholesky(gram + ridge * identity)
+            break
+        except np.linalg.LinAlgError:
+            ridge *= 10
+
+    def multiply(V: Array) -> Array:
+        W = L @ V
+        W[-1] *= -1
+        return L.T @ W
+
+    space = BlockLanczos(multiply, identity[:, :0], np.random.default_rng(0), block=_LANCZOS_BLOCK)
+    space.extend(_LANCZOS_DEPTH)
+    values, X, _ = space.ritz_pairs(_MOST_VECTORS)
+    return values, solve_triangular(L, X, lower=True, transpose=True)
+
+
+def _proved(symmetric: Array, value: float) -> float | None:
+    """A number that λmax does not exceed, where that is at most about the value given; None where it is more.
+
+    Of a large matrix a Cholesky factor of value·I - S shows it: λmax(S) ≤ value + γ trace (Higham 2002, Theorem 10.3).
+    """
+    xp, k = namespace(symmetric), symmetric.shape[0]
     if k == 0:
         return 0.0
     symmetric = (symmetric + symmetric.T) / 2
+    if k <= _DENSE_UP_TO:
+        largest = _largest(symmetric)
+        return largest if largest <= value else None
+    shifted = value * xp.eye(k, dtype=symmetric.dtype, device=symmetric.device) - symmetric
+    try:
+        L = cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return None
+    if not math.isfinite(float(L.diagonal().sum())):  # some LAPACKs factor NaN without complaint
+        return None
+    return value + 1.01 * gamma(k + 2, _UNIT) * float(shifted.diagonal().sum()) + 4 * _UNIT * value
+
+
+def _largest(symmetric: Array) -> float:
+    if is_tensor(symmetric):
+        return float(namespace(symmetric).linalg.eigvalsh(symmetric)[-1])
+    k = symmetric.shape[0]
     return float(eigh(symmetric, eigvals_only=True, subset_by_index=[k - 1, k - 1], driver="evx")[0])  # evr may fail
 
 
@@ -255,14 +301,14 @@ def given_stand_in(
 
     ``entries`` bounds the norm of the rounding errors of A.
     """
-    matrix = _Scaled(problem, np.ones(problem.size))
+    matrix = _Scaled(problem, namespace(root).ones_like(root))
     if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
         raise ValueError("stand_in must be a partial Cholesky factor of the problem's A, as rp_cholesky returns it.")
-    F = np.asarray(factored.factor, np.float64)
+    F = as_double(factored.factor)
     errors = remembered_errors(problem, factored, matrix, F)
     rounding = unit_of(matrix.dtype) + unit_of(factored.dtype)
-    allowed = 1e3 * (F.shape[1] + 8) * rounding * float(np.max(np.abs(matrix.diagonal()), initial=0.0))
-    if not float(np.max(errors.disagreement, initial=0.0)) <= allowed * np.sqrt(F.shape[1] + 1):
+    allowed = 1e3 * (F.shape[1] + 8) * rounding * float(abs(matrix.diagonal()).max())
+    if not float(errors.disagreement.max()) <= allowed * math.sqrt(F.shape[1] + 1):
         raise ValueError(
             "stand_in does not agree with the problem's operator at its own pivots: build it by rp_cholesky from "
             "the same kernel, points and weights, without deflation."
@@ -286,8 +332,8 @@ def own_stand_ins(
     ``entries`` bounds the norm of the rounding errors of A. ``everything``: also where the rank is no small part of n.
     """
     matrix = _Scaled(problem, root)
-    ones = np.ones_like(root)
-    entries = entries * float(np.max(root**2, initial=0.0))
+    ones = namespace(root).ones_like(root)
+    entries = entries * float((root**2).max())
     before = np.inf
     for rank in _RANKS:
         if not everything and (rank > problem.size // 4 or 32 * problem.size * rank > memory):
@@ -295,7 +341,7 @@ def own_stand_ins(
         factored = rp_cholesky(matrix, rank, rng)
         F = factored.factor
         leftover = _left_out(matrix, F)
-        rounding = factor_errors(matrix, F, np.asarray(factored.landmarks)).in_units_of(ones, entries)
+        rounding = factor_errors(matrix, F, factored.landmarks).in_units_of(ones, entries)
         yield StandIn(F, ones, leftover, root * matrix.removed, deflated, rounding)
         if leftover.sum() > 0.5 * before or F.shape[1] < rank:
             return
@@ -304,9 +350,9 @@ def own_stand_ins(
 
 def _left_out(matrix: _Scaled, F: Array) -> Array:
     """The diagonal of A - FFᵀ, from above."""
-    diagonal = np.abs(matrix.diagonal())
+    diagonal = abs(matrix.diagonal())
     slack = gamma(F.shape[1] + _DIAGONAL, unit_of(matrix.dtype)) * diagonal
-    return np.asarray(np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0) + slack)
+    return namespace(F).clip(diagonal - square_row_lengths(F), 0.0, None) + slack
 
 
 @final
@@ -314,14 +360,15 @@ class _Scaled(LinearMap):
     """DAD with A = Ã + vvᵀ, by its blocks and its diagonal."""
 
     def __init__(self, problem: Elliptope, root: Array) -> None:
-        super().__init__(problem.operator.shape, problem.operator.dtype, symmetric=True)
-        self._inner = problem.operator
+        operator = problem.operator
+        super().__init__(operator.shape, operator.dtype, symmetric=True, reference=operator.reference)
+        self._inner = operator
         self._root = root
-        self.removed = np.zeros(problem.size) if problem.removed is None else np.asarray(problem.removed, np.float64)
+        self.removed = removed_vector(problem)
 
     def _multiply(self, v: Array) -> Array:
         scaled = self._root[:, None] * v
-        product = self._inner @ scaled + np.outer(self.removed, self.removed @ scaled)
+        product = self._inner @ scaled + self.removed[:, None] * (self.removed @ scaled)
         return self._root[:, None] * product
 
     def _transpose_multiply(self, v: Array) -> Array:
@@ -331,6 +378,6 @@ class _Scaled(LinearMap):
         return self._root**2 * (self._inner.diagonal() + self.removed**2)
 
     def block(self, rows: Any, cols: Any) -> Array:
-        left, right = self._root[rows], self._root[cols]
-        outer = (left * self.removed[rows])[:, None] * (right * self.removed[cols])
+        left, right = part_of(self._root, rows), part_of(self._root, cols)
+        outer = (left * part_of(self.removed, rows))[:, None] * (right * part_of(self.removed, cols))
         return left[:, None] * self._inner.block(rows, cols) * right + outer

@@ -17,6 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.arrays import to_numpy
 from mercer.kernels import Kernel
 from mercer.solvers import Iteration
 
@@ -109,7 +110,7 @@ class Checkpoint:
         handle, temporary = tempfile.mkstemp(suffix=".npz", dir=self._path.resolve().parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, key=np.array(self._key), H=H, history=lines)
+                np.savez(file, key=np.array(self._key), H=to_numpy(H), history=lines)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self._path)
@@ -158,5 +159,5 @@ def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:
     digest = hashlib.sha256(f"{kernel!r} {points.shape}".encode())
     parts = (points.data, points.indices, points.indptr) if hasattr(points, "indptr") else (points,)
     for part in parts if weights is None else (*parts, weights):
-        digest.update(np.ascontiguousarray(part).tobytes())
+        digest.update(np.ascontiguousarray(to_numpy(part)).tobytes())
     return digest.hexdigest()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import Array
+from mercer.backends.rounding import unit_of
+from mercer.backends.threads import blas_for
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.validation import pad_components, refuse_degenerate
+from mercer.embedding.validation import pad_components, refuse_degenerate, widened
 from mercer.kernels.validation import positive_number
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.validation import KernelParameters, checked_points, resolved_kernel, whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
@@ -84,19 +84,20 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         time = positive_number(self.time, "time", zero=True)
         alpha = positive_number(self.alpha, "alpha", zero=True)
         X = checked_points(self, X, fitting=True)
-        self.kernel_ = resolved_kernel(self.kernel, X)
-        operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
-        refuse_degenerate(operator, self.kernel_, X)
-        available = min(count, X.shape[0] - 1)
-        values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
-        kept = values > X.shape[0] * np.finfo(operator.dtype).eps * max(values[0], 0.0)
+        with blas_for(X.shape[0]):
+            self.kernel_ = resolved_kernel(self.kernel, X)
+            operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
+            refuse_degenerate(operator, self.kernel_, X)
+            available = min(count, X.shape[0] - 1)
+            values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
+        kept = values > X.shape[0] * 2 * unit_of(operator.dtype) * max(float(values[0]), 0.0)
         values, vectors = values[kept], vectors[:, kept]
         self._training = X
         self._eigenfunctions = vectors / operator.stationary[:, None]
         self._scale = operator.scale
         self.stationary_ = operator.stationary**2
-        self.eigenvalues_ = np.pad(values, (0, count - values.size))
-        self.embedding_ = pad_components(values**time * self._eigenfunctions, count, values.size)
+        self.eigenvalues_ = widened(values[None, :], count)[0]
+        self.embedding_ = pad_components(values**time * self._eigenfunctions, count, values.shape[0])
         self._n_features_out = count
         return self
 
@@ -112,4 +113,4 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         _, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)
         values = self.eigenvalues_[: functions.shape[1]]
         coordinates = values ** (float(self.time) - 1) * averages
-        return np.pad(coordinates, ((0, 0), (0, self._n_features_out - functions.shape[1])))
+        return widened(coordinates, self._n_features_out)

@@ -7,20 +7,20 @@ xⱼ) is finite.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from mercer.backends import get_config
-from mercer.backends.threads import run_chunks
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.embedding.support import Support
 from mercer.kernels import Kernel
+from mercer.kernels.validation import first_place
+from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_ENTRIES = 2**21
+_LARGEST = float(np.log(np.finfo(np.float64).max))
 
 
 @final
@@ -60,30 +60,29 @@ class Extension:
         cls, kernel: Kernel, points: Any, support: Support, operator: DiffusionOperator, coordinates: Array
     ) -> Extension:
         """The extension of coordinates (m × r) of the points of a diffusion operator in the scaled weights."""
-        mean = (operator.stationary * np.sqrt(operator.weights)) @ coordinates
-        slopes = coordinates / np.sqrt(operator.degrees)[:, None] - mean / np.sqrt(operator.volume)
-        longest = float(np.max(operator.diagonal() / operator.weights))
-        with np.errstate(divide="ignore"):
-            logarithms = float(np.log(operator.volume)), 0.5 * float(np.log(longest))
-        weights = np.asarray(operator.weights, np.float64)
-        return cls(kernel, points, support, weights, slopes, *logarithms)
+        root = namespace(coordinates).sqrt
+        mean = as_double(operator.stationary * root(operator.weights)) @ as_double(coordinates)
+        slopes = coordinates / root(operator.degrees)[:, None] - mean / math.sqrt(operator.volume)
+        longest = float((operator.diagonal() / operator.weights).max())
+        logarithms = math.log(operator.volume), 0.5 * math.log(longest) if longest > 0 else -math.inf
+        return cls(kernel, points, support, as_double(operator.weights), slopes, *logarithms)
 
     def novelty(self, X: Any) -> Array:
         """-log Σⱼ wⱼ k(x, xⱼ) for every row of X, in the user's weights."""
-        return -self._sums(X, self.slopes[:, :0])[0] - 2 * np.log(self.support.unit)
+        return -self._sums(X, self.slopes[:, :0])[0] - 2 * math.log(self.support.unit)
 
     def coordinates(self, X: Any, *, capped: bool) -> Array:
         """Ξ(x) for every row of X, of shape (n, r), in the unit of the user's weights."""
         log_degrees, averages, log_diagonal = self._sums(X, self.slopes)
-        lengths = np.linalg.norm(averages, axis=1, keepdims=True)
-        directions = np.divide(averages, lengths, out=np.zeros_like(averages), where=lengths > 0)
+        xp, lengths = namespace(averages), row_lengths(averages)[:, None]
+        directions = averages / xp.where(lengths > 0, lengths, 1.0)
         radius = log_radius(log_degrees, log_diagonal, self.log_volume)
         if capped:
-            radius = np.minimum(radius, self.log_longest)
-        elif np.any(radius - np.log(self.support.unit) > 0.5 * np.log(np.finfo(np.float64).max)):
-            row = int(np.argmax(radius))
+            radius = xp.clip(radius, None, self.log_longest)
+        elif (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
+            row = int(xp.argmax(radius))
             raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
-        return self.support.lengths(np.exp(radius)[:, None] * directions)
+        return self.support.lengths(xp.exp(radius)[:, None] * directions)
 
     def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
         columns = self.support.columns(X, self.kernel)
@@ -124,58 +123,33 @@ def log_degrees_and_sums(
     log_diagonal : array of shape (m,)
         log k(x, x).
     """
-    gram = GramOperator(kernel, X, training)
-    rows = _rows_at_once(gram.shape[1])
-    read = _logarithmic if kernel.properties.positive else _plain
-    weighted = weights[:, None] * values
+    gram, xp = GramOperator(kernel, X, training), namespace(values)
+    summed = xp.concat([weights[:, None], weights[:, None] * values], axis=1)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named
-        parts = run_chunks(
-            lambda lo: _chunk(gram, lo, min(lo + rows, gram.shape[0]), weighted, weights, read),
-            range(0, gram.shape[0], rows),
-        )
+        scale, products = gram.scaled_product(summed)
+    degrees = products[:, 0]
+    _require_affinities(degrees, kernel)
     with np.errstate(divide="ignore", over="ignore"):
-        log_diagonal = np.log(gram.kernel_diagonal().astype(np.float64))
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), log_diagonal
+        log_diagonal = xp.log(as_double(gram.kernel_diagonal()))
+    return xp.log(degrees) + scale, products[:, 1:] / degrees[:, None], log_diagonal
 
 
-def _rows_at_once(n: int) -> int:
-    """Rows of n entries for one thread: all threads together, with one copy each, keep to a quarter of the memory."""
-    config = get_config()
-    entries = min(_ENTRIES, config.memory_bytes // (4 * 2 * 8 * config.threads))
-    return max(1, entries // max(1, n))
+def _require_affinities(degrees: Array, kernel: Kernel) -> None:
+    """Refuse a point from which no affinity, or an infinite one, leads to the training points."""
+    finite, positive = namespace(degrees).isfinite(degrees), degrees > 0
+    if not finite.all():
+        row = first_place(~finite)[0]
+        raise ValueError(f"Row {row} of X is so far from the data that {kernel!r} overflows: it has no place.")
+    if not positive.all():
+        row = first_place(~positive)[0]
+        raise ValueError(
+            f"Row {row} of X has no positive affinity to the training points: it has no place in the embedding."
+        )
 
 
 def log_radius(log_degrees: Array, log_diagonal: Array, log_volume: float) -> Array:
     """½ log d(x), d(x) = k(x, x)/m - m/vol = (k(x, x)/m) (1 - m²/(vol k(x, x)))."""
-    ratio = np.minimum(np.exp(2 * log_degrees - log_volume - log_diagonal), 1.0)
+    xp = namespace(log_degrees)
+    ratio = xp.clip(xp.exp(2 * log_degrees - log_volume - log_diagonal), None, 1.0)
     with np.errstate(divide="ignore"):
-        return 0.5 * (log_diagonal - log_degrees + np.log1p(-ratio))
-
-
-Reader = Callable[[GramOperator, int, int], tuple[Array, Array]]
-
-
-def _logarithmic(gram: GramOperator, lo: int, hi: int) -> tuple[Array, Array]:
-    P = gram.log_rows(lo, hi).astype(np.float64, copy=False)
-    scale = P.max(axis=1)
-    scale[scale == -np.inf] = 0.0  # no affinity at all: the weights are zero
-    P -= scale[:, None]
-    return np.exp(P, out=P), scale
-
-
-def _plain(gram: GramOperator, lo: int, hi: int) -> tuple[Array, Array]:
-    return gram.block(slice(lo, hi), slice(None)).astype(np.float64, copy=False), np.zeros(hi - lo)
-
-
-def _chunk(gram: GramOperator, lo: int, hi: int, weighted: Array, weights: Array, read: Reader) -> tuple[Array, Array]:
-    P, scale = read(gram, lo, hi)
-    degrees = P @ weights
-    if not np.all(np.isfinite(degrees)):
-        row = lo + int(np.argmin(np.isfinite(degrees)))
-        raise ValueError(f"Row {row} of X is so far from the data that {gram.kernel!r} overflows: it has no place.")
-    if not np.all(degrees > 0):
-        row = lo + int(np.argmin(degrees))
-        raise ValueError(
-            f"Row {row} of X has no positive affinity to the training points: it has no place in the embedding."
-        )
-    return np.log(degrees) + scale, (P @ weighted) / degrees[:, None]
+        return 0.5 * (log_diagonal - log_degrees + xp.log1p(-ratio))

@@ -8,14 +8,17 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, cast, like, namespace
+from mercer.embedding.phases import Phases
+from mercer.embedding.validation import widened
 from mercer.kernels import Kernel
 from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
+from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_PART, _MOST, _LEAST = 4, 1500, 8  # a stand-in has at most n/4 and this many columns; with fewer than the last, none
+_PART, _MOST, _LEAST = 4, 1500, 48  # a stand-in has at most n/4 and this many columns; with fewer than the last, none:
+# products with a stored matrix of so few rows take less than it takes to make one
 _LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as the matrix
 _FACTOR_SHARE, _STORED_SHARE = 1 / 8, 0.5  # of the memory limit: a factor, and a matrix that is stored
 _WARM_NOISE = 0.03
@@ -36,6 +39,8 @@ class Programme:
         The same in double precision, which certificates speak of: the problem itself unless that is in single.
     rng : numpy.random.Generator
         Every random number of a fit.
+    phases : Phases
+        What the fit is at, and how long it was at what.
     last_proof : tuple
         The last iterate that was certified, and its certificate.
     """
@@ -44,39 +49,49 @@ class Programme:
     problem: Elliptope
     proof: Elliptope
     rng: np.random.Generator
+    phases: Phases
     last_proof: tuple[Array | None, Any] = (None, None)
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator) -> Programme:
+    def of(
+        cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator, phases: Phases | None = None
+    ) -> Programme:
         """The programme of points under a resolved kernel; one pass of row sums, two for points in single precision."""
+        phases = Phases("") if phases is None else phases
         gram = GramOperator(kernel, points, weights=weights)
-        exact = gram if gram.dtype == np.float64 else GramOperator(kernel, points, weights=weights, dtype=np.float64)
+        double = namespace(gram.reference).float64
+        exact = gram if gram.dtype == double else GramOperator(kernel, points, weights=weights, dtype=double)
         gram.stored_share = exact.stored_share = _STORED_SHARE
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
         operator.below_zero = found.slack if found.shift == 0 else None
         proof = _low_rank_form(operator, found)
         if exact is gram:
-            return cls(operator, proof, proof, rng)
+            return cls(operator, proof, proof, rng, phases)
         single = DiffusionOperator(gram)
-        return cls(single, _low_rank_form(single, found), proof, rng)
+        return cls(single, _low_rank_form(single, found), proof, rng, phases)
 
     @property
     def n_columns(self) -> int:
         """Columns the kernel matrix was multiplied by, in either precision."""
         return self.problem.n_columns + (self.proof.n_columns if self.proof is not self.problem else 0)
 
-    def cholesky(self) -> LowRankOperator | None:
-        """A partial Cholesky factor of the diffusion matrix where it helps: psd, and of a rank well below n.
+    @property
+    def stand_in_rank(self) -> int:
+        """How many columns a stand-in may have; none where it does not help: matrices that are small, or not psd.
 
-        Where the matrix is sparse, a product with it takes less than one with a factor, and the factor is left out.
+        Nor does it help a sparse matrix: a product with it takes less than one with a factor.
         """
         n = self.problem.size
+        if self.problem.shift > 0 or n // _PART < _LEAST:
+            return 0
         rank = min(n // _PART, _MOST, get_config().share(_FACTOR_SHARE) // (8 * n))
-        if self.problem.shift > 0 or rank < _LEAST or self.operator.gram.row_entries < rank:
-            return None
+        return rank if _LEAST <= rank <= self.operator.gram.row_entries else 0
+
+    def cholesky(self) -> LowRankOperator:
+        """A partial Cholesky factor of the diffusion matrix, of that rank at most."""
         exact: Any = self.proof.operator
-        return rp_cholesky(exact.undeflated(), rank, self.rng, tolerance=_LEFT_OUT)
+        return rp_cholesky(exact.undeflated(), self.stand_in_rank, self.rng, tolerance=_LEFT_OUT)
 
     def stand_in(self, factored: LowRankOperator | None) -> RankOneUpdate | None:
         """The factored matrix without its stationary part, below Ã in the order of matrices."""
@@ -87,11 +102,12 @@ class Programme:
         problem, rank = self.problem, min(rank, self.problem.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
-        last = last / np.max(np.abs(last))  # lengths of any unit, whose squares are finite
-        widened = np.pad(last, ((0, 0), (0, max(0, rank - last.shape[1]))))
-        elsewhere = problem.random_point(widened.shape[1], self.rng)
-        noise = _WARM_NOISE * np.linalg.norm(last, axis=1, keepdims=True) * elsewhere
-        return problem.project(widened + noise, elsewhere).astype(problem.operator.dtype)
+        last = like(last, problem.scale)
+        last = last / abs(last).max()  # lengths of any unit, whose squares are finite
+        wide = widened(last, max(rank, last.shape[1]))
+        elsewhere = problem.random_point(wide.shape[1], self.rng)
+        noise = _WARM_NOISE * row_lengths(last)[:, None] * elsewhere
+        return cast(problem.project(wide + noise, elsewhere), problem.operator.dtype)
 
 
 def _low_rank_form(operator: DiffusionOperator, found: Definiteness) -> Elliptope:
@@ -101,7 +117,7 @@ def _low_rank_form(operator: DiffusionOperator, found: Definiteness) -> Elliptop
         diagonal,
         shift=found.shift * float(diagonal.max()),  # J = Diag(√d) Ã Diag(√d)
         removed=operator.stationary,
-        lengths=np.sqrt(diagonal / operator.weights),
+        lengths=namespace(diagonal).sqrt(diagonal / operator.weights),
         failure_probability=found.failure_probability,
     )
 

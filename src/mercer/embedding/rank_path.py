@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.embedding.rank_path_result import STAYS, Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel
@@ -18,8 +19,6 @@ from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status
 from mercer.validation import checked_kernel, checked_points, whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _BANDWIDTHS = ("sigma", "length_scale")
 _NEARLY_CONSTANT = 1e-2
@@ -50,7 +49,7 @@ def rank_path(
     Parameters
     ----------
     X : array of shape (n, d)
-        The points.
+        The points; the fits run in their array library, and the path is a table of NumPy arrays.
     sigmas : array of shape (m,), optional
         Bandwidths, strictly rising. By default 13 of them, from 1/16 to 4 times the median distance (the rule
         ``"median"`` of the kernel, in its own metric), each √2 times the one before; see Notes.
@@ -119,7 +118,7 @@ def rank_path(
     parameters = {"warm_start": True, "max_products": max_products, "random_state": random_state, **parameters}
     model = SDPEmbedding(kernel, **parameters)
     X = checked_points(model, X, fitting=True)
-    if np.all(X[:1] == X):
+    if (X[:1] == X).all():
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     grid = _default_grid(kernel, name, X) if sigmas is None else _checked_sigmas(sigmas)
     entries: list[RankPathEntry] = []
@@ -141,9 +140,9 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
         return RankPathEntry(sigma, _degenerate(model.kernel_, X), str(error))
     weights = 1.0 if model.sample_weight_ is None else model.sample_weight_
     staying = model.diagonal_ + model.stationary_ / weights  # k(x, x)/m(x), for d = k(x, x)/m - m/vol
-    typical, signal = float(np.median(staying)), float(np.max(model.diagonal_ / staying))
+    typical, signal = _median(staying), float((model.diagonal_ / staying).max())
     lengths = weights * model.diagonal_
-    undetermined, rigidity = _undetermined(model, float(np.sum(lengths))), _rigidity(model, lengths)
+    undetermined, rigidity = _undetermined(model, float(lengths.sum())), _rigidity(model, lengths)
     flat = undetermined > _UNDETERMINED or rigidity < _RIGID
     diagnosis = _diagnosis(model.status_, typical, signal, flat)
     certificate = model.certificate_
@@ -152,11 +151,11 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
         diagnosis,
         diagnosis.message,
         model.rank_,
-        model.eigenvalues_,
+        to_numpy(model.eigenvalues_),
         model.history_[-1].objective if certificate is None else certificate.lower,
         float("nan") if certificate is None else certificate.relative_gap,
         model.status_,
-        _diffusion_eigenvalues(model, X, count),
+        to_numpy(_diffusion_eigenvalues(model, X, count)),
         model.n_products_,
         model.n_stand_in_products_,
         typical,
@@ -174,7 +173,7 @@ def _undetermined(model: SDPEmbedding, trace: float) -> float:
     least s·μ·Tr B: so s ≤ tol · optimum / (μ Tr B).
     """
     certificate = model.certificate_
-    if certificate is None or certificate.least_eigenvalues.size <= model.rank_:
+    if certificate is None or certificate.least_eigenvalues.shape[0] <= model.rank_:
         return float("nan")
     cost = float(certificate.least_eigenvalues[model.rank_]) * trace
     allowed = model.tol * abs(certificate.lower)
@@ -187,12 +186,18 @@ def _rigidity(model: SDPEmbedding, lengths: Array) -> float:
     If it is zero, B can move along a line of feasible matrices in its own dimensions without losing optimality: it is
     not the only solution. With B = Σβₖuₖuₖᵀ this is the least eigenvalue of Σᵢ (uᵢᵀΔuᵢ)²/dᵢ as a quadratic form in Δ.
     """
-    active = lengths > 0
-    directions = model.coordinates_[active] / np.sqrt(model.diagonal_[active, None] * model.eigenvalues_)
-    k, l = np.triu_indices(model.rank_)
-    products = directions[:, k] * directions[:, l] * np.where(k == l, 1.0, np.sqrt(2.0))
-    shares = np.sqrt(lengths[active] / np.sum(lengths))
-    return float(np.linalg.svd(shares[:, None] * products, compute_uv=False)[-1] ** 2)
+    active, xp = lengths > 0, namespace(lengths)
+    directions = model.coordinates_[active] / xp.sqrt(model.diagonal_[active][:, None] * model.eigenvalues_)
+    k, l = (like(side, lengths) for side in np.triu_indices(model.rank_))
+    products = directions[:, k] * directions[:, l] * (1.0 + (2.0**0.5 - 1.0) * (k != l))
+    shares = xp.sqrt(lengths[active] / xp.sum(lengths))
+    return float(xp.linalg.svdvals(shares[:, None] * products)[-1] ** 2)
+
+
+def _median(values: Array) -> float:
+    """The middle value, or the mean of the two in the middle."""
+    ordered, n = namespace(values).sort(values), values.shape[0]
+    return 0.5 * float(ordered[(n - 1) // 2] + ordered[n // 2])
 
 
 def _diagnosis(status: Status, staying: float, signal: float, flat: bool) -> Diagnosis:
@@ -210,9 +215,10 @@ def _degenerate(kernel: Kernel, X: Any) -> Diagnosis:
     """Which end a kernel that was refused lies at."""
     gram = GramOperator(kernel, X)
     sums, diagonal = gram.row_sums(), gram.diagonal()
-    if np.all(sums > 0) and np.median(diagonal / sums) > STAYS:
+    positive = bool((sums > 0).all())
+    if positive and _median(diagonal / sums) > STAYS:
         return Diagnosis.ISOLATED
-    if np.all(sums > 0) and np.max(1 - sums**2 / (np.sum(sums) * diagonal)) <= _NEARLY_CONSTANT:
+    if positive and float((1 - sums**2 / (sums.sum() * diagonal)).max()) <= _NEARLY_CONSTANT:
         return Diagnosis.CONSTANT
     return Diagnosis.DEGENERATE
 
@@ -220,14 +226,15 @@ def _degenerate(kernel: Kernel, X: Any) -> Diagnosis:
 def _diffusion_eigenvalues(model: SDPEmbedding, X: Any, count: int) -> Array:
     """λ₁, λ₂, …: exact for small n; beyond, from below by block Lanczos, whose block finds eigenvalues that repeat."""
     operator = DiffusionOperator(GramOperator(model.kernel_, X))
-    n = operator.shape[0]
+    n, xp = operator.shape[0], namespace(operator.reference)
     count = min(count, n - 1)
     if n <= _DENSE_UP_TO:
-        return np.linalg.eigvalsh(operator.to_dense())[: -count - 1 : -1]
-    space = BlockLanczos(operator.__matmul__, np.empty((n, 0)), as_generator(model.random_state), block=count + 3)
+        return xp.flip(xp.linalg.eigvalsh(operator.to_dense())[-count:], axis=0)
+    nothing = xp.empty((n, 0), dtype=xp.float64, device=operator.reference.device)
+    space = BlockLanczos(operator.__matmul__, nothing, as_generator(model.random_state), block=count + 3)
     for depth in _DEPTHS:
         space.extend(depth)
-        if np.all(space.residual_norms()[:count] <= _EIGENVALUE_ERROR):
+        if (space.residual_norms()[:count] <= _EIGENVALUE_ERROR).all():
             break
     return space.ritz_values()[:count]
 

@@ -6,22 +6,23 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import Array, like, namespace
 from mercer.backends.config import require_memory
-from mercer.backends.threads import single_threaded_blas
+from mercer.backends.threads import blas_for, single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.extension import Extension, embedded_rows
-from mercer.embedding.log import log_iteration, log_phase
+from mercer.embedding.log import log_iteration
+from mercer.embedding.phases import Phases
 from mercer.embedding.programme import Programme
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate
+from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
@@ -39,8 +40,6 @@ from mercer.solvers import (
 )
 from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _METHODS: dict[str, type[Method]] = {
     "power": ProjectedPower,
     "accelerated": AcceleratedPower,
@@ -48,8 +47,9 @@ _METHODS: dict[str, type[Method]] = {
     "conic": TrustRegion,  # takes what the conic solver found to the boundary
 }
 SOLVERS = ("auto", *_METHODS, "interior-point")
+_PROVING = "proving the bound"
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
-_DEAR = 8000  # beyond, a certificate is too dear to be computed twice
+_CHEAP, _DEAR = 256, 8000  # up to the first a spectrum is cheap; beyond the second a certificate is not made twice
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
@@ -147,10 +147,14 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         reads entries instead, see ``certificate_.n_products``.
     n_stand_in_products_ : int
         Columns a low-rank stand-in was applied to.
+    phase_seconds_ : dict of str to float
+        The seconds that each phase of the fit took: summing rows, factoring a stand-in, solving with it, climbing,
+        proving the bound and so on.
 
     Notes
     -----
-    Cost: a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
+    Cost, from some two hundred points on (before, the stored matrix is its own stand-in):
+    a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
     products of the kernel matrix with as many columns as the solution has dimensions, where the factor represents the
     matrix well, and some hundreds where it does not, as with very small bandwidths. The matrix is stored only where
     that fits the memory limit and pays. New points cost n kernel evaluations each.
@@ -222,43 +226,51 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self._check_parameters()
         if self.verbose:
             make_visible()
+        phases = Phases("reading the points", shown=self.verbose)
         X = checked_points(self, X, fitting=True)
         rng = as_generator(self.random_state)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
-        self.kernel_ = resolved_kernel(self.kernel, X, weights)
-        support = choose_support(self.landmarks, weights, X)
-        points = support.points(X, self.kernel_)
-        require_memory(
-            8 * _VECTORS * self.initial_rank * points.shape[0],
-            f"An embedding of {points.shape[0]} points in initial_rank={self.initial_rank} dimensions",
-            "lower initial_rank, pass landmarks",
-        )
-        programme = Programme.of(self.kernel_, points, support.scaled, rng)
-        refuse_degenerate(programme.operator, self.kernel_, points)
-        check_room(programme.operator, self.kernel_)
-        if self.solver == "interior-point":
-            check_dense(int(programme.problem.active.sum()), self.max_products)
-        kept = self._opened_checkpoint(points, support)
-        if self.solver == "auto":
-            self._tell("factoring a stand-in")
-        factored = programme.cholesky() if self.solver == "auto" else None
-        with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-            result = self._solve(programme, factored, kept)
-            H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
-        self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-        self.n_products_ = programme.n_columns
-        self._store(X, points, support, programme, H)
-        self._report(float(np.median(programme.problem.diagonal + self.stationary_)))  # w k(x, x)/m: in any unit
+        weights = sample_weight
+        if weights is not None:
+            weights = checked_weights(weights, X.shape[0], "sample_weight", reference=X)
+        with blas_for(X.shape[0]):  # a small fit wakes none of its threads
+            self.kernel_ = resolved_kernel(self.kernel, X, weights)
+            support = choose_support(self.landmarks, weights, X)
+            points = support.points(X, self.kernel_)
+            require_memory(
+                8 * _VECTORS * self.initial_rank * points.shape[0],
+                f"An embedding of {points.shape[0]} points in initial_rank={self.initial_rank} dimensions",
+                "lower initial_rank, pass landmarks",
+            )
+            phases.begin("summing rows", shown=False)
+            programme = Programme.of(self.kernel_, points, support.scaled, rng, phases)
+            refuse_degenerate(programme.operator, self.kernel_, points)
+            check_room(programme.operator, self.kernel_)
+            if self.solver == "interior-point":
+                check_dense(int(programme.problem.active.sum()), self.max_products)
+            kept = self._opened_checkpoint(points, support)
+            factored = self._factored(programme)
+            with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
+                result = self._solve(programme, factored, kept)
+                H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
+            self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
+            self.n_products_ = programme.n_columns
+            phases.begin("storing", shown=False)
+            self._store(X, points, support, programme, H)
+        phases.begin("", shown=False)
+        self.phase_seconds_ = phases.seconds
+        self._report(programme.problem.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
+
+    def _factored(self, programme: Programme) -> LowRankOperator | None:
+        if self.solver != "auto" or not programme.stand_in_rank:
+            return None
+        programme.phases.begin("factoring a stand-in")
+        return programme.cholesky()
 
     def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
-
-    def _tell(self, phase: str) -> None:
-        if self.verbose:
-            log_phase(phase)
 
     def _certificate(
         self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
@@ -293,9 +305,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             return None
         ended, proof = programme.last_proof
         same = ended is not None and ended is result.H and H.shape == ended.shape
-        if same and proof.least_eigenvalues.size:
+        if same and proof.least_eigenvalues.shape[0]:
             return proof
-        self._tell("proving the bound")
+        programme.phases.begin(_PROVING)
         certificate = self._certificate(programme, H, factored)
         if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
             return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
@@ -336,7 +348,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     def _first_point(self, programme: Programme, kept: Array | None) -> Array:
         if kept is not None:
-            return kept.astype(programme.operator.dtype)
+            return like(kept, programme.problem.scale, dtype=programme.operator.dtype)
         if self.solver == "conic":
             return solve_conic(programme.problem)
         last = getattr(self, "coordinates_", None) if self.warm_start else None
@@ -345,9 +357,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
         def gap(H: Array, G: Array) -> float:
             self.multipliers_ = climb.multipliers
-            self._tell("proving the bound")
-            certificate = self._certificate(programme, H, factored, spectrum=programme.problem.size > _DEAR)
+            before = programme.phases.begin(_PROVING)
+            size = programme.problem.size
+            spectrum = size > _DEAR or (factored is None and size <= _CHEAP)
+            certificate = self._certificate(programme, H, factored, spectrum=spectrum)
             programme.last_proof = H, certificate
+            programme.phases.begin(before, shown=False)
             return certificate.gap_beyond_rounding  # what rounding keeps open no step can close
 
         def notify(iteration: Iteration) -> bool:
@@ -366,7 +381,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             callbacks=(notify,),
             save=None if checkpoint is None else checkpoint.keep,
             rng=programme.rng,
-            tell=self._tell,
+            tell=programme.phases.begin,
         )
         return climb
 
@@ -374,7 +389,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         operator, problem = programme.operator, programme.problem
         weighted, self.eigenvalues_ = problem.principal(H)
         self.rank_ = H.shape[1]
-        coordinates = weighted / np.sqrt(operator.weights)[:, None]
+        coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
         self.stationary_ = operator.stationary**2
@@ -397,8 +412,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         """
         coordinates = self._extend(X)
         wanted = self._n_features_out
-        kept = coordinates[:, : min(wanted, self.rank_)]
-        return np.pad(kept, ((0, 0), (0, wanted - kept.shape[1])))
+        return widened(coordinates[:, : min(wanted, self.rank_)], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
@@ -437,14 +451,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
 
-    def _report(self, staying: float) -> None:
+    def _report(self, staying: Array) -> None:
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         state = "" if self.certificate_ is None else f" {self.certificate_}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
-        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and staying > STAYS:
+        most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
+        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         elif self.status_ is Status.STALLED and self._only_rounding_is_left():
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -11,10 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, taken, to_numpy
 from mercer.kernels import Kernel, Precomputed
 from mercer.validation import checked_weights, normalised
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Support(NamedTuple):
@@ -39,8 +39,8 @@ class Support(NamedTuple):
         if unit == 1:
             return values
         with np.errstate(over="ignore"):
-            restored = np.asarray(values, np.float64) / unit**power
-        if not np.all(np.isfinite(restored)):
+            restored = as_double(values) / unit**power
+        if not namespace(restored).isfinite(restored).all():
             raise ValueError(
                 "The squared lengths of the embedding go as one over the weights, and exceed the largest number: "
                 "multiply the weights by a constant."
@@ -51,16 +51,26 @@ class Support(NamedTuple):
         """The rows of X that carry the problem; of a precomputed kernel matrix, their columns too."""
         if self.indices is None:
             return X
-        rows = X[self.indices]
-        return rows[:, self.indices] if isinstance(kernel, Precomputed) else rows
+        rows = taken(X, self.indices)
+        return taken(rows, self.indices, axis=1) if isinstance(kernel, Precomputed) else rows
 
     def columns(self, X: Any, kernel: Kernel) -> Any:
         """What :meth:`points` has to be compared with X: X itself, or its precomputed columns."""
-        return X[:, self.indices] if isinstance(kernel, Precomputed) and self.indices is not None else X
+        return taken(X, self.indices, axis=1) if isinstance(kernel, Precomputed) and self.indices is not None else X
 
 
 def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
-    """Read ``landmarks`` and checked sample weights as :class:`mercer.SDPEmbedding` documents them."""
+    """Read ``landmarks`` and checked sample weights as :class:`mercer.SDPEmbedding` documents them.
+
+    Rows are chosen by NumPy, before anything is computed; indices and weights then lie where X does.
+    """
+    if is_tensor(X):
+        chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)
+        return Support(*(None if part is None else like(part, X) for part in chosen))
+    return _chosen_support(landmarks, weights, X)
+
+
+def _chosen_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
     if landmarks is not None:
         return _from_landmarks(landmarks, weights, X)
     if weights is None or np.all(weights == 1):
@@ -73,7 +83,7 @@ def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
 
 def _unit(weights: Array) -> float:
     """The power of two u for which the largest weight is between u² and 4u²."""
-    return float(np.ldexp(1.0, (int(np.frexp(np.max(weights))[1]) - 1) // 2))
+    return math.ldexp(1.0, (math.frexp(float(weights.max()))[1] - 1) // 2)
 
 
 def _counts(weights: Array) -> Array:
@@ -102,7 +112,7 @@ def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Supp
             f"embedding, write landmarks=QuadratureSparsifier(kernel, n_nodes={landmarks})."
         )
     indices, weights = _indices_and_weights(landmarks, X, sample_weight)
-    chosen = np.asarray(indices)
+    chosen, weights = to_numpy(indices), weights if weights is None else to_numpy(weights)
     if chosen.dtype == bool and chosen.shape == (n,):
         chosen = np.flatnonzero(chosen)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
@@ -144,6 +154,7 @@ def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) ->
 
 def _standing_for(weights: Any, n: int, sample_weight: Array | None) -> Array:
     """The weights that an estimator chose, brought to the total weight of the sample."""
+    weights = to_numpy(weights)
     values = checked_weights(weights, np.size(weights), "the weights of landmarks")
     unit = 1.0 if sample_weight is None else _unit(sample_weight)
     total = float(n) if sample_weight is None else float(np.sum(sample_weight / unit / unit))

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, namespace
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
@@ -35,10 +35,10 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
     if not (staying > 0).any():  # affinities without loops, as of a graph: of them k(x, x) says nothing
         return
     lost = _lost(operator, kernel)
-    if lost.any() and (lost.all() or (operator.diagonal() > 0).any()):
+    diagonal = operator.diagonal()
+    if lost.any() and (lost.all() or (diagonal > 0).any()):
         return  # an indefinite matrix: small loops do not make points alike
-    xp = namespace(staying)
-    signal = float(xp.max(operator.diagonal() / xp.where(staying > 0, staying, xp.ones_like(staying))))
+    signal = float((diagonal / namespace(staying).where(staying > 0, staying, 1.0)).max())
     if signal <= _CONSTANT:
         raise DegenerateKernelError(
             f"All points look alike under {kernel!r}: what tells them apart is lost in rounding. "
@@ -56,9 +56,10 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
 def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
     """How many times its own weight lies at the position of each point: 1 unless rows are repeated."""
     if isinstance(kernel, Precomputed):
-        return namespace(operator.weights).ones_like(operator.weights)
+        return operator.ones(operator.shape[0])
     _, place = distinct_rows(X)
-    return namespace(X).bincount(place, weights=operator.weights)[place] / operator.weights
+    weights = as_double(operator.weights)
+    return namespace(weights).bincount(place, weights=weights)[place] / weights
 
 
 def _advice(kernel: Kernel, bandwidth: str) -> str:
@@ -71,8 +72,7 @@ def _advice(kernel: Kernel, bandwidth: str) -> str:
 def _lost(operator: DiffusionOperator, kernel: Kernel) -> Array:
     """Which points have k(x, x)/m(x) < m(x)/vol, beyond rounding; a psd kernel leaves none."""
     if kernel.properties.positive_definite:
-        xp = namespace(operator.degrees)
-        return xp.zeros(operator.shape[0], dtype=xp.bool, device=operator.degrees.device)
+        return operator.degrees < 0  # none: row sums are positive
     length = operator.weights * operator.scale**2 * operator.gram.diagonal() / operator.degrees
     return length < operator.stationary**2 * (1 - _NEARLY_CONSTANT)
 
@@ -118,6 +118,11 @@ def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
         RankWarning,
         stacklevel=4,
     )
-    xp, shape = namespace(coordinates), (coordinates.shape[0], wanted - coordinates.shape[1])
-    zeros = xp.zeros(shape, dtype=coordinates.dtype, device=coordinates.device)
-    return xp.concat([coordinates, zeros], axis=1)
+    return widened(coordinates, wanted)
+
+
+def widened(values: Array, columns: int) -> Array:
+    """The array with zero columns after its own, so many in all."""
+    xp, missing = namespace(values), columns - values.shape[1]
+    zeros = xp.zeros((values.shape[0], max(missing, 0)), dtype=values.dtype, device=values.device)
+    return xp.concat([values, zeros], axis=1)

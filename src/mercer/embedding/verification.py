@@ -12,17 +12,28 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    cast,
+    dtype_name,
+    is_sparse_tensor,
+    is_tensor,
+    like,
+    namespace,
+    to_numpy,
+)
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.programme import Programme
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
+from mercer.embedding.validation import widened
 from mercer.kernels import Kernel, Precomputed
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator
 from mercer.validation import checked_points, checked_weights
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _CLOSE = {"float64": 1e-9, "float32": 1e-3}  # two computations of one thing, in the same arithmetic
 _PARTS = (
     "kernel_",
@@ -58,7 +69,7 @@ def verify_embedding(
     rng = as_generator(random_state).spawn(1)[0]
     X = checked_points(model, X, fitting=False)
     _check_rows(model, X, extended)
-    support = Support(None, None) if extended else _stored_support(model, X.shape[0])
+    support = Support(None, None) if extended else _stored_support(model, X)
     points = support.points(X, model.kernel_)
     programme = Programme.of(model.kernel_, points, support.scaled, rng)
     if extended:
@@ -97,45 +108,53 @@ def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:
         if isinstance(model.kernel_, Precomputed) and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel must be square to be certified, not {X.shape[0]} × {X.shape[1]}.")
         return
-    rows = np.shape(model.embedding_)[0]
+    rows = model.embedding_.shape[0]
     if X.shape[0] != rows:
         raise ValueError(
             f"The model was fitted to {rows} points, X has {X.shape[0]}: pass the data of the fit, or extended=True."
         )
 
 
-def _stored_support(model: SDPEmbedding, n: int) -> Support:
-    """The rows and weights that the model states, checked as those of a user are."""
-    indices, weights = model.landmarks_, model.sample_weight_
+def _stored_support(model: SDPEmbedding, X: Any) -> Support:
+    """The rows and weights that the model states, checked as those of a user are, where X lies."""
+    n, indices, weights = X.shape[0], model.landmarks_, model.sample_weight_
     if indices is not None:
-        indices = np.asarray(indices)
+        indices = to_numpy(indices)
         sound = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size >= 2
         if not sound or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
             raise _damaged(f"landmarks_ does not name different rows of {n}")
     if weights is not None:
-        weights = checked_weights(weights, n if indices is None else indices.size, "sample_weight_ of the model")
-        if not np.all(weights > 0):
+        count = n if indices is None else indices.size
+        weights = checked_weights(weights, count, "sample_weight_ of the model", reference=_dense(X))
+        if not (weights > 0).all():
             raise _damaged("sample_weight_ is not positive")
-    return Support(indices, weights)
+    return Support(like(indices, X) if is_tensor(X) and indices is not None else indices, weights)
+
+
+def _dense(X: Any) -> Any:
+    """What tells the library of X: itself, or an array of NumPy where it is a sparse matrix of SciPy."""
+    return X if is_tensor(X) else np.empty(0)
 
 
 def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, support: Support) -> Array:
     """The coordinates in the scaled weights; those whose lengths are not what X prescribes, ‖Ξᵢ‖² = dᵢ, are refused."""
-    stored = np.asarray(model.coordinates_)
-    if stored.ndim != 2 or stored.shape[0] != operator.shape[0] or not np.all(np.isfinite(stored)):
+    stored = like(model.coordinates_, operator.reference)
+    xp = namespace(stored)
+    if stored.ndim != 2 or stored.shape[0] != operator.shape[0] or not xp.isfinite(stored).all():
         raise ValueError(
-            f"The model has coordinates of shape {stored.shape} for {operator.shape[0]} points, or some of them "
+            f"The model has coordinates of shape {tuple(stored.shape)} for {operator.shape[0]} points, or some of them "
             "are not finite: it is damaged."
         )
-    coordinates = np.asarray(stored, np.float64) * support.unit
-    lengths = np.sum(coordinates**2, axis=1)
-    diagonal = np.asarray(operator.diagonal() / operator.weights, np.float64)
-    staying = np.max(np.asarray(operator.gram.diagonal() / operator.degrees, np.float64))
-    if np.max(np.abs(lengths - diagonal)) > _tolerance(model) * staying:
-        row = int(np.argmax(np.abs(lengths - diagonal)))
+    coordinates = as_double(stored) * support.unit
+    lengths = xp.sum(coordinates**2, axis=1)
+    diagonal = as_double(operator.diagonal() / operator.weights)
+    staying = float((operator.gram.diagonal() / operator.degrees).max())
+    off = abs(lengths - diagonal)
+    if float(off.max()) > _tolerance(model) * staying:
+        row = int(xp.argmax(off))
         raise ValueError(
-            f"The embedding cannot belong to this X: the squared length of row {row} is {lengths[row]:.6g} where X "
-            f"prescribes {diagonal[row]:.6g}. Pass the data of the fit, its rows in the same order."
+            f"The embedding cannot belong to this X: the squared length of row {row} is {float(lengths[row]):.6g} "
+            f"where X prescribes {float(diagonal[row]):.6g}. Pass the data of the fit, its rows in the same order."
         )
     return coordinates
 
@@ -145,9 +164,9 @@ def _stored_multipliers(model: SDPEmbedding, n: int) -> Array | None:
     stored = getattr(model, "multipliers_", None)
     if stored is None:
         return None
-    values = np.asarray(stored, np.float64)
-    rows = n if model.landmarks_ is None else np.size(model.landmarks_)
-    if values.shape != (rows,) or not np.all(np.isfinite(values)):
+    values = as_double(stored if is_tensor(stored) else np.asarray(stored, np.float64))
+    rows = n if model.landmarks_ is None else len(model.landmarks_)
+    if tuple(values.shape) != (rows,) or not namespace(values).isfinite(values).all():
         raise _damaged(f"multipliers_ is not {rows} finite numbers")
     return values
 
@@ -160,13 +179,15 @@ def _check_readings(model: SDPEmbedding, operator: DiffusionOperator, support: S
         raise _damaged(f"rank_={model.rank_!r}, but coordinates_ has {rank} columns")
     _require("diagonal_", model.diagonal_, support.lengths(operator.diagonal() / operator.weights, 2), close)
     _require("stationary_", model.stationary_, operator.stationary**2, close)
-    weighted = np.sqrt(np.asarray(operator.weights, np.float64))[:, None] * coordinates
+    xp = namespace(coordinates)
+    weighted = xp.sqrt(as_double(operator.weights))[:, None] * coordinates
     moments = weighted.T @ weighted
-    if np.shape(model.eigenvalues_) != (rank,):
-        raise _damaged(f"eigenvalues_ has shape {np.shape(model.eigenvalues_)} for a rank of {rank}")
-    spectrum = np.diag(np.asarray(model.eigenvalues_, np.float64))
-    _require("eigenvalues_", spectrum, moments / np.trace(moments), close)
-    if np.any(np.diff(model.eigenvalues_) > close):
+    eigenvalues = as_double(like(model.eigenvalues_, coordinates))
+    if tuple(eigenvalues.shape) != (rank,):
+        raise _damaged(f"eigenvalues_ has shape {tuple(eigenvalues.shape)} for a rank of {rank}")
+    spectrum = eigenvalues * xp.eye(rank, dtype=xp.float64, device=coordinates.device)
+    _require("eigenvalues_", spectrum, moments / moments.diagonal().sum(), close)
+    if (eigenvalues[1:] - eigenvalues[:-1] > close).any():
         raise _damaged("eigenvalues_ does not fall")
 
 
@@ -181,17 +202,16 @@ def _check_extension(
     if not _same_points(stored.points, points):
         raise _damaged("the points that it extends from are not those of X")
     for name, ours, theirs in zip(("landmarks_", "sample_weight_"), stored.support, support, strict=True):
-        if not np.array_equal(np.asarray(ours), np.asarray(theirs)):
+        if not _equal(ours, theirs):
             raise _damaged(f"it extends by others than {name}")
     _require("the weights of the extension", stored.weights, anew.weights, close)
     _require("the slopes of the extension", stored.slopes, anew.slopes, close)
-    _require("the volume of the extension", np.exp(stored.log_volume - anew.log_volume), 1.0, close)
+    _require("the volume of the extension", np.exp(stored.log_volume - anew.log_volume), np.ones(()), close)
     if anew.log_longest != stored.log_longest:
-        _require("the cap of the extension", np.exp(stored.log_longest - anew.log_longest), 1.0, close)
-    rows = embedded_rows(np.asarray(model.coordinates_), anew, X, capped=model.radius == "capped")
+        _require("the cap of the extension", np.exp(stored.log_longest - anew.log_longest), np.ones(()), close)
+    rows = embedded_rows(like(model.coordinates_, coordinates), anew, X, capped=model.radius == "capped")
     wanted = rows.shape[1] if model.n_components is None else model.n_components
-    kept = rows[:, :wanted]
-    expected = np.pad(kept, ((0, 0), (0, wanted - kept.shape[1])))
+    expected = widened(rows[:, :wanted], wanted)
     if model._n_features_out != wanted:
         raise _damaged(f"transform gives {model._n_features_out} columns where {wanted} were asked for")
     _require("embedding_", model.embedding_, expected, close if support.indices is None else max(close, _EXTENDED))
@@ -208,26 +228,38 @@ def _check_claims(claimed: Certificate | None, certificate: Certificate) -> None
 
 def _same_points(stored: Any, points: Any) -> bool:
     """Whether two sets of points, dense or sparse, are equal in the coarser of their arithmetics."""
-    if stored.shape != points.shape or hasattr(stored, "toarray") != hasattr(points, "toarray"):
+    if tuple(stored.shape) != tuple(points.shape) or hasattr(stored, "toarray") != hasattr(points, "toarray"):
         return False
+    if is_sparse_tensor(stored) or is_sparse_tensor(points):
+        return bool((stored.to_dense() == points.to_dense()).all())
     if hasattr(stored, "toarray"):
         return bool(abs(stored - points).max() <= np.finfo(np.float32).eps * abs(points).max())
+    stored = like(stored, points)
     coarser = min(stored.dtype, points.dtype, key=lambda dtype: dtype.itemsize)
-    return np.array_equal(stored.astype(coarser, copy=False), points.astype(coarser, copy=False))
+    return bool((cast(stored, coarser) == cast(points, coarser)).all())
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    """Whether two arrays, or two that are missing, are the same."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    ours = like(ours, theirs)
+    return tuple(ours.shape) == tuple(theirs.shape) and bool((ours == theirs).all())
 
 
 def _tolerance(model: SDPEmbedding) -> float:
     """How close two computations of one thing are in the coarser of the fit's and the present arithmetic."""
-    return max(_CLOSE[get_config().dtype], _CLOSE.get(str(getattr(model._extension.points, "dtype", "")), 0.0))
+    stored = dtype_name(getattr(model._extension.points, "dtype", ""))
+    return max(_CLOSE[get_config().dtype], _CLOSE.get(stored, 0.0))
 
 
 def _require(name: str, stored: Any, expected: Any, close: float) -> None:
     """Refuse an attribute that is further from what it must be than a part of its largest entry."""
-    values, expected = np.asarray(stored, np.float64), np.asarray(expected, np.float64)
-    if values.shape != expected.shape:
-        raise _damaged(f"{name} has shape {values.shape} instead of {expected.shape}")
-    size = float(np.max(np.abs(expected), initial=0.0))
-    if not np.all(np.abs(values - expected) <= close * size):  # a NaN is not close
+    values, expected = as_double(like(stored, expected)), as_double(expected)
+    if tuple(values.shape) != tuple(expected.shape):
+        raise _damaged(f"{name} has shape {tuple(values.shape)} instead of {tuple(expected.shape)}")
+    size = float(abs(expected).max()) if 0 not in expected.shape else 0.0
+    if not (abs(values - expected) <= close * size).all():  # a NaN is not close
         raise _damaged(f"{name} is not what the coordinates, the kernel and X give")
 
 

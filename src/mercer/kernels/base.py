@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,6 +203,7 @@ class Kernel(ABC):
         return Normalized(self)
 
 
+@cache
 def _parameter_names(kind: type[Kernel]) -> list[str]:
     return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
 

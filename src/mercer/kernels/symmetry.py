@@ -7,7 +7,7 @@ of an inner product. The largest entry of the matrix says nothing of the others 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,15 @@ from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _ROUNDING = {"float64": 1e-10, "float32": 1e-4}  # some 10³ to 10⁵ units: kernels amplify the errors of distances
+
+
+class _Entries(NamedTuple):
+    """Entries stored: their rows, columns and values, and the values across the diagonal from them."""
+
+    rows: Array
+    columns: Array
+    values: Array
+    across: Array
 
 
 def symmetrised(matrix: Any) -> Any:
@@ -32,7 +41,7 @@ def symmetrised(matrix: Any) -> Any:
         If two entries differ by more than rounding; the worst pair is named.
     """
     entries = _stored(matrix)
-    differ, excess, pair = _dense(matrix) if entries is None else _sparse(*entries, matrix.shape[0])
+    differ, excess, pair = _dense(matrix) if entries is None else _sparse(entries, matrix.shape[0])
     if excess > _ROUNDING[dtype_name(matrix.dtype)]:
         i, j = pair
         ours, theirs = _two(matrix, i, j)
@@ -60,13 +69,10 @@ def _dense(matrix: Array) -> tuple[bool, float, tuple[int, int]]:
     return differ, worst, pair
 
 
-def _sparse(rows: Array, columns: Array, values: Array, n: int) -> tuple[bool, float, tuple[int, int]]:
-    """As of a dense matrix, for the entries stored, in the order of rows and columns: each is sought across."""
+def _sparse(entries: _Entries, n: int) -> tuple[bool, float, tuple[int, int]]:
+    """As of a dense matrix, for the entries stored."""
+    rows, columns, values, theirs = entries
     xp = namespace(values)
-    places, across = rows * n + columns, columns * n + rows
-    at = xp.searchsorted(places, across)
-    at = xp.where(at < places.shape[0], at, xp.zeros_like(at))
-    theirs = xp.where(places[at] == across, values[at], xp.zeros_like(values))
     apart = values != theirs
     if not apart.any():
         return False, 0.0, (0, 0)
@@ -79,15 +85,31 @@ def _sparse(rows: Array, columns: Array, values: Array, n: int) -> tuple[bool, f
     return True, float(relative[worst]), (int(rows[worst]), int(columns[worst]))
 
 
-def _stored(matrix: Any) -> tuple[Array, Array, Array] | None:
-    """Rows, columns and values of the entries of a sparse matrix, row by row; None of a dense one."""
+def _stored(matrix: Any) -> _Entries | None:
+    """The entries of a sparse matrix, row by row; None of a dense one."""
     if is_sparse_tensor(matrix):
-        indices = matrix.to_sparse_coo().coalesce().indices()
-        return indices[0], indices[1], matrix.values()
-    if not hasattr(matrix, "toarray"):
+        ours = matrix.to_sparse_coo().coalesce()
+        across = ours.transpose(0, 1).coalesce()
+        (rows, columns), values, theirs = ours.indices(), ours.values(), across.values()
+        same = ours.indices().shape == across.indices().shape and bool((ours.indices() == across.indices()).all())
+    elif hasattr(matrix, "toarray"):
+        across = matrix.T.tocsr()
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        columns, values, theirs = matrix.indices, matrix.data, across.data
+        same = np.array_equal(matrix.indptr, across.indptr) and np.array_equal(columns, across.indices)
+    else:
         return None
-    counts = np.diff(matrix.indptr)
-    return np.repeat(np.arange(matrix.shape[0]), counts), matrix.indices.astype(np.int64, copy=False), matrix.data
+    return _Entries(rows, columns, values, theirs if same else _sought(rows, columns, values, matrix.shape[0]))
+
+
+def _sought(rows: Array, columns: Array, values: Array, n: int) -> Array:
+    """The entry across the diagonal from each one stored, zero where none is: for places that are not symmetric."""
+    xp = namespace(values)
+    columns = xp.astype(columns, xp.int64)
+    places, across = rows * n + columns, columns * n + rows
+    at = xp.searchsorted(places, across)
+    at = xp.where(at < places.shape[0], at, xp.zeros_like(at))
+    return xp.where(places[at] == across, values[at], xp.zeros_like(values))
 
 
 def _relative(ours: Array, theirs: Array, scale: Array) -> Array:

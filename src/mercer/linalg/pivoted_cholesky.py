@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, like, namespace, solve_triangular
-from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import unit_of
-from mercer.backends.threads import run_chunks
+from mercer.backends.threads import run_chunks, single_threaded_blas
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
 _SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
 _NOISE = 64.0
+_ROWS, _COLUMNS = 1024, 128  # of a chunk: a large sample has some hundred, for many threads
 _LIFT = 4 * float(np.finfo(np.float64).eps)  # of the trace of a pivot block, so that it factors
 
 
@@ -72,13 +72,14 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     noise = _NOISE * 2 * unit_of(gram.dtype) * (float(xp.max(residual)) if n else 0.0)
     enough, k = tolerance * float(xp.sum(residual)), 0
     width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
-    while k < factor.shape[1] and float(xp.max(residual)) > noise and float(xp.sum(residual)) > enough:
-        chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
-        for lo in range(0, chosen.shape[0], width):  # memory decides how many columns at a time
-            part = chosen[lo : lo + width]
-            _add_columns(gram, factor, k, part, residual)
-            pivots.append(part)
-            k += part.shape[0]
+    with single_threaded_blas():  # small products wake none of its threads, tall ones go to ours
+        while k < factor.shape[1] and float(xp.max(residual)) > noise and float(xp.sum(residual)) > enough:
+            chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
+            for lo in range(0, chosen.shape[0], width):  # memory decides how many columns at a time
+                part = chosen[lo : lo + width]
+                _add_columns(gram, factor, k, part, residual)
+                pivots.append(part)
+                k += part.shape[0]
     landmarks = xp.concat(pivots) if pivots else like(np.empty(0, np.intp), gram.reference)
     return LowRankOperator(factor[:, :k], landmarks=landmarks, residual_diagonal=residual)
 
@@ -86,29 +87,31 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
 def _add_columns(gram: LinearMap, factor: Array, k: int, chosen: Array, residual: Array) -> None:
     """Eliminate some pivots after k others: their columns of the factor and the residual diagonal, in place.
 
-    Rows are independent of each other once the pivots' own block is factored, so they go to the threads in chunks.
+    Rows are independent of each other once the pivots' own block is factored, so they go to the threads in chunks. In a
+    chunk nothing takes the interpreter's lock for long: a triangular solve of SciPy would, so that products with the
+    inverse do it, refined once, which is as good.
     """
-    columns = as_double(gram.block(slice(None), chosen))
-    known, width = factor[chosen, :k], chosen.shape[0]
-    lower = cholesky(_regular(columns[chosen] - known @ known.T))
+    n, later, known = factor.shape[0], slice(k, k + chosen.shape[0]), _rows(factor[:, :k], chosen)
+    lower = cholesky(_regular(as_double(gram.block(chosen, chosen)) - known @ known.T))
+    inverse = solve_triangular(lower, _identity(lower)).T
 
     def eliminate(rows: slice) -> None:
-        new = columns[rows]
-        new -= factor[rows, :k] @ known.T
-        new = _solved(lower, new)
-        factor[rows, k : k + width] = new
+        columns = as_double(gram.block(rows, chosen))
+        columns -= factor[rows, :k] @ known.T
+        new = columns @ inverse
+        new += (columns - new @ lower.T) @ inverse
+        factor[rows, later] = new
         residual[rows] = _cut(residual[rows] - (new * new).sum(axis=1))
 
-    n = columns.shape[0]
-    run_chunks(eliminate, row_chunks(n, n if is_tensor(columns) else TALL_ROWS))  # a device has threads of its own
+    run_chunks(eliminate, row_chunks(n, n if is_tensor(factor) else _ROWS))  # a device has threads of its own
     residual[chosen] = 0.0
 
 
-def _solved(lower: Array, rows: Array) -> Array:
-    """rows L⁻ᵀ; NumPy's rows are overwritten, since the factor of a chunk should take no copy."""
-    if is_tensor(rows):
-        return solve_triangular(lower, rows.T).T
-    return dtrsm(1.0, lower, rows.T, lower=1, overwrite_b=1).T
+def _rows(factor: Array, which: Array) -> Array:
+    """Some rows of a factor stored by columns: no two entries lie together, so that memory is waited for in chunks."""
+    if is_tensor(factor) or factor.shape[1] <= _COLUMNS:
+        return factor[which]
+    return np.hstack(run_chunks(lambda part: factor[which, part], row_chunks(factor.shape[1], _COLUMNS)))
 
 
 def _accepted(
@@ -119,7 +122,7 @@ def _accepted(
     A residual that turns out to be rounding is corrected: proposed for ever, its point would never be kept.
     """
     proposed = _drawn(residual, size, noise, rng)
-    known = factor[proposed]
+    known = _rows(factor, proposed)
     schur = as_double(gram.block(proposed, proposed)) - known @ known.T
     threshold, fresh = like(rng.random(size), residual) * residual[proposed], copied(schur.diagonal())
     rounding = fresh <= noise
@@ -147,6 +150,9 @@ def _cut(values: Array) -> Array:
 
 def _regular(matrix: Array) -> Array:
     """The pivot block, its diagonal lifted by rounding so that it factors."""
-    xp = namespace(matrix)
-    identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
-    return (matrix + matrix.T) / 2 + _LIFT * float(xp.sum(matrix.diagonal())) * identity
+    lift = _LIFT * float(namespace(matrix).sum(matrix.diagonal()))
+    return (matrix + matrix.T) / 2 + lift * _identity(matrix)
+
+
+def _identity(matrix: Array) -> Array:
+    return namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)

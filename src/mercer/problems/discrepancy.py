@@ -5,22 +5,23 @@
 with a penalty α dᵀv (regularised) or under dᵀv = ϰ (constrained), and a ridge ½ Σ ρᵢ vᵢ² where one is asked for. With
 A = S + Diag(ρ) the gradient is A v - Sω (+ α d): the vector Sω, the *distortion*, is the one product with S that is
 computed in full; everything else needs the columns of the nodes alone.
+
+Weights, penalties and nodes are arrays of one library, that of the points behind S, and so is all that comes back.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, final
 
-import numpy as np
-
-from mercer.backends import get_config
+from mercer.backends.arrays import as_double, namespace
+from mercer.backends.chunks import panel_columns
+from mercer.backends.ordering import as_indices, places, stable_order
+from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_PANEL_BYTES = 64 * 2**20  # of columns at a time, at most ...
-_PANEL_SHARE = 16  # ... and this part of the memory limit
-_PANEL_COLUMNS = 128  # no more: sums of sums have less rounding than long ones
+Array = Any
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 
@@ -67,22 +68,22 @@ class Discrepancy:
         self.size = squared.shape[0]
         self.weights = weights
         self.penalty = penalty
-        self.caps = np.full(self.size, np.inf) if caps is None else caps
-        self.ridge = np.zeros(self.size) if ridge is None else ridge
-        self.distortion = np.asarray(squared @ weights if distortion is None else distortion, np.float64)
+        self.distortion = as_double(squared @ weights if distortion is None else distortion)
+        nothing = namespace(self.distortion).zeros_like(self.distortion)
+        self.caps = nothing + math.inf if caps is None else caps
+        self.ridge = nothing if ridge is None else ridge
         self.weight_error, self.penalty_error = float(weight_error), float(penalty_error)
         self.n_columns = 0
 
     @property
     def panel_width(self) -> int:
         """Columns that :meth:`gradient` makes at a time."""
-        most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
-        return max(1, min(_PANEL_COLUMNS, most // (8 * self.size)))
+        return panel_columns(self.size)
 
     @cached_property
     def diagonal(self) -> Array:
         """The diagonal of A."""
-        return np.asarray(self.squared.diagonal(), np.float64) + self.ridge
+        return as_double(self.squared.diagonal()) + self.ridge
 
     @property
     def constant(self) -> float:
@@ -97,30 +98,33 @@ class Discrepancy:
     @property
     def largest_alpha(self) -> float:
         """α₀ = max (Sω)ₖ/dₖ, from which on the solution is the empty measure (Lemma 3.2)."""
-        return float(np.max(self.distortion / self.penalty))
+        return float((self.distortion / self.penalty).max())
 
     def filled(self, gain: Array, kappa: float, caps: Array | None = None) -> tuple[Array, Array]:
         """A measure with dᵀv = ϰ: the points of largest gain, each filled up to its cap or to what is left of it."""
-        caps = self.caps if caps is None else caps
+        xp, caps = namespace(gain), self.caps if caps is None else caps
         room = caps * self.penalty
-        order = np.argsort(-gain, kind="stable") if np.any(room < kappa) else np.array([int(np.argmax(gain))])
-        before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
-        taken = np.clip(kappa - before, 0.0, room[order])
+        order = stable_order(-gain) if xp.any(room < kappa) else as_indices([int(xp.argmax(gain))], gain)
+        zero = xp.zeros_like(gain[:1])
+        before = xp.concat([zero, xp.cumulative_sum(room[order])[:-1]])
+        taken = xp.minimum(xp.maximum(kappa - before, zero), room[order])
         nodes, taken = order[taken > 0], taken[taken > 0]
-        return nodes, np.where(taken < room[nodes], np.minimum(taken / self.penalty[nodes], caps[nodes]), caps[nodes])
+        return nodes, xp.where(taken < room[nodes], xp.minimum(taken / self.penalty[nodes], caps[nodes]), caps[nodes])
 
     def columns(self, nodes: Array) -> Array:
         """Columns of A, N × m."""
-        nodes = np.atleast_1d(nodes)
-        block = np.asarray(self.squared.block(slice(None), nodes), np.float64)
-        block[nodes, np.arange(nodes.size)] += self.ridge[nodes]
-        self.n_columns += nodes.size
+        nodes = as_indices(nodes, self.distortion)
+        nodes = nodes[None] if nodes.ndim == 0 else nodes
+        block = as_double(self.squared.block(slice(None), nodes))
+        count = int(nodes.shape[0])
+        block[nodes, places(count, nodes)] += self.ridge[nodes]
+        self.n_columns += count
         return block
 
     def block(self, rows: Array, cols: Array) -> Array:
         """Some entries of A, given by index arrays."""
-        block = np.asarray(self.squared.block(rows, cols), np.float64)
-        if np.any(self.ridge[cols]):
+        block = as_double(self.squared.block(rows, cols))
+        if namespace(block).any(self.ridge[cols] > 0):
             block += self.ridge[cols] * (rows[:, None] == cols)
         return block
 
@@ -128,8 +132,8 @@ class Discrepancy:
         """A v - Sω at every point, for v with these values on m nodes: N·m kernel evaluations, a panel at a time."""
         total = -self.distortion
         width = self.panel_width
-        for lo in range(0, nodes.size, width):
-            total += self.columns(nodes[lo : lo + width]) @ values[lo : lo + width]
+        for lo in range(0, nodes.shape[0], width):
+            add_product(total, self.columns(nodes[lo : lo + width]), values[lo : lo + width])
         return total
 
     def value(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
@@ -158,7 +162,7 @@ class Discrepancy:
         weight = float(self.penalty[nodes[below]] @ values[below])
         if weight > 0:
             return -float(gradient[nodes[below]] @ values[below]) / weight
-        return -float(np.max(gradient[nodes] / self.penalty[nodes])) if nodes.size else self.largest_alpha
+        return -float((gradient[nodes] / self.penalty[nodes]).max()) if nodes.shape[0] else self.largest_alpha
 
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""

@@ -11,14 +11,14 @@ A linear term may be added, ⟨J, H Hᵀ⟩ + 2⟨C, H⟩. The embedding has non
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, cast, like, namespace
 from mercer.linalg.eigen import deterministic_signs
+from mercer.linalg.tall import first_axis, inner_product, row_lengths, row_products
 from mercer.operators import LinearMap
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class ProductBudgetError(RuntimeError):
@@ -28,6 +28,8 @@ class ProductBudgetError(RuntimeError):
 @final
 class Elliptope:
     """Maximise ⟨J, H Hᵀ⟩ + 2⟨C, H⟩ over matrices H with unit rows; C = 0 unless it is given.
+
+    It works in the array library of its operator, and on its device.
 
     Parameters
     ----------
@@ -67,13 +69,13 @@ class Elliptope:
         failure_probability: float = 0.0,
     ) -> None:
         self.operator = operator
-        self.diagonal = np.asarray(diagonal)
-        self.scale = np.sqrt(self.diagonal)
+        self.diagonal = like(diagonal, operator.reference)
+        self.scale = namespace(self.diagonal).sqrt(self.diagonal)
         self.active = self.scale > 0
         self.shift = shift
         self.removed = removed
         self.linear = linear
-        self.lengths = self.scale if lengths is None else np.asarray(lengths)
+        self.lengths = self.scale if lengths is None else like(lengths, operator.reference)
         self.failure_probability = failure_probability
         self.n_columns = 0
         self.max_columns: int | None = None
@@ -81,7 +83,7 @@ class Elliptope:
     @property
     def size(self) -> int:
         """The number of rows n."""
-        return int(self.scale.size)
+        return int(self.scale.shape[0])
 
     def curvature(self, V: Array) -> Array:
         """J V, at the cost of one product with r columns."""
@@ -97,12 +99,13 @@ class Elliptope:
 
     def multipliers(self, H: Array, G: Array) -> Array:
         """zᵢ = Gᵢ · Hᵢ: the dual variables that a first-order point determines."""
-        return np.einsum("ij,ij->i", H, G)
+        return row_products(H, G)
 
     def objective(self, H: Array, G: Array) -> float:
         """⟨J, H Hᵀ⟩ + 2⟨C, H⟩, from a product at hand: the sum of the multipliers where there is no linear term."""
-        value = float(np.sum(self.multipliers(H, G), dtype=np.float64))
-        return value if self.linear is None else value + float(np.vdot(self.linear, H))
+        xp = namespace(H)
+        value = float(xp.sum(self.multipliers(H, G), dtype=xp.float64))
+        return value if self.linear is None else value + inner_product(self.linear, H)
 
     def row_residual(self, H: Array, G: Array) -> float:
         """How far H is from the fixed point Hᵢ = Gᵢ/‖Gᵢ‖, rows weighed as they are in the embedding.
@@ -110,37 +113,37 @@ class Elliptope:
         maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
         reproduces the embedding at the training points.
         """
-        largest = float(np.max(self.lengths, initial=0.0))
+        largest = float(self.lengths.max()) if self.size else 0.0
         if largest == 0:  # every row lies at the origin, wherever it is turned
             return 0.0
-        distance = np.linalg.norm(self.project(G, H) - H, axis=1)
-        return float(np.max(self.lengths * distance)) / largest
+        distance = row_lengths(self.project(G, H) - H)
+        return float((self.lengths * distance).max()) / largest
 
     def project(self, M: Array, fallback: Array) -> Array:
         """Divide every row by its length; a zero row becomes that of the fallback."""
-        lengths = np.linalg.norm(M, axis=1)
+        xp, lengths = namespace(M), row_lengths(M)
         positive = lengths > 0
         if positive.all():
             return M / lengths[:, None]
-        return np.where(positive[:, None], M / np.where(positive, lengths, 1.0)[:, None], fallback)
+        return xp.where(positive[:, None], M / xp.where(positive, lengths, 1.0)[:, None], cast(fallback, M.dtype))
 
     def random_point(self, rank: int, rng: np.random.Generator) -> Array:
-        """Rows drawn uniformly from the unit sphere of R^rank."""
-        M = rng.standard_normal((self.size, rank))
-        return self.project(M, np.eye(1, rank).repeat(self.size, axis=0)).astype(self.operator.dtype)
+        """Rows drawn uniformly from the unit sphere of R^rank, by NumPy whatever the library: all start alike."""
+        M = like(rng.standard_normal((self.size, rank)), self.scale)
+        return cast(self.project(M, first_axis(rank, M)), self.operator.dtype)
 
     def principal(self, H: Array) -> tuple[Array, Array]:
         """Principal coordinates UΣ of Diag(s) H = UΣVᵀ, of deterministic sign, and the eigenvalues of B / Tr B.
 
         They are formed as Diag(s) H V: short rows keep their digits, which U has to the scale of the longest only.
         """
-        rows = self.scale[:, None] * H
-        _, sizes, turn = np.linalg.svd(rows, full_matrices=False)
+        xp, rows = namespace(H), self.scale[:, None] * H
+        _, sizes, turn = xp.linalg.svd(rows, full_matrices=False)
         coordinates = rows @ turn.T
-        return coordinates * deterministic_signs(coordinates), sizes**2 / np.sum(sizes**2)
+        return coordinates * deterministic_signs(coordinates), sizes**2 / xp.sum(sizes**2)
 
     def reduced(self, H: Array, rank_tol: float) -> Array:
         """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""
         coordinates, eigenvalues = self.principal(H)
         kept = coordinates[:, eigenvalues > rank_tol]
-        return self.project(kept, np.eye(1, kept.shape[1]).repeat(self.size, axis=0))
+        return self.project(kept, first_axis(kept.shape[1], kept))

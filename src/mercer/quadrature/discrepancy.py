@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import dtype_name
+from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import watch
 from mercer.operators.signed import difference, energy
 from mercer.quadrature.sample import scaled_weights
@@ -58,6 +60,8 @@ def squared_kernel_discrepancy(
     most ε times the sum of the three terms, ε being the precision of the configuration. A result below that is noise
     around zero; a negative one is returned as 0.
 
+    Samples may be tensors: the product runs in their library, on their device.
+
     Cost: (n + m)²/2 kernel evaluations in tiles. Memory: the points once more and a tile a thread, never n × m.
 
     Examples
@@ -73,12 +77,17 @@ def squared_kernel_discrepancy(
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, of_X, of_Y = two_samples(X, Y, x_weights, y_weights)
     fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
-    half = scaled_weights(np.array([of_X.max(), of_Y.max()]))[1]
-    of_X, of_Y = np.ldexp(of_X, -2 * half), np.ldexp(of_Y, -2 * half)  # so that squares stay within range
+    half = scaled_weights(np.array([float(of_X.max()), float(of_Y.max())]))[1]
+    of_X, of_Y = (
+        times_power_of_two(of_X, -2 * half),
+        times_power_of_two(of_Y, -2 * half),
+    )  # so that squares are in range
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         value = energy(fixed**2, *difference(X, of_X, Y, of_Y))
     if not np.isfinite(value):
-        raise ValueError(f"The squares of {fixed!r} overflow in {X.dtype}: divide the kernel by a constant.")
+        raise ValueError(
+            f"The squares of {fixed!r} overflow in {dtype_name(X.dtype)}: divide the kernel by a constant."
+        )
     with np.errstate(over="ignore", under="ignore"):
         value = float(np.ldexp(value, 4 * half))
     if not np.isfinite(value):

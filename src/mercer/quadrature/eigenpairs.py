@@ -19,21 +19,23 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config
+from mercer.backends.arrays import as_double, cast, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.chunks import ENTRY_ROWS, panel_rows, row_chunks
+from mercer.backends.ordering import flatnonzero, places
+from mercer.backends.rounding import unit_of
+from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
 from mercer.kernels.validation import as_points
+from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
 from mercer.quadrature.sample import scaled_weights
 from mercer.quadrature.sections import KernelSections, checked_measure
 from mercer.validation import checked_weights, whole_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 Progress = Callable[[float], None] | None
-_PANEL_BYTES = 64 * 2**20
-_PANEL_SHARE = 8  # of the memory limit, at most
-_ROWS = 256
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
 
 
@@ -82,9 +84,10 @@ class ApproximateEigenpairs:
     @property
     def largest_overlap(self) -> float:
         """The largest inner product, in absolute value, of two different φ̂_l in L²(μ); zero for true eigenfunctions."""
-        overlap = np.abs(self.orthogonality)
-        np.fill_diagonal(overlap, 0.0)
-        return float(overlap.max(initial=0.0))
+        overlap = abs(self.orthogonality)
+        each = places(int(overlap.shape[0]), overlap)
+        overlap[each, each] = 0.0
+        return float(overlap.max())
 
     def extend(self, X: Any) -> Array:
         """φ̂_l at other points, one column each; for ``Precomputed()`` from their kernel values with the sample."""
@@ -139,9 +142,10 @@ def approximate_eigenpairs(
     times and panels; never N × N, nor N × m.
     """
     count = whole_number(n, "n", 1)
-    X = X if hasattr(X, "toarray") else as_points(X)
-    omega = checked_weights(weights, X.shape[0], "weights")
-    chosen, v = checked_measure(nodes, values, X.shape[0])
+    X = X if hasattr(X, "toarray") or is_sparse_tensor(X) else as_points(X)
+    reference = X if is_tensor(X) else np.empty(0)
+    omega = checked_weights(weights, X.shape[0], "weights", reference=reference)
+    chosen, v = checked_measure(nodes, values, X.shape[0], omega)
     sections = KernelSections(kernel, X, chosen)
     omega, of_sample = _within_range(omega)
     v, of_nodes = _within_range(v)
@@ -170,10 +174,10 @@ def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> Appr
     }
     with np.errstate(over="ignore", under="ignore"):
         changed: dict[str, Any] = {
-            name: None if getattr(pairs, name) is None else np.ldexp(getattr(pairs, name), power)
+            name: None if getattr(pairs, name) is None else times_power_of_two(getattr(pairs, name), power)
             for name, power in powers.items()
         }
-    if not all(value is None or np.all(np.isfinite(value)) for value in changed.values()):
+    if not all(value is None or namespace(value).isfinite(value).all() for value in changed.values()):
         raise ValueError("The eigenpairs of weights as large as these overflow: divide the weights by a constant.")
     return replace(pairs, **changed)
 
@@ -190,12 +194,12 @@ def _compute(
 ) -> ApproximateEigenpairs:
     """Approximate the pairs, the arguments being checked."""
     nodes = sections.nodes
-    span = _ritz(sections, X, omega) if refine else _canonical(sections, values, min(count, nodes.size))
+    span = _ritz(sections, X, omega) if refine else _canonical(sections, values, min(count, int(nodes.shape[0])))
     with nullcontext() if progress is None or upsilon else watch(progress):
-        functions = np.asarray(sections.against(X) @ span.coefficients[:, :count], np.float64)
-    sizes = np.sqrt(_squared_norms(functions, omega))
-    kept = np.flatnonzero(sizes > 0)
-    _warn_of_fewer(count, kept.size, nodes.size)
+        functions = as_double(sections.against(X) @ span.coefficients[:, :count])
+    sizes = _weighted_sums(functions, omega, functions) ** 0.5
+    kept = flatnonzero(sizes > 0)
+    _warn_of_fewer(count, int(kept.shape[0]), int(nodes.shape[0]))
     scale = deterministic_signs(functions[:, kept]) / sizes[kept]
     functions = functions[:, kept]
     functions *= scale
@@ -205,10 +209,10 @@ def _compute(
     return ApproximateEigenpairs(
         functions=functions,
         canonical=span.eigenvalues[kept],
-        rescaled=span.eigenvalues[kept] * (float(gram.diagonal() @ omega) / span.trace),
+        rescaled=span.eigenvalues[kept] * (float(as_double(gram.diagonal()) @ omega) / span.trace),
         eigenvalues_tilde=sizes[kept] ** 2,
         rkhs_norms=1 / sizes[kept],
-        orthogonality=functions.T @ (omega[:, None] * functions),
+        orthogonality=inner_products(functions, omega[:, None] * functions),
         upsilon=tested.upsilon,
         eigenvalues_hat=tested.eigenvalues,
         residuals=tested.residuals,
@@ -228,11 +232,13 @@ class _Span(NamedTuple):
 
 def _canonical(sections: KernelSections, values: Array, count: int) -> _Span:
     """Eigenfunctions of T_ν: with V^½ K_II V^½ u = ϑ u, √ϑ ψ = Σ (V^½ u)ᵢ k(·, xᵢ)/√ϑ."""
-    roots = np.sqrt(values)
+    roots = values**0.5
     operator = _Weighted(sections.gram(), roots)
     eigenvalues, vectors = leading_eigenpairs(operator, count, rng=np.random.default_rng(0))
-    kept = eigenvalues > max(eigenvalues[0], 0.0) * values.size * np.finfo(operator.dtype).eps
-    coefficients = roots[:, None] * vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    eigenvalues, vectors = as_double(eigenvalues), as_double(vectors)
+    rounding = values.shape[0] * 2 * unit_of(operator.dtype)
+    kept = eigenvalues > max(float(eigenvalues[0]), 0.0) * rounding
+    coefficients = roots[:, None] * vectors[:, kept] / eigenvalues[kept] ** 0.5
     return _Span(coefficients, eigenvalues[kept], float(operator.diagonal().sum()))
 
 
@@ -244,36 +250,35 @@ def _ritz(sections: KernelSections, X: Any, weights: Array) -> _Span:
     raise them to the size of λ₁.
     """
     gram = sections.gram()
-    rounding = float(np.finfo(gram.dtype).eps)
-    lengths, directions = positive_eigenpairs(np.asarray(gram.to_dense(), np.float64), rounding)
-    basis = directions / np.sqrt(lengths)
-    if not lengths.size:
+    rounding = 2 * unit_of(gram.dtype)
+    lengths, directions = positive_eigenpairs(as_double(gram.to_dense()), rounding)
+    basis = directions / lengths**0.5
+    if not lengths.shape[0]:
         return _Span(basis, lengths, 0.0)
     matrix = _inner_products(sections.against(X), basis, weights)
     eigenvalues, vectors = positive_eigenpairs(matrix, rounding)
-    return _Span(basis @ vectors, eigenvalues, float(np.trace(matrix)))
+    return _Span(basis @ vectors, eigenvalues, float(namespace(matrix).linalg.diagonal(matrix).sum()))
 
 
 def _inner_products(values: GramOperator, basis: Array, weights: Array) -> Array:
     """Those of the functions K_·I @ basis in L²(μ), over panels of the sample, on our threads."""
-    rank = basis.shape[1]
-    roots = np.sqrt(weights)
-    total = np.zeros((rank, rank))
-    most = min(_PANEL_BYTES, get_config().memory_bytes // _PANEL_SHARE)
-    height = _ROWS * max(1, most // (8 * _ROWS * rank))
-    for start in range(0, values.shape[0], height):
-        panel = np.empty((min(height, values.shape[0] - start), rank))
+    xp, n, rank = namespace(basis), values.shape[0], basis.shape[1]
+    roots = weights**0.5
+    total = xp.zeros((rank, rank), dtype=basis.dtype, device=basis.device)
+    height = ENTRY_ROWS * max(1, panel_rows(rank) // ENTRY_ROWS)
+    for part in row_chunks(n, height):
+        panel = xp.zeros((part.stop - part.start, rank), dtype=basis.dtype, device=basis.device)
 
-        def fill(lo: int, start: int = start, panel: Array = panel) -> None:
-            rows = slice(start + lo, min(start + lo + _ROWS, values.shape[0]))
-            block = np.asarray(values.block(rows, slice(None)), np.float64)
-            panel[lo : lo + _ROWS] = roots[rows, None] * (block @ basis)
+        def fill(which: slice, start: int = part.start, panel: Array = panel) -> None:
+            rows = slice(start + which.start, start + which.stop)
+            block = as_double(values.block(rows, slice(None)))
+            panel[which] = roots[rows, None] * (block @ basis)
 
-        def add(lo: int, panel: Array = panel) -> None:
-            total[:, lo : lo + _ROWS] += panel.T @ panel[:, lo : lo + _ROWS]
+        def add(which: slice, panel: Array = panel) -> None:
+            total[:, which] += panel.T @ panel[:, which]
 
-        run_chunks(fill, range(0, panel.shape[0], _ROWS))
-        run_chunks(add, range(0, rank, _ROWS))
+        run_chunks(fill, row_chunks(panel.shape[0], ENTRY_ROWS))
+        run_chunks(add, row_chunks(rank, ENTRY_ROWS))
     return total
 
 
@@ -295,19 +300,26 @@ def _tested(
     its norm in H is the root of Σ zₖ r(xₖ), and r at the sample is at hand.
     """
     with nullcontext() if progress is None else watch(progress):
-        images = np.asarray(gram @ (weights[:, None] * functions), np.float64)
-    eigenvalues = np.sqrt(_squared_norms(images, weights))
-    safe = np.where(eigenvalues > 0, eigenvalues, 1.0)
-    upsilon = np.clip(np.einsum("kl,k,kl->l", functions, weights, images) / safe, 0.0, 1.0)
+        images = as_double(gram @ (weights[:, None] * functions))
+    xp = namespace(images)
+    eigenvalues = _weighted_sums(images, weights, images) ** 0.5
+    safe = xp.where(eigenvalues > 0, eigenvalues, 1.0)
+    upsilon = xp.clip(_weighted_sums(functions, weights, images) / safe, 0.0, 1.0)
     images -= eigenvalues * functions
-    energy = np.einsum("kl,k,kl->l", functions, weights, images)
-    energy -= eigenvalues * np.einsum("il,il->l", coefficients, images[nodes])
-    return _Tested(upsilon, eigenvalues, np.sqrt(_squared_norms(images, weights)), np.sqrt(np.maximum(energy, 0.0)))
+    energy = _weighted_sums(functions, weights, images)
+    energy -= eigenvalues * xp.sum(coefficients * images[nodes], axis=0)
+    residuals = _weighted_sums(images, weights, images) ** 0.5
+    return _Tested(upsilon, eigenvalues, residuals, xp.clip(energy, min=0.0) ** 0.5)
 
 
-def _squared_norms(functions: Array, weights: Array) -> Array:
-    """Σₖ ωₖ f(xₖ)² for every column."""
-    return np.einsum("kl,k,kl->l", functions, weights, functions)
+def _weighted_sums(functions: Array, weights: Array, others: Array) -> Array:
+    """Σₖ ωₖ f(xₖ) g(xₖ) for every column, over chunks of the sample, added in order."""
+
+    def part(rows: slice) -> Array:
+        return weights[rows] @ (functions[rows] * others[rows])
+
+    parts = over_rows(part, *functions.shape)
+    return sum(parts[1:], parts[0])
 
 
 def _warn_of_fewer(wanted: int, found: int, nodes: int) -> None:
@@ -327,9 +339,9 @@ class _Weighted(LinearMap):
     """Diag(s) K Diag(s)."""
 
     def __init__(self, gram: GramOperator, scale: Array) -> None:
-        super().__init__(gram.shape, gram.dtype, symmetric=True)
+        super().__init__(gram.shape, gram.dtype, symmetric=True, reference=gram.reference)
         self._gram = gram
-        self._scale = scale.astype(gram.dtype)
+        self._scale = cast(scale, gram.dtype)
 
     def _multiply(self, v: Array) -> Array:
         return self._scale[:, None] * (self._gram @ (self._scale[:, None] * v))
@@ -341,4 +353,4 @@ class _Weighted(LinearMap):
         return self._gram.diagonal() * self._scale**2
 
     def block(self, rows: Any, cols: Any) -> Array:
-        return self._gram.block(rows, cols) * np.outer(self._scale[rows], self._scale[cols])
+        return self._gram.block(rows, cols) * (self._scale[rows][:, None] * self._scale[cols])

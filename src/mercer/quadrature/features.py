@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
+from mercer.backends.arrays import as_double
+from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
 from mercer.kernels import Kernel
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.quadrature.sections import KernelSections
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 
 @final
@@ -48,13 +48,13 @@ class NystromFeatures:
         self._sections = KernelSections(kernel, X, nodes)
         self.components = self._sections.components
         gram = self._sections.gram()
-        matrix = np.asarray(gram.to_dense(), np.float64)
+        matrix = as_double(gram.to_dense())
         with single_threaded_blas():
-            values, vectors = positive_eigenpairs(matrix, float(np.finfo(gram.dtype).eps))
-        if not values.size:
+            values, vectors = positive_eigenpairs(matrix, 2 * unit_of(gram.dtype))
+        if not values.shape[0]:
             raise ValueError("The kernel vanishes on every node: choose others.")
-        self.rank = int(values.size)
-        self.normalization = (vectors / np.sqrt(values)) @ vectors.T
+        self.rank = int(values.shape[0])
+        self.normalization = (vectors / values**0.5) @ vectors.T
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × m; for ``Precomputed()`` from their kernel values with the whole sample."""

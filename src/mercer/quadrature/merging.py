@@ -18,12 +18,17 @@ import numpy as np
 from numba import njit
 
 from mercer.backends import get_config
+from mercer.backends.arrays import copied, is_tensor, like, namespace
+from mercer.backends.ordering import as_indices, as_integers, flatnonzero, lexicographic_order, without
+from mercer.backends.threads import single_threaded_blas
 from mercer.kernels.validation import positive_number
+from mercer.linalg.dense_products import over_rows
 from mercer.problems import Discrepancy
+from mercer.quadrature.elimination import counted_down
 from mercer.quadrature.sections import checked_measure
 from mercer.validation import whole_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 _FETCHED = 32  # columns a time
 
 
@@ -57,7 +62,7 @@ class MergeSequence:
     @property
     def n_nodes(self) -> Array:
         """Nodes at the start and after each merge, s + 1 numbers."""
-        return self.nodes.size - np.arange(self.values.size)
+        return counted_down(self.nodes, self.values)
 
     def in_rows(self, rows: Array) -> MergeSequence:
         """The same with nodes named by rows."""
@@ -77,21 +82,21 @@ class MergeSequence:
         -----
         The earlier stage if both are given, the end of the sequence if neither is.
         """
-        stage = self.values.size - 1
+        start, stage = int(self.nodes.shape[0]), int(self.values.shape[0]) - 1
         if n_nodes is not None:
-            least = self.nodes.size - stage
+            least = start - stage
             if whole_number(n_nodes, "n_nodes", 1) < least:
                 raise ValueError(f"n_nodes={n_nodes} lies beyond the end of the sequence, which has {least} nodes.")
-            stage = max(self.nodes.size - n_nodes, 0)
+            stage = max(start - n_nodes, 0)
         if max_increase is not None:
-            over = self.values > _ceiling(float(self.values[0]), max_increase)
-            stage = min(stage, int(np.argmax(over)) - 1 if over.any() else stage)
+            over = flatnonzero(self.values > _ceiling(float(self.values[0]), max_increase))
+            stage = min(stage, int(over[0]) - 1 if over.shape[0] else stage)
         return self._replayed(stage)
 
     def _replayed(self, stage: int) -> tuple[Array, Array]:
-        place = {int(node): k for k, node in enumerate(self.nodes)}
-        values, alive = self.start.copy(), np.ones(self.nodes.size, bool)
-        for into, absorbed in zip(self.into[:stage].tolist(), self.absorbed[:stage].tolist(), strict=True):
+        place = {node: k for k, node in enumerate(as_integers(self.nodes))}
+        values, alive = copied(self.start), self.start > 0
+        for into, absorbed in zip(as_integers(self.into[:stage]), as_integers(self.absorbed[:stage]), strict=True):
             i, j = place[into], place[absorbed]
             values[i] += values[j] * self.penalty[j] / self.penalty[i]
             alive[j] = False
@@ -140,7 +145,7 @@ def merge(
     """
     if strategy not in _STRATEGIES:
         raise ValueError(f"strategy={strategy!r} must be 'strong' or 'weak'.")
-    nodes, start = checked_measure(nodes, values, problem.size)
+    nodes, start = checked_measure(nodes, values, problem.size, problem.distortion)
     least = 1 if n_nodes is None else whole_number(n_nodes, "n_nodes", 1)
     gradient = problem.gradient(nodes, start) if gradient is None else gradient
     objective = [problem.value(nodes, start, gradient)]
@@ -148,15 +153,17 @@ def merge(
     pairs: list[tuple[int, int]] = []
     exhausted = False
     state = _STRATEGIES[strategy](problem, nodes, start, gradient)
-    while state.size > least and not exhausted:
-        best = state.best()
-        exhausted = not np.isfinite(best.increase)
-        if exhausted or objective[-1] + best.increase > ceiling:
-            break
-        pairs.append(state.absorb(best))
-        objective.append(objective[-1] + best.increase)
-    into, absorbed = np.array(pairs, np.intp).reshape(-1, 2).T
-    return MergeSequence(nodes, start, problem.penalty[nodes], into, absorbed, np.array(objective), exhausted)
+    with single_threaded_blas():
+        while state.size > least and not exhausted:
+            best = state.best()
+            exhausted = not np.isfinite(best.increase)
+            if exhausted or objective[-1] + best.increase > ceiling:
+                break
+            pairs.append(state.absorb(best))
+            objective.append(objective[-1] + best.increase)
+    into, absorbed = (as_indices([pair[k] for pair in pairs], nodes) for k in range(2))
+    heights = like(np.array(objective), problem.distortion)
+    return MergeSequence(nodes, start, problem.penalty[nodes], into, absorbed, heights, exhausted)
 
 
 def _ceiling(value: float, max_increase: float) -> float:
@@ -179,9 +186,9 @@ class _State(ABC):
 
     def __init__(self, problem: Discrepancy, nodes: Array, values: Array, gradient: Array) -> None:
         penalty = problem.penalty[nodes]
-        self.size = int(nodes.size)
-        self.nodes = nodes.copy()
-        self.penalty = penalty.copy()
+        self.size = int(nodes.shape[0])
+        self.nodes = copied(nodes)
+        self.penalty = copied(penalty)
         self.masses = penalty * values
         self.slopes = gradient[nodes] / penalty
         self.diagonal = problem.diagonal[nodes] / penalty**2
@@ -204,7 +211,7 @@ class _State(ABC):
         """Make a merge; the two nodes."""
         i, j = merge.into, merge.absorbed
         pair = int(self.nodes[i]), int(self.nodes[j])
-        mass = self.masses[j]
+        mass = float(self.masses[j])
         self.slopes[: self.size] += mass * (self._column(i) - self._column(j))
         self.masses[i] += mass
         self._forget(j)
@@ -220,10 +227,10 @@ class _Strong(_State):
 
     def __init__(self, problem: Discrepancy, nodes: Array, values: Array, gradient: Array) -> None:
         super().__init__(problem, nodes, values, gradient)
-        size, limit = 8 * nodes.size**2, get_config().memory_bytes
+        size, limit = 8 * self.size**2, get_config().memory_bytes
         if size > limit:
             raise ValueError(
-                f"Strong merging of {nodes.size} nodes keeps an array of {size / 1e9:.1f} GB, above the limit of "
+                f"Strong merging of {self.size} nodes keeps an array of {size / 1e9:.1f} GB, above the limit of "
                 f"{limit / 1e9:.1f} GB: use strategy='weak', or raise memory_limit with mercer.config_context."
             )
         self._matrix = problem.block(nodes, nodes)
@@ -231,14 +238,15 @@ class _Strong(_State):
         self._matrix /= self.penalty
 
     def best(self) -> _Merge:
-        return _Merge(*_best_pair(self._matrix, self.diagonal, self.slopes, self.masses, self.limits, self.size))
+        scan = _best_of_tensors if is_tensor(self._matrix) else _best_of_arrays
+        return _Merge(*scan(self._matrix, self.diagonal, self.slopes, self.masses, self.limits, self.size))
 
     def _column(self, position: int) -> Array:
         return self._matrix[position, : self.size]
 
     def _forget(self, position: int) -> None:
         last = self.size - 1
-        corner = self._matrix[last, last]
+        corner = float(self._matrix[last, last])
         self._matrix[position, : self.size] = self._matrix[last, : self.size]
         self._matrix[: self.size, position] = self._matrix[: self.size, last]
         self._matrix[position, position] = corner
@@ -251,42 +259,45 @@ class _Weak(_State):
     def __init__(self, problem: Discrepancy, nodes: Array, values: Array, gradient: Array) -> None:
         super().__init__(problem, nodes, values, gradient)
         self._problem = problem
-        self._kept = np.empty((nodes.size, 0))
+        self._kept = problem.penalty[:0]  # nothing so far
         self._where: dict[int, int] = {}
 
     def best(self) -> _Merge:
         n = self.size
         masses = self.masses[:n]
         room = self.limits[:n] - masses
-        candidates = np.where(masses <= _largest_of_others(room), masses, np.inf)
-        tied = np.flatnonzero(candidates == candidates.min())
-        j = int(tied[np.argmin(self.nodes[tied])])
+        xp = namespace(masses)
+        candidates = xp.where(masses <= _largest_of_others(room), masses, np.inf)
+        tied = flatnonzero(candidates == candidates.min())
+        j = int(tied[int(xp.argmin(self.nodes[tied]))])
         if int(self.nodes[j]) not in self._where:
             self._fetch(candidates)
-        mass = masses[j]
+        mass = float(masses[j])
         distances = self.diagonal[:n] + self.diagonal[j] - 2 * self._column(j)
         increases = mass * (self.slopes[:n] - self.slopes[j] + 0.5 * mass * distances)
         increases[room < mass] = np.inf
         increases[j] = np.inf
-        i = int(np.argmin(increases))
+        i = int(xp.argmin(increases))
         return _Merge(i, j, float(increases[i]))
 
     def _fetch(self, masses: Array) -> None:
         """Compute the columns of the nodes of least mass: masses only grow, so these are likely to go next."""
-        least = np.lexsort((self.nodes[: self.size], masses))[:_FETCHED]
-        self._kept = np.asfortranarray(self._columns(least))
-        self._where = {int(node): k for k, node in enumerate(self.nodes[least])}
+        least = lexicographic_order((self.nodes[: self.size], masses))[:_FETCHED]
+        self._kept = copied(self._columns(least).T)  # a column a row
+        self._where = {node: k for k, node in enumerate(as_integers(self.nodes[least]))}
 
     def _columns(self, positions: Array) -> Array:
         nodes, penalty = self.nodes[: self.size], self.penalty[: self.size]
-        return self._problem.block(nodes, nodes[positions]) / np.outer(penalty, penalty[positions])
+        return self._problem.block(nodes, nodes[positions]) / (penalty[:, None] * penalty[positions])
 
     def _column(self, position: int) -> Array:
         kept = self._where.get(int(self.nodes[position]))
-        return self._columns(np.array([position]))[:, 0] if kept is None else self._kept[: self.size, kept]
+        if kept is None:
+            return self._columns(as_indices([position], self.nodes))[:, 0]
+        return self._kept[kept, : self.size]
 
     def _forget(self, position: int) -> None:
-        self._kept[position] = self._kept[self.size - 1]
+        self._kept[:, position] = self._kept[:, self.size - 1]
 
 
 _STRATEGIES: dict[str, type[_Strong] | type[_Weak]] = {"strong": _Strong, "weak": _Weak}
@@ -294,18 +305,42 @@ _STRATEGIES: dict[str, type[_Strong] | type[_Weak]] = {"strong": _Strong, "weak"
 
 def _largest_of_others(values: Array) -> Array:
     """For each entry the largest of the others."""
-    top = int(np.argmax(values))
-    out = np.full(values.size, values[top])
-    out[top] = np.max(np.delete(values, top))
+    xp = namespace(values)
+    top = int(xp.argmax(values))
+    out = xp.zeros_like(values) + values[top]
+    out[top] = without(values, top).max()
     return out
+
+
+def _best_of_arrays(
+    matrix: Array, diagonal: Array, slopes: Array, masses: Array, limits: Array, size: int
+) -> tuple[int, int, float]:
+    """The best pair: rows are scanned on our threads, and the first of equal pairs is taken, as one scan would."""
+    found = over_rows(
+        lambda rows: _best_pair(matrix, diagonal, slopes, masses, limits, rows.start, rows.stop), size, size
+    )
+    return min(found, key=lambda pair: pair[2])  # the first of the least
+
+
+def _best_of_tensors(
+    matrix: Array, diagonal: Array, slopes: Array, masses: Array, limits: Array, size: int
+) -> tuple[int, int, float]:
+    xp = namespace(matrix)
+    d, h, u = diagonal[:size], slopes[:size], masses[:size]
+    half_distance = 0.5 * (d[:, None] + d - 2.0 * matrix[:size, :size])
+    gone = u * (u * half_distance + h[:, None] - h)  # if row i absorbs column j
+    gone = xp.where(u <= (limits[:size] - u)[:, None], gone, np.inf)
+    gone[xp.eye(size, dtype=xp.bool, device=gone.device)] = np.inf
+    best = int(xp.argmin(xp.reshape(gone, (-1,))))
+    return best // size, best % size, float(gone[best // size, best % size])
 
 
 @njit(cache=True, nogil=True)
 def _best_pair(
-    matrix: Any, diagonal: Any, slopes: Any, masses: Any, limits: Any, size: int
+    matrix: Any, diagonal: Any, slopes: Any, masses: Any, limits: Any, start: int, stop: int
 ) -> tuple[int, int, float]:  # one pass over half of the matrix, where array expressions would make five over all of it
     best, into, absorbed = np.inf, 0, 0
-    for i in range(1, size):
+    for i in range(start, stop):
         row, u, room = matrix[i], masses[i], limits[i] - masses[i]
         for j in range(i):
             w = masses[j]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from mercer.backends.arrays import namespace
+from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
 from mercer.solvers.regularisation_path import Kinks, PathEnd
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 
 class PathPoint(NamedTuple):
@@ -63,11 +63,11 @@ class QuadraturePath:
 
     def __len__(self) -> int:
         """Kinks found."""
-        return self.alphas.size
+        return int(self.alphas.shape[0])
 
     def __repr__(self) -> str:
         """Return the number of kinks, where they end and why."""
-        last = f"α = {self.alphas[-1]:.6g}, ϰ = {self.kappas[-1]:.6g}, {self.n_nodes[-1]} nodes"
+        last = f"α = {self.alphas[-1]:.6g}, ϰ = {self.kappas[-1]:.6g}, {int(self.n_nodes[-1])} nodes"
         return f"<QuadraturePath of {len(self)} kinks to {last}. {self.end.value}>"
 
     def at(self, *, alpha: float | None = None, kappa: float | None = None, n_nodes: int | None = None) -> PathPoint:
@@ -79,9 +79,9 @@ class QuadraturePath:
         if sum(given is not None for given in (alpha, kappa, n_nodes)) != 1:
             raise ValueError("at takes one of alpha, kappa and n_nodes.")
         if n_nodes is not None:
-            reached = np.flatnonzero(self.n_nodes[:-1] >= n_nodes)
-            if reached.size == 0:
-                most = int(self.n_nodes[:-1].max(initial=0))
+            reached = flatnonzero(self.n_nodes[:-1] >= n_nodes)
+            if reached.shape[0] == 0:
+                most = int(self.n_nodes[:-1].max()) if len(self) > 1 else 0
                 raise ValueError(f"n_nodes={n_nodes}: the path has {most} nodes at most. {self._how_to_go_on()}")
             alpha = float(self.alphas[reached[0]] + self.alphas[reached[0] + 1]) / 2
         if kappa is not None:
@@ -95,7 +95,12 @@ class QuadraturePath:
                 f"kappa={kappa:.6g} lies outside the path, which covers 0 to {self.kappas[-1]:.6g}. "
                 f"{self._how_to_go_on()}"
             )
-        return float(np.interp(kappa, self.kappas, self.alphas))
+        above = int((self.kappas <= kappa).sum())
+        if above == len(self):
+            return float(self.alphas[-1])
+        low, high = float(self.kappas[above - 1]), float(self.kappas[above])
+        first, last = float(self.alphas[above - 1]), float(self.alphas[above])
+        return first + (last - first) * (kappa - low) / (high - low)
 
     def _how_to_go_on(self) -> str:
         return "Ask for more of it." if self.end is PathEnd.REQUESTED else self.end.value
@@ -106,13 +111,13 @@ class QuadraturePath:
                 f"alpha={alpha:.6g} lies beyond the end of the path, {self.alphas[-1]:.6g}. {self._how_to_go_on()}"
             )
         if alpha >= self.alphas[0]:
-            return PathPoint(np.empty(0, np.intp), np.empty(0), alpha, 0.0, self._problem.constant)
-        kink = int(np.searchsorted(-self.alphas, -alpha, side="left")) - 1
-        free, capped = self._kinks.sets_after(kink)
-        places = np.sort(np.concatenate([free, capped]))
+            return PathPoint(as_indices([], self.alphas), self.alphas[:0], alpha, 0.0, self._problem.constant)
+        xp = namespace(self.alphas)
+        kink = int((self.alphas > alpha).sum()) - 1
+        places = xp.sort(appended(*self._kinks.sets_after(kink)))
         values = solve_on(self._problem, places, alpha=alpha)
         places, values = places[values > 0], values[values > 0]
         kappa = float(self._problem.penalty[places] @ values)
         discrepancy = self._problem.discrepancy(places, values)
-        order = np.argsort(self._rows[places])
+        order = xp.argsort(self._rows[places])
         return PathPoint(self._rows[places][order], values[order], alpha, kappa, discrepancy)

@@ -6,8 +6,6 @@ import math
 from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mercer.backends import get_config
 from mercer.kernels.validation import positive_number
 from mercer.problems import Discrepancy
@@ -30,7 +28,7 @@ class Programme(NamedTuple):
     @classmethod
     def of(cls, choice: Choice, selection: Selection, kappa: float) -> Programme:
         """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
-        reduced = selection.reduction is not None and selection.reduction.values.size > 1
+        reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
         on_nodes = reduced or choice.alone or choice.reweight
         alpha = 0.0 if choice.reweight else choice.alpha
         if reduced and choice.reduction in ("strong", "weak") and not choice.reweight:
@@ -113,7 +111,7 @@ def _refuse_idle(model: Any, alone: bool) -> None:
 
 def _whole_sample(model: Any, problem: Discrepancy, tol: float | None, max_iter: int | None) -> Choice:
     """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
-    free = np.all(problem.caps >= problem.weights) and not np.any(problem.ridge)
+    free = bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
     alpha, kappa = (None, problem.total) if free else (0.0, None)
     named = model.merge is not None
     return Choice(

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.ordering import as_integers, flatnonzero, places, totals
 from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.sums import exact_sum, times_power_of_two
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.validation import positive_number
@@ -17,7 +20,7 @@ from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.validation import checked_weights, distinct_rows
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 _VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
 
@@ -47,8 +50,17 @@ class Sample(NamedTuple):
 
     def points(self, X: Any, kernel: Kernel) -> Any:
         """The points themselves; of a precomputed kernel, its matrix between them."""
-        part = X[self.rows]
-        return part[:, self.rows] if isinstance(kernel, Precomputed) else part
+        if not isinstance(kernel, Precomputed):
+            return X[self.rows]
+        return rows_and_columns(X, self.rows, self.rows)
+
+
+def rows_and_columns(X: Any, rows: Array | None, cols: Array) -> Any:
+    """Some rows (all if None) and columns of a matrix, dense or sparse, of either library."""
+    if is_sparse_tensor(X):
+        part = X.to_sparse_coo() if rows is None else X.to_sparse_coo().index_select(0, rows)
+        return part.index_select(1, cols).coalesce()
+    return X[:, cols] if rows is None else X[rows][:, cols]
 
 
 def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any = None) -> Sample:
@@ -59,67 +71,78 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     """
     if kernel.properties.positive_definite is False:
         raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
-    n = X.shape[0]
-    weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-    weights = scaled_weights(weights)[0]
-    matrix = kernel.matrix(*kernel._checked(X, None), dtype=np.float64)
+    n = int(X.shape[0])
+    given = 1.0 if sample_weight is None else sample_weight
+    weights = scaled_weights(checked_weights(given, n, "sample_weight", reference=_reference(X)))[0]
+    matrix = kernel.matrix(*kernel._checked(X, None), dtype=double(X))
     diagonal = matrix.diagonal()
-    d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n)
-    alive = _alive(X, kernel, weights, diagonal, np.finfo(X.dtype))
+    d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n, diagonal)
+    alive = _alive(X, kernel, weights, diagonal)
     first, place = _places(X, kernel, d, alive)
-    totals = np.bincount(place, weights=weights[alive]) / math.fsum(weights)
-    repeats = int(np.max(np.bincount(place), initial=1))
+    shares = totals(place, weights[alive]) / exact_sum(weights)
+    repeats = int(totals(place).max())
     entry, rows = matrix.entry_error, alive[first]
     evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
-    return Sample(rows, totals, d[rows], gamma(repeats + 2, unit_of(np.float64)), evaluated)
+    return Sample(rows, shares, d[rows], gamma(repeats + 2, unit_of("float64")), evaluated)
+
+
+def _reference(X: Any) -> Any:
+    """An array of the library of X, which may be sparse."""
+    return X if is_tensor(X) else np.empty(0)
 
 
 def scaled_weights(weights: Array) -> tuple[Array, int]:
     """Weights of any size as w · 4^e, the largest w between 1/4 and 1: no digit is lost but of what underflows."""
-    exponent = int(np.frexp(np.max(weights))[1])
+    exponent = math.frexp(float(weights.max()))[1]
     half = -(-exponent // 2)
-    return np.ldexp(weights, -2 * half), half
+    return times_power_of_two(weights, -2 * half), half
 
 
-def _alive(X: Any, kernel: Kernel, weights: Array, diagonal: Array, arithmetic: Any) -> Array:
+def _alive(X: Any, kernel: Kernel, weights: Array, diagonal: Array) -> Array:
     """The rows of positive weight at which the square of k(x, x) is positive, with all its digits."""
-    if np.any((weights > 0) & (diagonal < 0)):
-        row = int(np.argmax((weights > 0) & (diagonal < 0)))
+    negative = flatnonzero((weights > 0) & (diagonal < 0))
+    if negative.shape[0]:
+        row = int(negative[0])
         raise ValueError(
-            f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}: the kernel must be positive semi-definite."
+            f"k(x, x) = {float(diagonal[row]):.3g} at row {row} under {kernel!r}: the kernel must be positive "
+            "semi-definite."
         )
-    if not np.any((weights > 0) & (diagonal > 0)):
+    if not ((weights > 0) & (diagonal > 0)).any():
         raise ValueError(f"k(x, x) is zero at every point of positive weight under {kernel!r}: choose another kernel.")
-    least = float(np.sqrt(arithmetic.tiny / arithmetic.eps))
-    alive = (weights > 0) & (diagonal > least)
-    if not np.any(alive):
+    arithmetic = np.finfo(dtype_name(X.dtype))
+    alive = (weights > 0) & (diagonal > float(np.sqrt(arithmetic.tiny / arithmetic.eps)))
+    if not alive.any():
         raise ValueError(f"The squares of {kernel!r} vanish in {arithmetic.dtype}: multiply the kernel by a constant.")
     if isinstance(kernel, Precomputed):
-        _check_left_out(X, diagonal, np.flatnonzero((weights > 0) & ~alive), kernel)
-    return np.flatnonzero(alive)
+        _check_left_out(X, diagonal, flatnonzero((weights > 0) & ~alive), kernel)
+    return flatnonzero(alive)
 
 
 def _check_left_out(X: Any, diagonal: Array, left_out: Array, kernel: Kernel) -> None:
     """Refuse a point with k(x, x) = 0 that is related to others: |k(x, y)|² ≤ k(x, x) k(y, y) in a kernel."""
-    for row in left_out:
-        entries = abs(X[[row]])
-        entries = np.asarray(entries.toarray() if hasattr(entries, "toarray") else entries, np.float64)[0]
-        most = np.sqrt(max(diagonal[row], 0.0)) * np.sqrt(np.maximum(diagonal, 0.0))
-        if np.any(entries > 1.01 * most):
-            other = int(np.argmax(entries - 1.01 * most))
+    for row in as_integers(left_out):
+        entries = X[row].to_dense() if is_sparse_tensor(X) else X[[row]]
+        entries = as_double(entries.toarray() if hasattr(entries, "toarray") else entries).reshape(-1)
+        nonnegative = namespace(diagonal).clip(diagonal, min=0.0) ** 0.5
+        most = nonnegative[row] * nonnegative
+        excess = abs(entries) - 1.01 * most
+        if (excess > 0).any():
+            other = int(excess.argmax())
             raise ValueError(
-                f"k(x, x) = {diagonal[row]:.3g} at row {row} under {kernel!r}, but k(x, y) = {entries[other]:.3g} for "
-                f"row {other}: the kernel must be positive semi-definite."
+                f"k(x, x) = {float(diagonal[row]):.3g} at row {row} under {kernel!r}, but k(x, y) = "
+                f"{abs(float(entries[other])):.3g} for row {other}: the kernel must be positive semi-definite."
             )
 
 
 def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Array]:
     """The first occurrence of each point among the rows ``alive``, and which point each of them is."""
+    count = int(alive.shape[0])
     if isinstance(kernel, Precomputed):
-        return np.arange(alive.size), np.arange(alive.size)
-    points = X if alive.size == X.shape[0] else X[alive]
-    constant = bool(np.all(d == d[0]))
-    return distinct_rows(points if constant else np.column_stack([points, d[alive]]))
+        return places(count, alive), places(count, alive)
+    points = X if count == X.shape[0] else X[alive]
+    if (d == d[0]).all():
+        return distinct_rows(points)
+    return distinct_rows(namespace(points).concat([as_double(points), d[alive][:, None]], axis=1))
 
 
 def make_problem(
@@ -136,11 +159,11 @@ def make_problem(
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
-    _check_memory(sample.rows.size)
+    _check_memory(int(sample.rows.shape[0]))
     squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
-    n = X.shape[0]
-    caps = None if max_weight is None else _per_row(max_weight, "max_weight", n)[sample.rows]
-    strengths = None if ridge is None else _per_row(ridge, "ridge", n, zero=True)[sample.rows]
+    n, reference = int(X.shape[0]), sample.weights
+    caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
+    strengths = None if ridge is None else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
         distortion = squared @ sample.weights
     problem = Discrepancy(
@@ -153,8 +176,11 @@ def make_problem(
         weight_error=sample.weight_error,
         penalty_error=sample.penalty_error,
     )
-    if not np.all(np.isfinite(problem.distortion)) or not np.all(np.isfinite(problem.diagonal)):
-        raise ValueError(f"The squares of {kernel!r} overflow in {squared.dtype}: divide the kernel by a constant.")
+    xp = namespace(problem.distortion)
+    if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():
+        raise ValueError(
+            f"The squares of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
+        )
     return problem
 
 
@@ -168,21 +194,21 @@ def _check_memory(size: int) -> None:
         )
 
 
-def _per_row(value: Any, name: str, n: int, *, zero: bool = False) -> Array:
-    """A positive number for each row, from one number or one for each."""
-    values = np.asarray(value, dtype=object)
-    if values.ndim == 0:
-        return np.full(n, positive_number(value, name, zero=zero))
-    if zero and not np.any(values):
-        return np.zeros(n)
-    numbers = checked_weights(value, n, name)
-    if not zero and not np.all(numbers > 0):
-        raise ValueError(f"{name} is zero at index {int(np.argmin(numbers))}: it must be positive.")
+def _per_row(value: Any, name: str, n: int, reference: Array, *, zero: bool = False) -> Array:
+    """A positive number for each row, from one number or one for each, in the library of another array."""
+    if np.ndim(value) == 0 if not is_tensor(value) else value.ndim == 0:
+        number = float(value) if is_tensor(value) else value
+        return like(np.full(n, positive_number(number, name, zero=zero)), reference)
+    if zero and not (value.any() if is_tensor(value) else np.any(np.asarray(value, dtype=object))):
+        return like(np.zeros(n), reference)
+    numbers = checked_weights(value, n, name, reference=reference)
+    if not zero and not (numbers > 0).all():
+        raise ValueError(f"{name} is zero at index {int(numbers.argmin())}: it must be positive.")
     return numbers
 
 
-def _checked_penalty(penalty: Any, n: int) -> Array:
-    values = checked_weights(penalty, n, "penalty")
-    if not np.all(values > 0):
-        raise ValueError(f"penalty is zero at index {int(np.argmin(values))}: every point needs a positive penalty.")
+def _checked_penalty(penalty: Any, n: int, reference: Array) -> Array:
+    values = checked_weights(penalty, n, "penalty", reference=reference)
+    if not (values > 0).all():
+        raise ValueError(f"penalty is zero at index {int(values.argmin())}: every point needs a positive penalty.")
     return values

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
+from mercer.backends.arrays import dtype_name, like, namespace
+from mercer.backends.ordering import as_indices
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import GramOperator
+from mercer.quadrature.sample import rows_and_columns
 from mercer.validation import checked_weights
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 
 @final
@@ -38,10 +39,10 @@ class KernelSections:
 
     def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
         self.kernel = kernel
-        self.nodes = checked_nodes(nodes, X.shape[0])
+        self.nodes = checked_nodes(nodes, X.shape[0], X)
         self._size = int(X.shape[0])
-        rows = X[self.nodes]
-        self.components = rows[:, self.nodes] if isinstance(kernel, Precomputed) else rows
+        stored = isinstance(kernel, Precomputed)
+        self.components = rows_and_columns(X, self.nodes, self.nodes) if stored else X[self.nodes]
 
     def gram(self) -> GramOperator:
         """K_II."""
@@ -55,25 +56,26 @@ class KernelSections:
             raise ValueError(
                 f"A precomputed block must have a column for each of {self._size} training points, not {X.shape[1]}."
             )
-        return GramOperator(self.kernel, X[:, self.nodes], self.components)
+        return GramOperator(self.kernel, rows_and_columns(X, None, self.nodes), self.components)
 
 
-def checked_measure(nodes: Any, values: Any, size: int) -> tuple[Array, Array]:
-    """Distinct nodes among ``size`` points, and their positive values."""
-    chosen = checked_nodes(nodes, size)
-    weights = checked_weights(values, chosen.size, "values")
-    if np.any(weights == 0):
-        raise ValueError(f"values is zero at index {int(np.argmin(weights))}: a node of a measure has positive weight.")
+def checked_measure(nodes: Any, values: Any, size: int, reference: Any = None) -> tuple[Array, Array]:
+    """Distinct nodes among ``size`` points, and their positive values, in the library of another array."""
+    chosen = checked_nodes(nodes, size, reference)
+    weights = like(checked_weights(values, chosen.shape[0], "values"), reference)
+    if (weights == 0).any():
+        raise ValueError(f"values is zero at index {int(weights.argmin())}: a node of a measure has positive weight.")
     return chosen, weights
 
 
-def checked_nodes(nodes: Any, size: int) -> Array:
-    """Distinct row numbers among ``size`` rows."""
-    chosen = np.asarray(nodes)
-    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+def checked_nodes(nodes: Any, size: int, reference: Any = None) -> Array:
+    """Distinct row numbers among ``size`` rows, in the library of another array."""
+    chosen = like(nodes, reference)
+    whole = dtype_name(chosen.dtype).startswith(("int", "uint"))
+    if chosen.ndim != 1 or chosen.shape[0] == 0 or not whole:
         raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")
-    if chosen.min() < 0 or chosen.max() >= size:
+    if int(chosen.min()) < 0 or int(chosen.max()) >= size:
         raise ValueError(f"nodes must lie between 0 and {size - 1}.")
-    if np.unique(chosen).size != chosen.size:
+    if namespace(chosen).unique_values(chosen).shape[0] != chosen.shape[0]:
         raise ValueError("nodes names a row twice: give it once, with the sum of its values.")
-    return chosen.astype(np.intp)
+    return as_indices(chosen, chosen)

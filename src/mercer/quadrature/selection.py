@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import copied, like
+from mercer.backends.ordering import appended, as_indices, places
 from mercer.problems import Discrepancy
 from mercer.quadrature.elimination import EliminationSequence, eliminate
 from mercer.quadrature.merging import MergeSequence, merge
@@ -20,7 +22,7 @@ from mercer.solvers.measure import ExchangeStep, SparseMeasure
 from mercer.solvers.regularisation_path import Kinks, Limits, PathEnd, follow
 from mercer.solvers.vertex_exchange import exchange
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 Reduction = Literal["eliminate", "strong", "weak"]
 
 MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
@@ -97,7 +99,7 @@ def settled(problem: Discrepancy, choice: Choice, selection: Selection) -> Selec
 
 def _solved(problem: Discrepancy, choice: Choice) -> Selection:
     if choice.solver != "path" and choice.kappa is not None and choice.kappa >= problem.total and _is_optimal(problem):
-        return Selection(np.arange(problem.size), problem.weights.copy(), Status.CONVERGED, ())
+        return Selection(places(problem.size, problem.weights), copied(problem.weights), Status.CONVERGED, ())
     if choice.solver == "path":
         return _by_path(problem, choice)
     if choice.alone:
@@ -123,7 +125,7 @@ def largest_active_set() -> int:
 
 def _is_optimal(problem: Discrepancy) -> bool:
     """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
-    return bool(np.all(problem.caps >= problem.weights)) and not np.any(problem.ridge)
+    return bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
 
 
 def _exact(problem: Discrepancy, choice: Choice, start: tuple[Array, Array] | None) -> SparseMeasure:
@@ -173,7 +175,7 @@ def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
         max_iter=choice.max_iter,
         callback=choice.callback,
     )
-    fits = found.nodes.size <= largest_active_set()
+    fits = found.nodes.shape[0] <= largest_active_set()
     if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
         return found
     start, limits = (found.nodes, found.values), _limits(replace(choice, max_iter=None))
@@ -206,7 +208,7 @@ def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
     if kinks.end.lost_precision or kinks.end is PathEnd.NO_ROOM:
         _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
     before = max(len(kinks.alphas) - 2, 0)
-    nodes = np.concatenate(kinks.sets_after(before))
+    nodes = appended(*kinks.sets_after(before))
     statuses = {PathEnd.INTERRUPTED: Status.INTERRUPTED, PathEnd.STOPPED: Status.STOPPED}
     status = statuses.get(kinks.end, Status.CONVERGED)
     cut_short = choice.max_iter is not None and len(kinks.alphas) >= choice.max_iter
@@ -228,7 +230,8 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
     Each solution starts from the last. Where even a tiny α does not give as many nodes, the kernel does not need them:
     the solution with the most is returned.
     """
-    few, many = SparseMeasure(np.empty(0, np.intp), np.empty(0), -problem.distortion, Status.CONVERGED), None
+    empty = as_indices([], problem.distortion), problem.distortion[:0]
+    few, many = SparseMeasure(*empty, -problem.distortion, Status.CONVERGED), None
     high, alpha, least = problem.largest_alpha, 0.5 * problem.largest_alpha, choice.n_nodes or 1
     bisections, passes = 0, 0
     while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
@@ -236,18 +239,18 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
         left = {} if choice.max_iter is None else {"max_passes": choice.max_iter - passes}
         found = solve_exactly(problem, alpha=alpha, start=start, tol=_ROUGH, callback=choice.callback, **left)
         passes += len(found.history)
-        _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, found.nodes.size, wanted)
+        _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, found.nodes.shape[0], wanted)
         if found.status in (Status.INTERRUPTED, Status.STOPPED):
             return found
         if choice.max_iter is not None and passes >= choice.max_iter:
             return replace(found, status=Status.MAX_ITER)
-        if found.nodes.size >= wanted:
+        if found.nodes.shape[0] >= wanted:
             many, low = found, alpha
-            if found.nodes.size <= _TOO_MANY * wanted:
+            if found.nodes.shape[0] <= _TOO_MANY * wanted:
                 break
         else:
             few, high = found, alpha
-            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.size >= least:
+            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.shape[0] >= least:
                 break
         if many is None:
             alpha /= 2
@@ -259,7 +262,7 @@ def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMea
 def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
     """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
     least = choice.n_nodes or 1
-    if selection.nodes.size <= least and choice.max_increase is None:
+    if selection.nodes.shape[0] <= least and choice.max_increase is None:
         return _without_steps(problem, choice, selection) if choice.explicit else selection
     if choice.reduction == "eliminate":
         return _eliminated(problem, choice, selection, least)
@@ -278,8 +281,8 @@ def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Sele
 
 def _without_steps(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
     """The measure as it is, and a sequence in which nothing was taken out."""
-    nodes, none = selection.nodes, np.empty(0, np.intp)
-    values = np.array([problem.value(nodes, selection.values)])
+    nodes, none = selection.nodes, as_indices([], selection.nodes)
+    values = like(np.array([problem.value(nodes, selection.values)]), problem.distortion)
     if choice.reduction == "eliminate":
         return replace(selection, reduction=EliminationSequence(nodes, none, values))
     penalty = problem.penalty[nodes]
@@ -291,7 +294,7 @@ def _eliminated(problem: Discrepancy, choice: Choice, selection: Selection, leas
     """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
     limit = choice.max_increase if choice.alone else None
     sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=limit)
-    stage = sequence.removed.size
+    stage = int(sequence.removed.shape[0])
     if choice.alone:
         nodes = improved(problem, sequence.left(stage))
         return replace(selection, nodes=nodes, values=solve_on(problem, nodes, alpha=0.0), reduction=sequence)
@@ -311,7 +314,7 @@ def _stage(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, 
 
 def _last_stage_below(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, ceiling: float) -> int:
     """The last stage at which D of the programme is below a ceiling: it grows with every node that goes."""
-    below, above = 0, sequence.removed.size + 1
+    below, above = 0, int(sequence.removed.shape[0]) + 1
     while above - below > 1:
         middle = (below + above) // 2
         fits = problem.value(*_stage(problem, choice, sequence, middle)) <= ceiling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -11,6 +12,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import as_double, double, is_tensor, like, namespace
+from mercer.backends.ordering import lexicographic_order, place_of
 from mercer.certificates import certify_measure
 from mercer.certificates.definiteness import Definiteness, prove_definite
 from mercer.kernels import Precomputed
@@ -21,13 +24,13 @@ from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eige
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.request import Programme, choice_of
-from mercer.quadrature.sample import Sample, make_problem, make_sample, scaled_weights
+from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns, scaled_weights
 from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
 from mercer.validation import KernelParameters, checked_kernel, checked_points, checked_weights, resolved_kernel
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
@@ -46,10 +49,14 @@ def _heaviest_first(weights: Array, points: Array | None) -> Array:
 
     Points without coordinates stay in the order of the rows where their weights agree.
     """
-    digits = _DIGITS - 1 - np.floor(np.log10(weights)).astype(int)
-    rounded = np.array([round(float(w), int(k)) for w, k in zip(weights, digits, strict=True)])
-    keys = () if points is None else points.T[::-1]
-    return np.asarray(np.lexsort((*keys, -rounded)))
+    rounded = like(np.array([_rounded(float(weight)) for weight in weights]), weights)
+    keys = () if points is None else tuple(points.T)[::-1]
+    return lexicographic_order((*keys, -rounded))
+
+
+def _rounded(weight: float) -> float:
+    """A positive number to eight digits."""
+    return round(weight, _DIGITS - 1 - math.floor(math.log10(weight)))
 
 
 class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
@@ -152,6 +159,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     Weights of the sample are divided by their sum; rows of weight zero, and points with k(x, x) = 0, take no part.
 
+    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device, and every step
+    from the points to the certificate runs in their library. Single exchanges (``"exchange-plain"``,
+    ``"exchange-second-order"``) and those inside a block are short loops, which NumPy runs compiled and tensors do not.
+
     Examples
     --------
     >>> import mercer
@@ -203,7 +214,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         if self.verbose:
             make_visible()
         X = checked_points(self, X, fitting=True, least=1 if checked_kernel(self.kernel).is_resolved else 2)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        weights = None
+        if sample_weight is not None:
+            reference = X if is_tensor(X) else np.empty(0)
+            weights = checked_weights(sample_weight, X.shape[0], "sample_weight", reference=reference)
         self.sample_weight_ = weights
         self.kernel_ = resolved_kernel(self.kernel, X, None if weights is None else scaled_weights(weights)[0])
         sample = make_sample(X, self.kernel_, weights, self.penalty)
@@ -236,18 +250,20 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         check_is_fitted(self)
         X = checked_points(self, X, fitting=False)
         signed = -self._weights
-        signed[np.searchsorted(self._rows, self.indices_)] += self.weights_
+        signed[place_of(self.indices_, self._rows)] += self.weights_
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if isinstance(self.kernel_, Precomputed):
-                part = X[:, self._rows]
-                return self._finite((part.multiply(part) if issparse(part) else part**2) @ signed)
+                part = rows_and_columns(X, None, self._rows)
+                squared = part.multiply(part) if issparse(part) else part * part
+                return self._finite(squared @ like(signed, signed, dtype=part.dtype))
             return self._finite(GramOperator(self.kernel_**2, X, self._points) @ signed)
 
     def _finite(self, values: Any) -> Array:
         """Values at some points, in double precision, refused where the kernel has none that can be written."""
-        values = np.asarray(values, np.float64)
-        if not np.all(np.isfinite(values)):
-            row = int(np.argmin(np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)))
+        values = as_double(values)
+        finite = namespace(values).isfinite(values).reshape((values.shape[0], -1))
+        if not finite.all():
+            row = [bool(each.all()) for each in finite].index(False)
             raise ValueError(f"{self.kernel_!r} overflows at row {row} of X: such a point is too large for it.")
         return values
 
@@ -270,7 +286,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 self.kernel_,
                 self._points,
                 self._weights,
-                np.searchsorted(self._rows, self.indices_),
+                place_of(self.indices_, self._rows),
                 self.weights_,
                 n,
                 upsilon=upsilon,
@@ -280,7 +296,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         """Refuse a measure without weight, or with less than was asked for."""
-        if selection.nodes.size == 0:
+        if selection.nodes.shape[0] == 0:
             raise ValueError(
                 "No point has any weight in the measure that was found: choose an alpha that lies further below "
                 f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
@@ -289,8 +305,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         reduced = selection.reduction is not None and not choice.reweight
         if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
             raise ValueError(
-                f"max_weight allows {selection.nodes.size} nodes a trace fraction of {kappa / problem.total:.6g}, but "
-                f"trace_fraction={self.trace_fraction!r}: raise max_weight or n_nodes, or lower trace_fraction."
+                f"max_weight allows {int(selection.nodes.shape[0])} nodes a trace fraction of "
+                f"{kappa / problem.total:.6g}, but trace_fraction={self.trace_fraction!r}: raise max_weight or "
+                "n_nodes, or lower trace_fraction."
             )
 
     def _store(
@@ -324,31 +341,31 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
-        self._n_features_out = self.indices_.size
+        self._n_features_out = int(self.indices_.shape[0])
         self._warn(choice, problem)
 
     def _in_double(self, X: Any, sample: Sample, problem: Discrepancy) -> Discrepancy:
         """The programme in double precision, where what is proved and what is read of the measure is computed."""
-        if problem.squared.dtype == np.float64:
+        if problem.squared.dtype == double(problem.weights):
             return problem
         options = {"max_weight": self.max_weight, "ridge": self.ridge}
         with progress_bar("Sω in double precision", shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=np.float64)
+            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
             warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
-        wanted = self.n_nodes
-        if wanted is not None and getattr(self.reduction_, "exhausted", False) and self.indices_.size > wanted:
-            sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {self.indices_.size}."
+        wanted, found = self.n_nodes, int(self.indices_.shape[0])
+        if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
+            sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}."
             warnings.warn(sentence, UserWarning, stacklevel=4)
         ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
-        few = wanted is not None and self.indices_.size < min(wanted, problem.size)
+        few = wanted is not None and found < min(wanted, problem.size)
         if few and ended and choice.max_increase is None:
             warnings.warn(
-                f"n_nodes={wanted} were asked for, but {self.indices_.size} do all that can be told apart in this "
+                f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
                 UserWarning,
                 stacklevel=4,

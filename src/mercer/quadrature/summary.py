@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mercer.problems import Discrepancy
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 
 class MeasureSummary(NamedTuple):

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import copied, namespace
+from mercer.backends.ordering import as_indices, as_integers, flatnonzero, least, places, stable_order
+from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.damped import damped_inverse
+from mercer.linalg.dense_products import over_rows, product
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set import solve_on
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _POOL = 4000
 _SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
@@ -47,11 +51,12 @@ def swap(problem: Discrepancy, nodes: Array, *, n_sweeps: int = 3) -> Array:
     Cost of a sweep: N·m kernel evaluations to choose the pool of at most 4000 points in which partners are looked for,
     then for each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m, a part of the memory limit.
     """
-    for _ in range(n_sweeps):
-        sweep = _Sweep(problem, nodes)
-        if sweep.run() == 0:
-            break
-        nodes = sweep.nodes
+    with single_threaded_blas():
+        for _ in range(n_sweeps):
+            sweep = _Sweep(problem, nodes)
+            if sweep.run() == 0:
+                break
+            nodes = sweep.nodes
     return nodes
 
 
@@ -60,67 +65,81 @@ class _Sweep:
 
     def __init__(self, problem: Discrepancy, nodes: Array) -> None:
         self._problem = problem
-        self.nodes = nodes.copy()
+        self.nodes = copied(nodes)
         self._inverse = damped_inverse(problem.block(nodes, nodes))
         self._weights = self._inverse @ problem.distortion[nodes]
         self._pool = self._choose_pool()
+        self._diagonal = problem.diagonal[self._pool]
         self._columns = problem.block(self._pool, nodes)
-        self._gradient = self._columns @ self._weights - problem.distortion[self._pool]
-        explained = np.einsum("ij,ij->i", self._columns @ self._inverse, self._columns)
-        self._rest = problem.diagonal[self._pool] - explained
+        self._gradient = product(self._columns, self._weights) - problem.distortion[self._pool]
+        self._rest = self._diagonal - self._explained()
         self._value = max(problem.constant - 0.5 * float(problem.distortion[nodes] @ self._weights), 0.0)
+
+    def _explained(self) -> Array:
+        """What the nodes explain of the diagonal: A_iI P A_Ii for every point of the pool."""
+        columns, xp = self._columns, namespace(self._columns)
+        out = xp.zeros_like(self._diagonal)
+
+        def fill(rows: slice) -> None:
+            out[rows] = xp.sum((columns[rows] @ self._inverse) * columns[rows], axis=1)
+
+        over_rows(fill, columns.shape[0], columns.shape[1] ** 2)
+        return out
 
     def _choose_pool(self) -> Array:
         """The nodes, and the points that would gain most if they were independent of them."""
         problem = self._problem
-        affordable = get_config().memory_bytes // (_SHARE * 8 * self.nodes.size)
-        most = max(min(_POOL, affordable), 2 * self.nodes.size)
+        affordable = get_config().memory_bytes // (_SHARE * 8 * self.nodes.shape[0])
+        most = max(min(_POOL, affordable), 2 * self.nodes.shape[0])
         if problem.size <= most:
-            return np.arange(problem.size)
+            return places(problem.size, self.nodes)
         gradient = problem.gradient(self.nodes, self._weights)
-        gain = np.minimum(gradient, 0.0) ** 2 / problem.diagonal
+        xp = namespace(gradient)
+        gain = xp.minimum(gradient, 0.0) ** 2 / problem.diagonal
         gain[self.nodes] = np.inf
-        return np.sort(np.argpartition(-gain, most)[:most])
+        return xp.sort(least(-gain, most))
 
     def run(self) -> int:
         """Try every node once, the ones that are missed least first; returns how many were exchanged."""
-        cost = self._weights**2 / np.diagonal(self._inverse)
+        cost = self._weights**2 / namespace(self._inverse).linalg.diagonal(self._inverse)
         made = 0
-        for node in self.nodes[np.argsort(cost, kind="stable")].tolist():
+        for node in as_integers(self.nodes[stable_order(cost)]):
             made += self._try(node)
         return made
 
     def _try(self, node: int) -> bool:
-        place = int(np.flatnonzero(self.nodes == node)[0])
-        share = self._inverse[:, place] / self._inverse[place, place]
-        loss = 0.5 * self._weights[place] ** 2 / self._inverse[place, place]
-        spread = self._columns @ share
-        gradient = self._gradient - self._weights[place] * spread
-        rest = self._rest + self._inverse[place, place] * spread**2
-        gain = _gains(gradient, rest, self._problem.diagonal[self._pool])
-        best = int(np.argmax(gain))
-        if self._pool[best] == node or gain[best] - loss <= _WORTH * self._value:
+        place = int(flatnonzero(self.nodes == node)[0])
+        own, weight = float(self._inverse[place, place]), float(self._weights[place])
+        share = self._inverse[:, place] / own
+        loss = 0.5 * weight**2 / own
+        spread = product(self._columns, share)
+        gradient = self._gradient - weight * spread
+        rest = self._rest + own * spread**2
+        gain = _gains(gradient, rest, self._diagonal)
+        best = int(namespace(gain).argmax(gain))
+        gained = float(gain[best]) - loss
+        if int(self._pool[best]) == node or gained <= _WORTH * self._value:
             return False
-        self._weights = self._weights - self._weights[place] * share
-        self._inverse = self._inverse - np.outer(share, self._inverse[place])
+        self._weights = self._weights - weight * share
+        self._inverse = self._inverse - share[:, None] * self._inverse[place]
         self._gradient, self._rest = gradient, rest
-        self._value -= gain[best] - loss
+        self._value -= gained
         self._replace(place, best)
         return True
 
     def _replace(self, place: int, best: int) -> None:
         """Give the vacant place to a point of the pool: the inverse grows by its row, gradient and rest follow."""
-        point = self._pool[best]
-        column = self._problem.block(self._pool, np.array([point]))[:, 0]
-        mine = self._columns[best].copy()
+        point = int(self._pool[best])
+        column = self._problem.block(self._pool, as_indices([point], self._pool))[:, 0]
+        mine = copied(self._columns[best])
         mine[place] = 0.0
         self._inverse[place] = 0.0
         self._inverse[:, place] = 0.0
         solved = self._inverse @ mine
-        left = column - self._columns @ solved
+        left = column - product(self._columns, solved)
         step = -self._gradient[best] / self._rest[best]
         solved[place] = -1.0
-        self._inverse += np.outer(solved, solved) / self._rest[best]
+        self._inverse += solved[:, None] * solved / self._rest[best]
         self._weights[place] = 0.0
         self._weights -= step * solved
         self._gradient = self._gradient + step * left
@@ -131,8 +150,9 @@ class _Sweep:
 
 def _gains(gradient: Array, rest: Array, diagonal: Array) -> Array:
     """By how much D falls when a point comes; zero for those that would get no weight or are no news."""
+    xp = namespace(gradient)
     able = (gradient < 0) & (rest > _DEPENDENT * diagonal)
-    return np.where(able, 0.5 * gradient**2 / np.where(able, rest, 1.0), 0.0)
+    return xp.where(able, 0.5 * gradient**2 / xp.where(able, rest, 1.0), 0.0)
 
 
 def improved(problem: Discrepancy, nodes: Array, n_sweeps: int = 3) -> Array:

@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
+from mercer.backends.arrays import as_double, double, dtype_name, is_sparse_tensor, like, namespace
+from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, certify_measure
 from mercer.problems import Discrepancy
 from mercer.quadrature.elimination import EliminationSequence
@@ -25,7 +27,7 @@ from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers.active_set import solve_on
 from mercer.validation import checked_points, checked_weights, require_rows
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _ROUNDING = 1e-9
 _OF_SAMPLE = 1e-12  # of D(0), α₀ or dᵀω: what rounding may change of a number that is a difference
@@ -40,15 +42,15 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     See :func:`mercer.verify`. Sω is computed anew: one product with the squared kernel, in double precision.
     """
     check_is_fitted(model)
-    with config_context(dtype=str(model._points.dtype)):
+    with config_context(dtype=dtype_name(model._points.dtype)):
         X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
     options = {"max_weight": model.max_weight, "ridge": model.ridge}
-    problem = make_problem(X, model.kernel_, sample, **options, dtype=np.float64)
-    if np.any(weights > problem.caps[places] * (1 + _ROUNDING)):
+    problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
+    if (weights > problem.caps[places] * (1 + _ROUNDING)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
     _check_numbers(model, problem, places, weights)
     _check_features(model, X)
@@ -70,22 +72,22 @@ def _damaged(what: str, said: Any, found: Any) -> ValueError:
 
 def _measure(model: QuadratureSparsifier, sample: Sample) -> tuple[Array, Array]:
     """The places of the nodes among the points of the sample, and their weights."""
-    nodes = checked_nodes(model.indices_, model._n_rows)
-    places = np.searchsorted(sample.rows, nodes)
-    inside = places < sample.rows.size
-    if not np.all(inside) or not np.array_equal(sample.rows[places], nodes):
+    nodes = checked_nodes(model.indices_, model._n_rows, sample.rows)
+    places, count = place_of(nodes, sample.rows), int(sample.rows.shape[0])
+    if not (places < count).all() or not (sample.rows[places] == nodes).all():
         raise ValueError("The model has nodes that X does not: pass the data of the fit, its rows in the same order.")
-    weights = checked_weights(model.weights_, nodes.size, "the weights of the model")
-    if np.any(weights == 0):
+    weights = checked_weights(model.weights_, int(nodes.shape[0]), "the weights of the model", reference=sample.weights)
+    if (weights == 0).any():
         raise ValueError("The model has a node without weight: it is damaged.")
     return places, weights
 
 
 def _check_sample(model: QuadratureSparsifier, X: Any, sample: Sample) -> None:
     """What ``witness`` and ``eigenpairs`` use: the points of the sample and their weights."""
-    if not np.array_equal(model._rows, sample.rows):
-        raise _damaged("set of points", f"{model._rows.size} rows", f"{sample.rows.size} others")
-    if not np.allclose(model._weights, sample.weights, rtol=1e-12, atol=0.0):
+    if _differ(model._rows, sample.rows):
+        raise _damaged("set of points", f"{model._rows.shape[0]} rows", f"{sample.rows.shape[0]} others")
+    kept = like(model._weights, sample.weights)
+    if kept.shape != sample.weights.shape or not (abs(kept - sample.weights) <= 1e-12 * sample.weights).all():
         raise _damaged("measure of the sample", "another", "weights that differ from it")
     if _differ(model._points, sample.points(X, model.kernel_)):
         raise _damaged("sample", "another", "points that differ from it")
@@ -94,7 +96,10 @@ def _check_sample(model: QuadratureSparsifier, X: Any, sample: Sample) -> None:
 def _differ(a: Any, b: Any) -> bool:
     if hasattr(a, "toarray") or hasattr(b, "toarray"):
         return a.shape != b.shape or abs(a - b).max() != 0
-    return not np.array_equal(a, b)
+    if is_sparse_tensor(b):
+        return a.shape != b.shape or bool((a - b).coalesce().values().any())
+    a = like(a, b)
+    return a.shape != b.shape or not bool((a == b).all())
 
 
 def _check_numbers(model: QuadratureSparsifier, problem: Discrepancy, places: Array, weights: Array) -> None:
@@ -121,13 +126,14 @@ def _check_features(model: QuadratureSparsifier, X: Any) -> None:
     for components in (model.components_, kept.components, sections.components):
         if _differ(components, made.components):
             raise _damaged("components_", "another set of points", "those of the nodes")
-    if repr(sections.kernel) != repr(model.kernel_) or not np.array_equal(sections.nodes, model.indices_):
+    same = repr(sections.kernel) == repr(model.kernel_) and not _differ(sections.nodes, model.indices_)
+    if not same:
         raise _damaged("set of features", "of another kernel or other nodes", f"those of {model.kernel_!r}")
-    gram = np.asarray(made._sections.gram().to_dense(), np.float64)
-    roots = gram @ made.normalization
-    allowed = _FEATURES[str(model._points.dtype)] * float(np.linalg.norm(roots, 2))
-    same_shape = np.shape(kept.normalization) == made.normalization.shape
-    if not same_shape or not np.linalg.norm(gram @ kept.normalization - roots) <= allowed:
+    gram = as_double(made._sections.gram().to_dense())
+    xp, roots, allowed = namespace(gram), gram @ made.normalization, _FEATURES[dtype_name(model._points.dtype)]
+    allowed *= float(xp.linalg.matrix_norm(roots, ord=2))
+    same = tuple(kept.normalization.shape) == tuple(made.normalization.shape)
+    if not same or not float(xp.linalg.matrix_norm(gram @ kept.normalization - roots)) <= allowed:
         raise _damaged("normalisation of features", "another", "K_II^(-1/2)")
 
 
@@ -136,9 +142,9 @@ def _check_record(model: QuadratureSparsifier, problem: Discrepancy, sample: Sam
     sequence = model.reduction_
     if isinstance(sequence, MergeSequence):
         left = sequence.at()[0]
-        if not set(model.indices_.tolist()) <= set(left.tolist()):
+        if not among(model.indices_, left).all():
             raise _damaged("reduction_", "one that ends at other nodes", "those of the model")
-    if isinstance(sequence, EliminationSequence) and sequence.removed.size + 1 != sequence.values.size:
+    if isinstance(sequence, EliminationSequence) and sequence.removed.shape[0] + 1 != sequence.values.shape[0]:
         raise _damaged("reduction_", "not a sequence of its own length", "one value after each step")
     path = getattr(model, "path_", None)
     if path is not None:
@@ -149,19 +155,17 @@ def _check_path(path: QuadraturePath, problem: Discrepancy, sample: Sample) -> N
     """Solve the programme anew at some kinks that rounding did not put out of order."""
     kinks = path._kinks
     mine = (path.alphas, path.kappas, path.discrepancies, path.n_nodes)
-    if any(
-        not np.array_equal(a, b)
-        for a, b in zip(mine, (kinks.alphas, kinks.kappas, kinks.values, kinks.n_nodes), strict=True)
-    ):
+    if any(_differ(a, b) for a, b in zip(mine, (kinks.alphas, kinks.kappas, kinks.values, kinks.n_nodes), strict=True)):
         raise _damaged("path_", "not that of its kinks", "another")
     for k in np.unique(np.linspace(0, min(kinks.n_in_order, len(path)) - 1, _KINKS).astype(int)):
-        nodes = np.concatenate(kinks.sets_after(int(k)))
+        nodes = appended(*kinks.sets_after(int(k)))
         values = solve_on(problem, nodes, alpha=float(kinks.alphas[k]))
         kappa = float(problem.penalty[nodes] @ values)
         discrepancy = problem.value(nodes, values)
-        off = abs(kappa - kinks.kappas[k]) > 1e-5 * problem.total
-        if off or abs(discrepancy - kinks.values[k]) > 1e-5 * problem.constant:
-            raise _damaged(f"path_ at α = {kinks.alphas[k]:.6g}", f"ϰ = {kinks.kappas[k]:.6g}", f"ϰ = {kappa:.6g}")
+        said = float(kinks.kappas[k])
+        off = abs(kappa - said) > 1e-5 * problem.total
+        if off or abs(discrepancy - float(kinks.values[k])) > 1e-5 * problem.constant:
+            raise _damaged(f"path_ at α = {float(kinks.alphas[k]):.6g}", f"ϰ = {said:.6g}", f"ϰ = {kappa:.6g}")
 
 
 def _check_bounds(said: Certificate, proof: Certificate, constant: float) -> None:

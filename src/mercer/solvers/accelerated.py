@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+import math
+from typing import final
 
-import numpy as np
-
+from mercer.backends.arrays import Array
+from mercer.linalg.tall import inner_product
 from mercer.problems import Elliptope
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @final
@@ -24,9 +23,9 @@ class Momentum:
 
     def extrapolate(self, problem: Elliptope, Y: Array, H: Array) -> Array:
         """The next point, given the last extrapolated point Y and the step H taken from it."""
-        if np.vdot(Y - H, H - self._before) > 0:
+        if inner_product(Y - H, H - self._before) > 0:
             self._t = 1.0
-        t = (1 + np.sqrt(1 + 4 * self._t**2)) / 2
+        t = (1 + math.sqrt(1 + 4 * self._t**2)) / 2
         following = problem.project(H + (self._t - 1) / t * (H - self._before), H)
         self._before, self._t = H, t
         return following

@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import namespace
+from mercer.backends.ordering import flatnonzero, least, places
 from mercer.backends.threads import single_threaded_blas
 from mercer.problems import Discrepancy
 from mercer.solvers.active_set_pool import NOISE, ActiveSetPool
 from mercer.solvers.measure import ExchangeStep, SparseMeasure
 from mercer.solvers.result import Status
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
@@ -84,7 +86,8 @@ def solve_on(problem: Discrepancy, nodes: Array, *, alpha: float | None = None, 
 
     Where the caps of the nodes do not allow dᵀv = ϰ, all are at their caps.
     """
-    start = np.zeros(nodes.size) if kappa is None else _spread(problem.caps[nodes], problem.penalty[nodes], kappa)
+    caps, penalty = problem.caps[nodes], problem.penalty[nodes]
+    start = namespace(caps).zeros_like(caps) if kappa is None else _spread(caps, penalty, kappa)
     with single_threaded_blas():
         pool = ActiveSetPool(problem, nodes, start, 0.0 if alpha is None else alpha, kappa, 1e-12)
         pool.solve()
@@ -93,11 +96,13 @@ def solve_on(problem: Discrepancy, nodes: Array, *, alpha: float | None = None, 
 
 def _spread(caps: Array, penalty: Array, kappa: float) -> Array:
     """Equal weights with dᵀv = ϰ, but for those that their caps keep lower."""
-    order = np.argsort(caps)
-    filled = np.concatenate([[0.0], np.cumsum((caps * penalty)[order])[:-1]])
-    level = (kappa - filled) / np.cumsum(penalty[order][::-1])[::-1]  # where the caps before are reached, and no others
-    fits = level <= caps[order]
-    return np.minimum(caps, level[np.argmax(fits)] if fits.any() else np.inf)
+    xp = namespace(caps)
+    order = xp.argsort(caps)
+    filled = xp.concat([xp.zeros_like(caps[:1]), xp.cumulative_sum((caps * penalty)[order])[:-1]])
+    rest = xp.flip(xp.cumulative_sum(xp.flip(penalty[order])))
+    level = (kappa - filled) / rest  # where the caps before are reached, and no others
+    fits = flatnonzero(level <= caps[order])
+    return xp.clip(caps, max=level[fits[0]]) if fits.shape[0] else caps
 
 
 class _Passes:
@@ -108,13 +113,13 @@ class _Passes:
     ) -> None:
         self._problem, self._kappa, self._tol, self._gap_tol = problem, kappa, tol, gap_tol
         self._alpha = problem.largest_alpha if alpha is None else alpha
-        self._values = np.zeros(problem.size)
+        self._values = namespace(problem.distortion).zeros_like(problem.distortion)
         self._started = time.monotonic()
         self._history: list[ExchangeStep] = []
 
     def solve(self, start: Any, max_passes: int, callback: Callable[[ExchangeStep], Any] | None) -> SparseMeasure:
         if start is not None:
-            self._values[start[0]] = np.minimum(start[1], self._problem.caps[start[0]])
+            self._values[start[0]] = namespace(self._values).minimum(start[1], self._problem.caps[start[0]])
         if self._kappa is not None:
             self._meet(self._kappa)
         status = Status.MAX_ITER
@@ -129,7 +134,7 @@ class _Passes:
                 self._solve_pool(self._choose_pool(slack))
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        nodes = np.flatnonzero(self._values)
+        nodes = flatnonzero(self._values)
         gradient = self._problem.gradient(nodes, self._values[nodes])
         return SparseMeasure(nodes, self._values[nodes], gradient, status, tuple(self._history))
 
@@ -146,32 +151,34 @@ class _Passes:
 
     def _slack(self) -> Array:
         """The gradient with its penalty, A v - Sω + α d, signed so that it must not be negative off the free nodes."""
-        nodes = np.flatnonzero(self._values)
+        nodes = flatnonzero(self._values)
         gradient = self._problem.gradient(nodes, self._values[nodes])
-        if self._kappa is not None and nodes.size:
+        if self._kappa is not None and nodes.shape[0]:
             self._alpha = self._problem.multiplier(nodes, self._values[nodes], gradient)
         slack = gradient + self._alpha * self._problem.penalty
-        return np.where(self._values >= self._problem.caps, -slack, slack)
+        return namespace(slack).where(self._values >= self._problem.caps, -slack, slack)
 
     def _note(self, number: int, slack: Array) -> ExchangeStep:
-        problem, nodes = self._problem, np.flatnonzero(self._values)
+        problem, nodes = self._problem, flatnonzero(self._values)
         values = self._values[nodes]
-        signed = np.where(self._values >= problem.caps, -slack, slack)
+        xp = namespace(slack)
+        signed = xp.where(self._values >= problem.caps, -slack, slack)
         value = problem.value(nodes, values, signed - self._alpha * problem.penalty)
         level = self._kappa
         if level is None:
             value += self._alpha * float(problem.penalty[nodes] @ values)
             level = value / self._alpha if self._alpha > 0 else np.inf  # no better measure has a larger dᵀv
-        below = np.where(self._values < problem.caps, signed, np.maximum(signed, 0.0))  # a node at its cap cannot grow
-        least = float(np.min(below / problem.penalty))
-        gap = float(below[nodes] @ values) - (level * least if least < 0 else 0.0)
-        self._history.append(ExchangeStep(number, value, gap, nodes.size, time.monotonic() - self._started))
+        below = xp.where(self._values < problem.caps, signed, xp.maximum(signed, 0.0))  # at its cap a node cannot grow
+        lowest = float((below / problem.penalty).min())
+        gap = float(below[nodes] @ values) - (level * lowest if lowest < 0 else 0.0)
+        self._history.append(ExchangeStep(number, value, gap, int(nodes.shape[0]), time.monotonic() - self._started))
         return self._history[-1]
 
     def _verdict(self, slack: Array, step: ExchangeStep) -> Status | None:
         free = (self._values > 0) & (self._values < self._problem.caps)
         allowed = max(self._tol * self._alpha, NOISE * self._problem.largest_alpha) * self._problem.penalty
-        optimal = np.all(np.where(free, -np.abs(slack), slack) >= -allowed)
+        xp = namespace(slack)
+        optimal = bool(xp.all(xp.where(free, -abs(slack), slack) >= -allowed))
         if optimal or min(step.gap, step.value - _ZERO * self._problem.constant) <= self._gap_tol * step.value:
             return Status.CONVERGED
         values = [step.value for step in self._history]
@@ -180,15 +187,15 @@ class _Passes:
     def _choose_pool(self, slack: Array) -> Array:
         """All nodes, and the points of least gradient."""
         problem = self._problem
-        nodes = np.flatnonzero(self._values)
-        count = min(problem.size, nodes.size + max(_LEAST_POOL, _POOL_PER_NODE * nodes.size))
-        affordable = int(get_config().memory_bytes * _POOL_SHARE) // (2 * 8 * max(nodes.size, _FEW))
-        count = min(count, max(affordable, nodes.size + _FEW))
+        nodes = flatnonzero(self._values)
+        count = min(problem.size, nodes.shape[0] + max(_LEAST_POOL, _POOL_PER_NODE * nodes.shape[0]))
+        affordable = int(get_config().memory_bytes * _POOL_SHARE) // (2 * 8 * max(nodes.shape[0], _FEW))
+        count = min(count, max(affordable, nodes.shape[0] + _FEW))
         price = slack / problem.penalty
         price[nodes] = -np.inf
         if count == problem.size:
-            return np.arange(problem.size)
-        return np.sort(np.argpartition(price, count)[:count])
+            return places(problem.size, price)
+        return namespace(price).sort(least(price, count))
 
     def _solve_pool(self, pool: Array) -> None:
         solver = ActiveSetPool(self._problem, pool, self._values[pool], self._alpha, self._kappa, self._tol)

@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import copied, namespace
+from mercer.backends.chunks import panel_rows
+from mercer.backends.ordering import as_indices, as_integers, flatnonzero, stable_order
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
+from mercer.linalg.dense_products import product
 from mercer.linalg.free_columns import FreeColumns
 from mercer.problems import Discrepancy
+from mercer.solvers.apart import first_apart
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 NOISE = 16 * float(np.finfo(float).eps)  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
 _FEW = 8  # new nodes at a time, and a tenth of the nodes at hand beyond
@@ -27,7 +32,6 @@ _DAMPING = 1e-10  # of its diagonal entry: ε of a point that depends on the fre
 _NEUTRAL = 1e-6  # of d: what a shift of weight between dependent nodes may change dᵀv by
 _FARTHEST = 1e6  # times the way to a damped goal
 _ON_LEVEL = 1e-13  # of ϰ: how far dᵀv may drift from it on the way
-_PANEL = 64
 
 
 class ActiveSetPool:
@@ -53,18 +57,25 @@ class ActiveSetPool:
         self, problem: Discrepancy, pool: Array, values: Array, alpha: float, kappa: float | None, tol: float
     ) -> None:
         self._problem, self._pool, self._tol = problem, pool, tol
+        xp = namespace(problem.distortion)
         self._penalty, self._caps = problem.penalty[pool], problem.caps[pool]
-        self.values, self.alpha, self._kappa = np.minimum(values, self._caps), alpha, kappa
+        self.values, self.alpha, self._kappa = xp.minimum(values, self._caps), alpha, kappa
         self._diagonal = problem.diagonal[pool]
-        self._target = problem.distortion[pool].copy()
-        self._factor = UpdatedCholesky(n_sides=2)
-        self._columns = FreeColumns(pool.size)
-        self._damping = np.zeros(pool.size)
+        self._target = copied(problem.distortion[pool])
+        self._factor, self._columns = self._empty()
+        self._damping = xp.zeros_like(self._target)
+        self._noise = NOISE * problem.largest_alpha
         self._rounding = 4 * float(np.finfo(float).eps) * problem.constant
         self._refused: set[int] = set()
         self._held = self.values >= self._caps
-        self._target -= self._block(np.flatnonzero(self._held)) @ self._caps[self._held]
-        self._start(np.flatnonzero((self.values > 0) & ~self._held))
+        held = flatnonzero(self._held)
+        self._target -= product(self._block(held), self._caps[held])
+        self._start(flatnonzero((self.values > 0) & ~self._held))
+
+    def _empty(self) -> tuple[UpdatedCholesky, FreeColumns]:
+        """The factor and the columns of no nodes."""
+        columns = FreeColumns(int(self._pool.shape[0]), reference=self._target)
+        return UpdatedCholesky(n_sides=2, reference=self._target), columns
 
     @property
     def _free(self) -> Array:
@@ -73,16 +84,16 @@ class ActiveSetPool:
     @property
     def _allowed(self) -> float:
         """The size of a gradient, relative to its penalty, that counts as zero."""
-        return max(self._tol * self.alpha, NOISE * self._problem.largest_alpha)
+        return max(self._tol * self.alpha, self._noise)
 
     def _start(self, nodes: Array) -> None:
         """Factor the matrix of the nodes at hand; those that depend on heavier ones hand their weight on."""
         try:
             self._factor.refactor(self._problem.block(self._pool[nodes], self._pool[nodes]), self._sides(nodes))
-            for place, column in self._each_column(nodes):
-                self._columns.append(place, column)
+            for panel, block in self._panels(nodes):
+                self._columns.extend(panel, block)
         except SingularUpdateError:
-            for place, column in self._each_column(nodes[np.argsort(-self.values[nodes], kind="stable")]):
+            for place, column in self._each_column(nodes[stable_order(-self.values[nodes])]):
                 self._hand_on(place, column)
 
     def _hand_on(self, place: int, column: Array) -> None:
@@ -90,6 +101,7 @@ class ActiveSetPool:
 
         That is Carathéodory's reduction. A node that does not depend on others keeps its weight and becomes free.
         """
+        xp = namespace(self.values)
         while self.values[place] > 0 and not self._append(place, column):
             free = self._free
             share = self._factor.solve(column[free])[0]
@@ -98,28 +110,29 @@ class ActiveSetPool:
                 return
             now, caps = self.values[free], self._caps[free]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                room = np.where(share < 0, now / -share, np.where(share > 0, (caps - now) / share, np.inf))
-            step = min(float(self.values[place]), float(np.min(room)))
-            self.values[free] = np.clip(now + step * share, 0.0, caps)
+                room = xp.where(share < 0, now / -share, xp.where(share > 0, (caps - now) / share, np.inf))
+            step = min(float(self.values[place]), float(room.min()))
+            self.values[free] = _between(now + step * share, caps)
             self.values[place] -= step
-            self._hold(np.flatnonzero(room <= step), share > 0)
+            self._hold(flatnonzero(room <= step), share > 0)
 
     def solve(self) -> None:
         """Move and let points join until no point of the pool would."""
-        joining, best = np.empty(0, np.intp), np.inf
+        xp = namespace(self.values)
+        joining, best = as_indices([], self.values), np.inf
         while True:
-            before = self.values.copy()
+            before = copied(self.values)
             self._descend()
             total, _ = self._columns.combine(self.values[self._free], self.values[self._free])
             value = self._value(total)
-            moved = bool(np.any(self.values != before))
-            if np.any(self._damping):  # dependent nodes could trade weight for ever
+            moved = bool(xp.any(self.values != before))
+            if xp.any(self._damping > 0):  # dependent nodes could trade weight for ever
                 moved = moved and value < best - self._rounding
             best = min(best, value)
-            if not moved and joining.size == 1:  # what it would gain is lost in rounding
+            if not moved and joining.shape[0] == 1:  # what it would gain is lost in rounding
                 self._refused.add(int(joining[0]))
-            joining = self._joining(total, together=moved or joining.size <= 1)
-            if joining.size == 0:
+            joining = self._joining(total, together=moved or joining.shape[0] <= 1)
+            if joining.shape[0] == 0:
                 return
             for place, column in self._each_column(joining):
                 self._join(place, column)
@@ -133,26 +146,34 @@ class ActiveSetPool:
         return self._problem.block(self._pool, self._pool[places])
 
     def _each_column(self, places: Array) -> Iterator[tuple[int, Array]]:
-        for lo in range(0, places.size, _PANEL):
-            panel = places[lo : lo + _PANEL]
-            yield from zip(panel.tolist(), self._block(panel).T, strict=True)
+        for panel, block in self._panels(places):
+            for k, place in enumerate(as_integers(panel)):
+                yield place, block[:, k]
+
+    def _panels(self, places: Array) -> Iterator[tuple[Array, Array]]:
+        """Some points and their columns of A on the pool, as many at a time as memory suggests."""
+        width = panel_rows(int(self._pool.shape[0]))
+        for lo in range(0, places.shape[0], width):
+            panel = places[lo : lo + width]
+            yield panel, self._block(panel)
 
     def _sides(self, places: Any) -> Array:
         pull = self._damping[places] * self.values[places]
-        return np.stack([self._target[places] + pull, self._penalty[places]])
+        return namespace(self._target).stack([self._target[places] + pull, self._penalty[places]])
 
     def _descend(self) -> None:
         """Move to the least value over the free nodes; hold those that meet a bound on the way."""
-        while self._free.size:
+        xp = namespace(self.values)
+        while self._free.shape[0]:
             free, goal = self._free, self._goal()
             now, caps = self.values[free], self._caps[free]
             way = goal - now
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                share = np.where(way < 0, now / -way, np.where(way > 0, (caps - now) / way, np.inf))
-            theta, reach = float(np.min(share)), self._reach(way)
-            self.values[free] = np.clip(goal if reach == 1 <= theta else now + min(theta, reach) * way, 0.0, caps)
+                share = xp.where(way < 0, now / -way, xp.where(way > 0, (caps - now) / way, np.inf))
+            theta, reach = float(share.min()), self._reach(way)
+            self.values[free] = _between(goal if reach == 1 <= theta else now + min(theta, reach) * way, caps)
             if theta < reach:
-                self._hold(np.flatnonzero(share <= theta), way > 0)
+                self._hold(flatnonzero(share <= theta), way > 0)
             elif self._held_back(way, reach):
                 self._damp_anew()
             else:
@@ -162,15 +183,16 @@ class ActiveSetPool:
         """The solution of the optimality conditions on the free nodes, refined where rounding shows."""
         free, now = self._free, self.values[self._free]
         damping, d = self._damping[free], self._penalty[free]
-        if np.any(damping):
+        damped = bool(namespace(damping).any(damping > 0))
+        if damped:
             self._factor.set_sides(self._sides(free))  # damped about the weights as they are now
         a, b = self._factor.solve_sides()
         self.alpha = self.alpha if self._kappa is None else 0.0
         goal = self._on_level(a - self.alpha * b, b)
-        for _ in range(3 if np.any(damping) else 1):
+        for _ in range(3 if damped else 1):
             total, _ = self._columns.combine(goal, b)
             error = self._target[free] - self.alpha * d - total[free] - damping * (goal - now)
-            if np.max(np.abs(error) / d) <= _REFINE_ABOVE * self.alpha:
+            if float((abs(error) / d).max()) <= _REFINE_ABOVE * self.alpha:
                 break
             goal = self._on_level(goal + self._factor.solve(error)[0], b)
         return goal
@@ -178,7 +200,7 @@ class ActiveSetPool:
     def _reach(self, way: Array) -> float:
         """How far along the way to the goal the objective falls: one, or more where damping made the way short."""
         damping = self._damping[self._free]
-        if not np.any(damping):
+        if not namespace(damping).any(damping > 0):
             return 1.0
         bent = float(self._columns.combine(way, way)[0][self._free] @ way)
         reach = 1.0 + (min(float(damping @ way**2) / bent, _FARTHEST) if bent > 0 else _FARTHEST)
@@ -188,7 +210,7 @@ class ActiveSetPool:
     def _held_back(self, way: Array, reach: float) -> bool:
         """Whether damping stood between a move and the least value, by more than rounding."""
         damping, d = self._damping[self._free], self._penalty[self._free]
-        far = bool(np.any(damping * np.abs(way) > self._allowed * d))
+        far = bool(namespace(damping).any(damping * abs(way) > self._allowed * d))
         return far and reach * float(damping @ way**2) > self._rounding
 
     def _on_level(self, goal: Array, b: Array) -> Array:
@@ -205,40 +227,36 @@ class ActiveSetPool:
 
     def _hold(self, blocking: Array, high: Array) -> None:
         """Let free nodes that met a bound stay there."""
-        for place in blocking[::-1]:
+        places = as_integers(blocking)
+        filled = [bool(high[place]) for place in places]
+        for place, full in zip(places[::-1], filled[::-1], strict=True):
             node = int(self._free[place])
-            self.values[node] = self._caps[node] if high[place] else 0.0
-            self._columns.remove(int(place))
-            self._factor.remove(int(place))
-            self._held[node] = high[place]
+            self.values[node] = self._caps[node] if full else 0.0
+            self._columns.remove(place)
+            self._factor.remove(place)
+            self._held[node] = full
             self._damping[node] = 0.0
-            if high[place]:
-                self._target -= self._caps[node] * self._block(np.array([node]))[:, 0]
-        if np.any(high[blocking]):
+            if full:
+                self._target -= self._caps[node] * self._block(as_indices([node], self._pool))[:, 0]
+        if any(filled):
             self._factor.set_sides(self._sides(self._free))
 
     def _joining(self, total: Array, *, together: bool) -> Array:
         """The points that should become free: the worst one, and others that are bad and lie apart from it."""
         price = (total - self._target) / self._penalty + self.alpha
-        price = np.where(self._held, -price, price)
+        price = namespace(price).where(self._held, -price, price)
         price[self._free] = 0.0
-        price[list(self._refused)] = 0.0
-        bad = np.flatnonzero(price < -self._allowed)
-        most = _FEW + self._free.size // 10 if together else 1
-        bad = bad[np.argsort(price[bad], kind="stable")][: 8 * most]
+        price[as_indices(sorted(self._refused), self._pool)] = 0.0
+        bad = flatnonzero(price < -self._allowed)
+        most = _FEW + self._free.shape[0] // 10 if together else 1
+        bad = bad[stable_order(price[bad])][: 8 * most]
         return self._apart(bad, most)
 
     def _apart(self, places: Array, most: int) -> Array:
-        if most == 1 or places.size <= 1:
+        if most == 1 or places.shape[0] <= 1:
             return places[:1]
         block = self._problem.block(self._pool[places], self._pool[places])
-        size = np.sqrt(self._diagonal[places])
-        near = block / np.outer(size, size) > _APART
-        chosen: list[int] = []
-        for k in range(places.size):
-            if len(chosen) < most and not np.any(near[k, chosen]):
-                chosen.append(k)
-        return places[chosen]
+        return places[first_apart(block, self._diagonal[places] ** 0.5, most, _APART)]
 
     def _join(self, place: int, column: Array) -> None:
         if self._held[place]:
@@ -266,8 +284,14 @@ class ActiveSetPool:
 
     def _damp_anew(self) -> None:
         """Factor again, since nodes that were damped may not depend on those that are left."""
-        nodes, self._columns = self._free, FreeColumns(self._pool.size)
-        self._factor = UpdatedCholesky(n_sides=2)
+        nodes = self._free
+        self._factor, self._columns = self._empty()
         for place, column in self._each_column(nodes):
             if not self._append(place, column):
                 self._append_damped(place, column)
+
+
+def _between(values: Array, caps: Array) -> Array:
+    """The values, none below zero or above its cap."""
+    xp = namespace(values)
+    return xp.minimum(xp.maximum(values, 0.0), caps)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array, like, to_numpy
+from mercer.linalg.tall import first_axis
 from mercer.problems import Elliptope
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST = 200
 _INTERIOR_UP_TO = 40  # an interior-point step factors a matrix of order n²/2
@@ -19,7 +19,8 @@ def solve_conic(problem: Elliptope) -> Array:
     """Maximise ⟨J, B⟩ over B ≽ 0 with unit diagonal, and factor B.
 
     The whole matrix is handed to a conic solver through the optional package cvxpy: an interior-point method up to 40
-    rows, operator splitting beyond, accurate to about 1e-8 and 1e-6.
+    rows, operator splitting beyond, accurate to about 1e-8 and 1e-6. It knows NumPy's arrays only: a matrix of tensors
+    goes there as a whole before it starts, and the factor comes back.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def solve_conic(problem: Elliptope) -> Array:
         cvxpy: Any = importlib.import_module("cvxpy")
     except ModuleNotFoundError:
         raise ModuleNotFoundError("solver='conic' needs cvxpy: pip install 'mercer[conic]'.") from None
-    J = problem.curvature(np.eye(n, dtype=problem.operator.dtype)).astype(np.float64)
+    J = to_numpy(problem.curvature(like(np.eye(n), problem.scale))).astype(np.float64)
     J = (J + J.T) / (2 * max(float(np.max(np.abs(J))), np.finfo(np.float64).tiny))
     B = cvxpy.Variable((n, n), PSD=True)
     objective = cvxpy.sum(cvxpy.multiply(J, B))
@@ -65,5 +66,5 @@ def solve_conic(problem: Elliptope) -> Array:
 def _factor(problem: Elliptope, B: Array) -> Array:
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     kept = values > 1e-5 * values[-1]
-    factor = vectors[:, kept] * np.sqrt(values[kept])
-    return problem.project(factor, np.eye(1, factor.shape[1]).repeat(problem.size, axis=0))
+    factor = like(vectors[:, kept] * np.sqrt(values[kept]), problem.scale)
+    return problem.project(factor, first_axis(factor.shape[1], factor))

@@ -11,12 +11,16 @@ from typing import Any, Protocol
 import numpy as np
 from numba import njit
 
+from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.ordering import appended, as_indices, flatnonzero, least, places, stable_order
 from mercer.linalg.column_cache import ColumnCache
+from mercer.linalg.dense_products import over_rows
 from mercer.problems import Discrepancy
+from mercer.solvers.apart import first_apart
+from mercer.solvers.exchange_inside import FLAT, exchange_inside
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
-_FLAT = 1e-12  # of the two diagonal entries: a smaller curvature is rounding, as between copies of one point
 _ROUNDING = 4 * np.finfo(np.float64).eps  # of the largest terms that make up a price
 
 # Blocks, measured on N = 2 016 to 30 000 points with 160 to 8 000 nodes.
@@ -63,20 +67,21 @@ class ExchangeState:
         self.penalty = problem.penalty
         self.ceiling = problem.caps * problem.penalty
         self.curvature = problem.diagonal / problem.penalty**2
-        self.mass = np.zeros(problem.size)
-        self.gradient, self.price = -problem.distortion, np.empty(problem.size)
-        self.nodes, self.cheapest = np.zeros(0, np.intp), -1
+        xp = self._xp = namespace(problem.distortion)
+        self.mass = xp.zeros_like(problem.distortion)
+        self.gradient, self.price = -problem.distortion, xp.zeros_like(problem.distortion)
+        self.nodes, self.cheapest = as_indices([], problem.distortion), -1
         self.gap = self.value = np.inf
         self.rounding = 0.0
         self.fresh = False
         self._per_unit = 1.0 / problem.penalty
-        self._capped = bool(np.any(self.ceiling < kappa))
+        self._capped = bool(xp.any(self.ceiling < kappa))
 
     @property
     def values(self) -> Array:
         """v on the nodes, never above its caps; a full node is at its cap, whatever the quotient is rounded to."""
-        mass, caps = self.mass[self.nodes], self.problem.caps[self.nodes]
-        return np.where(mass >= self.ceiling[self.nodes], caps, np.minimum(mass / self.penalty[self.nodes], caps))
+        xp, mass, caps = namespace(self.mass), self.mass[self.nodes], self.problem.caps[self.nodes]
+        return xp.where(mass >= self.ceiling[self.nodes], caps, xp.minimum(mass / self.penalty[self.nodes], caps))
 
     def put(self, mass: Array) -> None:
         """Start from these masses."""
@@ -86,11 +91,11 @@ class ExchangeState:
     def refresh(self) -> None:
         """Mend the sum of the masses and compute everything else from them."""
         self.mass = settle(self.mass, self.ceiling, self.kappa)
-        self.nodes = np.flatnonzero(self.mass)
+        self.nodes = flatnonzero(self.mass)
         self.gradient = self.problem.gradient(self.nodes, self.values)
         self.value = self.exact_value()
-        terms = np.abs(self.gradient) + 2.0 * np.abs(self.problem.distortion)
-        self.rounding = _ROUNDING * float(np.max(terms * self._per_unit))
+        terms = abs(self.gradient) + 2.0 * abs(self.problem.distortion)
+        self.rounding = _ROUNDING * float((terms * self._per_unit).max())
         self.fresh = True
         self._look()
 
@@ -100,26 +105,34 @@ class ExchangeState:
 
     def curvatures(self, points: Array) -> Array:
         """The block of D⁻¹AD⁻¹ of some points, all different, in one array: it may be large."""
-        block = np.asarray(self.problem.squared.block(points, points), np.float64)
-        block *= self._per_unit[points][:, None]
-        block *= self._per_unit[points]
-        np.fill_diagonal(block, self.curvature[points])  # with the ridge
+        block, scale = as_double(self.problem.squared.block(points, points)), self._per_unit[points]
+
+        def change(rows: slice) -> None:
+            part = block[rows]
+            part *= scale[rows, None]
+            part *= scale
+
+        over_rows(change, *block.shape)
+        each = places(int(block.shape[0]), points)
+        block[each, each] = self.curvature[points]  # with the ridge
         return block
 
     def move_pair(self, source: int, target: int, amount: float, column: Array) -> None:
         """Move mass between two points, the target's column at hand: one pass over the gradient."""
-        filled = amount >= self.ceiling[target] - self.mass[target]
-        new = (self.mass[source] - amount, self.ceiling[target] if filled else self.mass[target] + amount)
-        same_nodes = new[0] > 0 and self.mass[target] > 0
+        there, room = float(self.mass[target]), float(self.ceiling[target] - self.mass[target])
+        new = (float(self.mass[source]) - amount, float(self.ceiling[target]) if amount >= room else there + amount)
+        same_nodes = new[0] > 0 and there > 0
         self.fresh = False
-        self.mass[[source, target]] = new  # in one go: an interrupt must not find mass missing
+        both = new if self._xp is np else self._xp.asarray(new, dtype=self.mass.dtype, device=self.mass.device)
+        self.mass[[source, target]] = both  # in one go: an interrupt must not find mass missing
         away = self.cache.get(source)
-        _shift(self.gradient, column, amount * self._per_unit[target], away, -amount * self._per_unit[source])
+        a, b = amount * float(self._per_unit[target]), -amount * float(self._per_unit[source])
+        _shift(self.gradient, column, a, away, b)
         self._moved(same_nodes)
 
     def move_block(self, points: Array, mass: Array) -> None:
         """Give some points new masses: one pass over the columns of those that changed."""
-        changed = np.flatnonzero(mass != self.mass[points])
+        changed = flatnonzero(mass != self.mass[points])
         moved, amounts = points[changed], mass[changed] - self.mass[points[changed]]
         self.fresh = False
         self.mass[points] = mass
@@ -128,15 +141,16 @@ class ExchangeState:
 
     def _moved(self, same_nodes: bool) -> None:
         if not same_nodes:
-            self.nodes = np.flatnonzero(self.mass)
+            self.nodes = flatnonzero(self.mass)
         self._look()
 
     def _look(self) -> None:
-        np.multiply(self.gradient, self._per_unit, out=self.price)
-        price = np.where(self.mass < self.ceiling, self.price, np.inf) if self._capped else self.price
-        least = int(np.argmin(price))
+        xp = self._xp
+        xp.multiply(self.gradient, self._per_unit, out=self.price)
+        price = xp.where(self.mass < self.ceiling, self.price, np.inf) if self._capped else self.price
+        least = int(xp.argmin(price))
         self.cheapest = least if price[least] < np.inf else -1
-        excess = np.maximum(self.price[self.nodes] - price[least], 0.0)
+        excess = xp.maximum(self.price[self.nodes] - price[least], 0.0)
         self.gap = float(self.mass[self.nodes] @ excess)
 
 
@@ -154,18 +168,19 @@ class PairStep:
         i, nodes = state.cheapest, state.nodes
         if i < 0:
             return False
+        xp = namespace(state.price)
         excess = state.price[nodes] - state.price[i]
         if excess.max() <= state.rounding:
             return False
         column = state.cache.get(i)
         ends = state.curvature[i] + state.curvature[nodes]
         both = column[nodes] / (state.penalty[i] * state.penalty[nodes])
-        curvature = np.maximum(ends - 2.0 * both, _FLAT * ends)
-        promised = np.maximum(excess, 0.0) ** 2 / curvature if self.second_order else excess
-        pick = int(np.argmax(promised))
-        j = int(nodes[pick])
-        amount = min(excess[pick] / curvature[pick], state.mass[j], state.ceiling[i] - state.mass[i])
-        state.value -= amount * (excess[pick] - 0.5 * amount * curvature[pick])
+        curvature = xp.maximum(ends - 2.0 * both, FLAT * ends)
+        promised = xp.maximum(excess, 0.0) ** 2 / curvature if self.second_order else excess
+        pick = int(xp.argmax(promised))
+        j, over, bend = int(nodes[pick]), float(excess[pick]), float(curvature[pick])
+        amount = min(over / bend, float(state.mass[j]), float(state.ceiling[i] - state.mass[i]))
+        state.value -= amount * (over - 0.5 * amount * bend)
         state.move_pair(j, i, amount, column)
         return True
 
@@ -188,9 +203,9 @@ class BlockStep:
             return False
         level = self._level(state)
         new = self._new_points(state, level)
-        points = np.concatenate([self._part_of_nodes(state, new, level), new])
+        points = appended(self._part_of_nodes(state, new, level), new)
         mass, price = state.mass[points], state.price[points]
-        gain = _exchange_inside(
+        gain = exchange_inside(
             state.curvatures(points), price, mass, state.ceiling[points], _INNER_STEPS, _INNER_GAP, state.rounding
         )
         if gain <= 0:
@@ -203,38 +218,33 @@ class BlockStep:
     def _level(state: ExchangeState) -> float:
         """The average price of a unit of mass that could grow: at the optimum all of these cost the same."""
         free = state.nodes[state.mass[state.nodes] < state.ceiling[state.nodes]]
-        if free.size == 0:
+        if free.shape[0] == 0:
             return float(state.price[state.nodes].max())
-        return float(np.average(state.price[free], weights=state.mass[free]))
+        mass = state.mass[free]
+        return float((state.price[free] * mass).sum() / mass.sum())
 
     def _new_points(self, state: ExchangeState, level: float) -> Array:
         """The cheapest points that are no nodes, none a near-copy of a cheaper one."""
-        wanted = min(max(_NEW, int(_GROWTH * state.nodes.size)), self.most // 4)
-        pool = np.flatnonzero((state.price < level) & (state.mass == 0))
-        width = min(max(_POOL, 2 * wanted), self.most)
-        if pool.size > width:
-            pool = pool[np.argpartition(state.price[pool], width)[:width]]
-        pool = pool[np.argsort(state.price[pool], kind="stable")]
-        return pool[_spread_out(state.curvatures(pool), np.sqrt(state.curvature[pool]), wanted, _ALIKE)]
+        wanted = min(max(_NEW, int(_GROWTH * state.nodes.shape[0])), self.most // 4)
+        pool = flatnonzero((state.price < level) & (state.mass == 0))
+        pool = pool[least(state.price[pool], min(max(_POOL, 2 * wanted), self.most))]
+        pool = pool[stable_order(state.price[pool])]
+        return pool[first_apart(state.curvatures(pool), state.curvature[pool] ** 0.5, wanted, _ALIKE)]
 
     def _part_of_nodes(self, state: ExchangeState, new: Array, level: float) -> Array:
         """All nodes if they fit, else those that the points furthest from the average price affect most."""
-        nodes, room = state.nodes, self.most - new.size
-        if nodes.size <= room:
+        xp, nodes, room = namespace(state.price), state.nodes, self.most - new.shape[0]
+        if nodes.shape[0] <= room:
             return nodes
-        points = np.concatenate([nodes, new])
+        points = appended(nodes, new)
         price, full = state.price[points], state.mass[points] >= state.ceiling[points]
-        off = np.where(full, np.maximum(price - level, 0.0), np.abs(price - level))
-        seeds = _largest(off, min(_SEEDS, points.size))
-        affected = np.asarray(state.problem.squared.block(nodes, points[seeds])) @ off[seeds]
+        off = xp.where(full, xp.maximum(price - level, 0.0), abs(price - level))
+        seeds = least(-off, min(_SEEDS, points.shape[0]))
+        affected = as_double(state.problem.squared.block(nodes, points[seeds])) @ off[seeds]
         # The best pair must be among them, or the block could have nothing to gain while others have.
-        affected[(nodes == state.cheapest) | (price[: nodes.size] == price[: nodes.size].max())] = np.inf
-        return nodes[_largest(affected, room)]
-
-
-def _largest(scores: Array, count: int) -> Array:
-    """Positions of the largest scores."""
-    return np.argpartition(scores, scores.size - count)[scores.size - count :]
+        mine = price[: nodes.shape[0]]
+        affected[(nodes == state.cheapest) | (mine == mine.max())] = np.inf
+        return nodes[least(-affected, room)]
 
 
 def settle(mass: Array, ceiling: Array, kappa: float) -> Array:
@@ -243,85 +253,32 @@ def settle(mass: Array, ceiling: Array, kappa: float) -> Array:
     What is at its ceiling stays there if the others can make up for it: a rounding of room would make a cheap point
     look as if it could still take mass. Where all stop at their ceilings, the total is what these allow.
     """
-    mass = np.minimum(mass, ceiling)
+    xp = namespace(mass)
+    mass = xp.minimum(mass, ceiling)
     free = (mass > 0) & (mass < ceiling)
-    if not np.any(free) or kappa <= float(mass[~free].sum()):
+    if not xp.any(free) or kappa <= float(mass[~free].sum()):
         if abs(kappa - float(mass.sum())) <= 1e-12 * kappa:
             return mass
         free = mass > 0
-    while np.any(free):
+    while xp.any(free):
         scaled = mass[free] * ((kappa - float(mass[~free].sum())) / float(mass[free].sum()))
         over = scaled >= ceiling[free]
-        mass[free] = np.minimum(scaled, ceiling[free])
-        if not np.any(over):
+        mass[free] = xp.minimum(scaled, ceiling[free])
+        if not xp.any(over):
             break
-        free[np.flatnonzero(free)[over]] = False
+        free[flatnonzero(free)[over]] = False
     return mass
 
 
+def _shift(total: Array, first: Array, a: float, second: Array, b: float) -> None:
+    """Add two multiples of columns to a vector."""
+    if is_tensor(total):
+        total += a * first + b * second
+    else:
+        _shift_compiled(total, first, a, second, b)
+
+
 @njit(cache=True, nogil=True)
-def _shift(total: Any, first: Any, a: float, second: Any, b: float) -> None:
+def _shift_compiled(total: Any, first: Any, a: float, second: Any, b: float) -> None:
     for k in range(total.size):
         total[k] += a * first[k] + b * second[k]
-
-
-@njit(cache=True, nogil=True)
-def _spread_out(block: Any, length: Any, wanted: int, alike: float) -> Any:
-    """Positions of the first points none of which is too close to one taken before it."""
-    taken = np.empty(min(wanted, length.size), np.int64)
-    count = 0
-    for a in range(length.size):
-        apart = True
-        for b in range(count):
-            if block[a, taken[b]] > alike * length[a] * length[taken[b]]:
-                apart = False
-                break
-        if apart:
-            taken[count] = a
-            count += 1
-            if count == taken.size:
-                break
-    return taken[:count]
-
-
-@njit(cache=True, nogil=True)
-def _exchange_inside(block: Any, price: Any, mass: Any, ceiling: Any, most: int, part: float, rounding: float) -> float:
-    """Exchange mass by the second-order rule, in place, until the bound of the block is this part of its first.
-
-    Returns what the objective lost.
-    """
-    m = price.size
-    diagonal = np.diag(block).copy()
-    gain, target = 0.0, -1.0
-    for _ in range(most):
-        i, low = -1, np.inf
-        for k in range(m):
-            if price[k] < low and mass[k] < ceiling[k]:
-                i, low = k, price[k]
-        if i < 0:
-            return gain
-        row = block[i]
-        gap, best, j = 0.0, 0.0, -1
-        for k in range(m):
-            excess = price[k] - low
-            if mass[k] > 0 and excess > rounding:
-                gap += mass[k] * excess
-                ends = diagonal[i] + diagonal[k]
-                promised = excess * excess / max(ends - 2 * row[k], _FLAT * ends)
-                if promised > best:
-                    best, j = promised, k
-        if target < 0:
-            target = part * gap
-        if j < 0 or gap <= target:
-            return gain
-        excess = price[j] - low
-        ends = diagonal[i] + diagonal[j]
-        curvature = max(ends - 2 * row[j], _FLAT * ends)
-        amount = min(excess / curvature, mass[j], ceiling[i] - mass[i])
-        gain += amount * (excess - 0.5 * amount * curvature)
-        mass[i] = mass[i] + amount if amount < ceiling[i] - mass[i] else ceiling[i]
-        mass[j] -= amount
-        other = block[j]
-        for k in range(m):
-            price[k] += amount * (row[k] - other[k])
-    return gain

@@ -9,7 +9,8 @@ Helmberg, Rendl, Vanderbei and Wolkowicz (1996): ZX = μI is linearised as
 
 once with μ = 0 to see how far one gets, and once more with the μ that this suggests and the second-order term
 Z⁻¹ Diag(δy) δX of the first (Mehrotra 1992). Low-rank climbs crawl where the optimum is nearly flat; this does not: it
-sees the matrix whole, and its steps are counted in tens.
+sees the matrix whole, and its steps are counted in tens. NumPy's matrices go through LAPACK in place and on our own
+threads, tensors through the same factors of their library.
 """
 
 from __future__ import annotations
@@ -17,15 +18,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    cholesky,
+    contiguous,
+    copied,
+    is_tensor,
+    like,
+    namespace,
+    solve_triangular,
+)
+from mercer.backends.chunks import row_chunks
 from mercer.backends.threads import run_chunks, single_threaded_blas
+from mercer.kernels.validation import first_place
+from mercer.linalg.tall import inner_product, on_chunks, row_products
 from mercer.solvers.result import Iteration, Status
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Callback = Callable[[Iteration], bool | None]
 
 PHASE = "interior point"
@@ -34,6 +47,7 @@ STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
+_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _BACK, _TRIES = 0.7, 40  # shortening a step
 _ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
@@ -118,12 +132,12 @@ def solve_interior_point(
     the history is that of a point on the central path, √(μZᵢᵢ)/|yᵢ|, which needs no product.
     """
     n = _checked(J).shape[0]
-    scale = float(np.max(np.abs(J), initial=0.0))
+    xp, scale = namespace(J), float(abs(J).max()) if n else 0.0
     if scale == 0:
         line = Iteration(0, 0.0, 0.0, n_columns, 0.0, 0.0, PHASE)
-        return InteriorPoint(np.eye(n), np.zeros(n), Status.CONVERGED, (line,))
-    weights = np.ones(n) if lengths is None else np.asarray(lengths, np.float64)
-    pair = _Pair(np.ascontiguousarray(J / scale))
+        return InteriorPoint(_identity(J), xp.zeros_like(J[:, 0]) if n else J[0:0], Status.CONVERGED, (line,))
+    weights = xp.ones_like(J[0]) if lengths is None else as_double(like(lengths, J))
+    pair = _Pair(contiguous(J / scale))
     began, status = time.perf_counter(), Status.MAX_ITER
     history: list[Iteration] = []
     with single_threaded_blas():  # products are dealt to our own threads
@@ -164,29 +178,36 @@ def _lingers(history: list[Iteration], gap: float, enough: float) -> bool:
 
 def _checked(J: Array) -> Array:
     if J.ndim != 2 or J.shape[0] != J.shape[1]:
-        raise ValueError(f"J must be a square matrix, not of shape {J.shape}.")
-    if not np.all(np.isfinite(J)):
-        row, column = (int(index) for index in np.argwhere(~np.isfinite(J))[0])
-        raise ValueError(f"J has {J[row, column]} at ({row}, {column}): every entry must be finite.")
-    if not np.array_equal(J, J.T):
-        row, column = (int(index) for index in np.argwhere(J != J.T)[0])
+        raise ValueError(f"J must be a square matrix, not of shape {tuple(J.shape)}.")
+    infinite, uneven = ~namespace(J).isfinite(J), J != J.T
+    if infinite.any():
+        row, column = first_place(infinite)
+        raise ValueError(f"J has {float(J[row, column])} at ({row}, {column}): every entry must be finite.")
+    if uneven.any():
+        row, column = first_place(uneven)
         raise ValueError(f"J is not symmetric at ({row}, {column}): pass (J + J.T) / 2.")
     return J
+
+
+def _identity(J: Array) -> Array:
+    xp = namespace(J)
+    return xp.eye(J.shape[0], dtype=xp.float64, device=J.device)
 
 
 class _Pair:
     """A strictly feasible pair (X, y) with the factors of X and Z; a step replaces all of them or none."""
 
     def __init__(self, J: Array) -> None:
-        n = J.shape[0]
-        self.J, self.X = J, np.eye(n)
-        self.y = _START * np.abs(J).sum(axis=1)
-        self.y = np.maximum(self.y, np.finfo(np.float64).eps * self.y.max())
+        xp, self.J, self.X = namespace(J), J, _identity(J)
+        self._on_diagonal = xp.arange(J.shape[0], device=J.device)
+        self.y = _START * abs(J).sum(axis=1)
+        self.y = xp.clip(self.y, _EPS * float(self.y.max()), None)
         factor = _factor(self._slack(self.y))
         assert factor is not None  # Z is diagonally dominant
-        self._LZ, self._LX = factor, np.eye(n, order="F")
-        self.objective = float(np.trace(J))
-        self._start = np.random.default_rng(0).standard_normal(n)
+        self._LZ = factor
+        self._LX = copied(self.X) if is_tensor(J) else np.eye(J.shape[0], order="F")
+        self.objective = float(xp.sum(J.diagonal()))
+        self._start = like(np.random.default_rng(0).standard_normal(J.shape[0]), J)
 
     @property
     def gap(self) -> float:
@@ -194,28 +215,29 @@ class _Pair:
 
     @property
     def relative_gap(self) -> float:
-        return self.gap / max(abs(self.objective), float(np.finfo(np.float64).tiny))
+        return self.gap / max(abs(self.objective), _TINY)
 
     def residual(self, weights: Array) -> float:
-        slack = np.maximum(self.y - np.diagonal(self.J), 0.0)
-        turned = np.sqrt(max(self.gap, 0.0) / self.y.size * slack) / np.maximum(np.abs(self.y), np.finfo(float).tiny)
-        return float(np.max(weights * np.minimum(turned, 2.0)) / np.max(weights))
+        xp = namespace(self.y)
+        slack = xp.clip(self.y - self.J.diagonal(), 0.0, None)
+        turned = xp.sqrt(max(self.gap, 0.0) / self.y.shape[0] * slack) / xp.clip(abs(self.y), _TINY, None)
+        return float((weights * xp.clip(turned, None, 2.0)).max()) / float(weights.max())
 
     def step(self) -> bool:
         """One predictor and one corrector; False where rounding leaves no way forward."""
-        n, X, mu = self.y.size, self.X, self.gap / self.y.size
+        n, X, mu = self.y.shape[0], self.X, self.gap / self.y.shape[0]
         inverse = _inverse(self._LZ)
         system = _factor(inverse * X)
         if system is None or not mu > 0:
             return False
-        dy = _solve(system, -np.ones(n))
+        dy = _solve(system, -namespace(X).ones_like(self.y))
         dX = self._direction(inverse, dy[:, None] * X, 0.0)
         primal, dual = self._reach(dX, dy)
         left = self._gap_after(dX, dy, primal, dual) / n
         target = mu * min(1.0, max(left / mu, 0.0) ** 2)
         second = dy[:, None] * dX
-        correction = np.einsum("ij,ij->i", inverse, dX * dy)  # the diagonal of Z⁻¹ Diag(δy) δX
-        dy = _solve(system, target * np.diagonal(inverse) - 1 - correction)
+        correction = row_products(inverse, dX * dy)  # the diagonal of Z⁻¹ Diag(δy) δX
+        dy = _solve(system, target * inverse.diagonal() - 1 - correction)
         second += dy[:, None] * X
         dX = self._direction(inverse, second, target)
         near = _NEAR + _NEARER * min(primal, dual)
@@ -224,52 +246,55 @@ class _Pair:
 
     def _direction(self, inverse: Array, right: Array, mu: float) -> Array:
         """μZ⁻¹ - X - sym(Z⁻¹ R), of zero diagonal."""
-        W, dX = np.empty_like(right), np.empty_like(right)
+        W = _product(inverse, right)
+        dX = namespace(W).empty_like(W)
 
-        def multiply(lo: int) -> None:
-            np.matmul(inverse[lo : lo + _CHUNK], right, out=W[lo : lo + _CHUNK])
-
-        def add(lo: int) -> None:
-            rows = slice(lo, lo + _CHUNK)
+        def add(rows: slice) -> None:
             dX[rows] = -0.5 * (W[rows] + W[:, rows].T) - self.X[rows]
             if mu:
                 dX[rows] += mu * inverse[rows]
 
-        panels = range(0, len(W), _CHUNK)
-        run_chunks(multiply, panels)
-        run_chunks(add, panels)
-        dX[np.diag_indices_from(dX)] = 0.0
+        on_chunks(add, row_chunks(W.shape[0], _CHUNK), W)
+        dX[self._on_diagonal, self._on_diagonal] = 0.0
         return dX
 
     def _gap_after(self, dX: Array, dy: Array, primal: float, dual: float) -> float:
-        return self.gap + dual * float(dy.sum()) - primal * float(np.vdot(self.J, dX))
+        return self.gap + dual * float(dy.sum()) - primal * inner_product(self.J, dX)
 
     def _reach(self, dX: Array, dy: Array, most: float = 1.0) -> tuple[float, float]:
         """How far X + α δX and Z + α Diag(δy) stay positive definite, at most so far."""
-        least = run_chunks(
-            lambda pair: _least(*pair, self._start),
-            [(self._LX, lambda v: blas.dsymv(1.0, dX.T, v, lower=1)), (self._LZ, lambda v: dy * v)],
-        )
+
+        def times(v: Array) -> Array:
+            return dX @ v if is_tensor(v) else blas.dsymv(1.0, dX.T, v, lower=1)
+
+        pairs = [(self._LX, times), (self._LZ, lambda v: dy * v)]
+        least = on_chunks(lambda pair: _least(*pair, self._start), pairs, dX)
         primal, dual = (most if value >= -1 / most else -1 / value for value in least)
         return primal, dual
 
     def _move(self, dX: Array, dy: Array, primal: float, dual: float) -> bool:
         """Go so far, or back from there until both matrices factor."""
-        (primal, LX), (dual, LZ) = run_chunks(
-            lambda pair: _shortened(*pair),
-            [(primal, lambda part: self.X + part * dX), (dual, lambda part: self._slack(self.y + part * dy))],
-        )
+        pairs = [(primal, lambda part: self.X + part * dX), (dual, lambda part: self._slack(self.y + part * dy))]
+        (primal, LX), (dual, LZ) = on_chunks(lambda pair: _shortened(*pair), pairs, dX)
         if LX is None or LZ is None or max(primal, dual) < _SHORT:
             return False
         X, y = self.X + primal * dX, self.y + dual * dy
-        objective = float(np.vdot(self.J, X))
+        objective = inner_product(self.J, X)
         self.X, self.y, self._LX, self._LZ, self.objective = X, y, LX, LZ, objective
         return True
 
     def _slack(self, y: Array) -> Array:
         Z = -self.J
-        Z[np.diag_indices_from(Z)] += y
+        Z[self._on_diagonal, self._on_diagonal] += y
         return Z
+
+
+def _product(left: Array, right: Array) -> Array:
+    if is_tensor(left):
+        return left @ right
+    out = np.empty_like(right)
+    run_chunks(lambda rows: np.matmul(left[rows], right, out=out[rows]), row_chunks(len(out), _CHUNK))
+    return out
 
 
 def _shortened(part: float, matrix: Callable[[float], Array]) -> tuple[float, Array | None]:
@@ -284,12 +309,21 @@ def _shortened(part: float, matrix: Callable[[float], Array]) -> tuple[float, Ar
 
 def _factor(S: Array) -> Array | None:
     """The lower Cholesky factor, None where there is none; what lies above the diagonal is left over."""
+    if is_tensor(S):
+        try:
+            L = cholesky(S)
+        except np.linalg.LinAlgError:
+            return None
+        return L if bool(L.diagonal().isfinite().all()) else None
     L, info = lapack.dpotrf(S.T, lower=1, clean=0, overwrite_a=1)
     return L if info == 0 and np.all(np.isfinite(np.diagonal(L))) else None
 
 
 def _inverse(L: Array) -> Array:
     """The inverse of LLᵀ, both triangles filled."""
+    if is_tensor(L):
+        half = solve_triangular(L, _identity(L))
+        return half.T @ half
     S = lapack.dpotri(L, lower=1)[0].T
     for lo in range(0, len(S), _CHUNK):  # by panels: a transpose of the whole would take another matrix
         hi = lo + _CHUNK
@@ -300,28 +334,37 @@ def _inverse(L: Array) -> Array:
 
 
 def _solve(L: Array, b: Array) -> Array:
+    if is_tensor(L):
+        return solve_triangular(L, solve_triangular(L, b), transpose=True)
     return lapack.dpotrs(L, b, lower=1)[0].ravel()
+
+
+def _half(L: Array, v: Array, *, transpose: bool = False) -> Array:
+    """L⁻¹v or L⁻ᵀv."""
+    if is_tensor(L):
+        return solve_triangular(L, v, transpose=transpose)
+    return blas.dtrsv(L, v, lower=1, trans=int(transpose))
 
 
 def _least(L: Array, multiply: Callable[[Array], Array], start: Array) -> float:
     """About the least eigenvalue of L⁻¹ΔL⁻ᵀ, rather from below, by Lanczos with full reorthogonalisation."""
-    n = start.size
+    xp, n = namespace(start), start.shape[0]
     steps = min(_LANCZOS, n)
-    basis = np.empty((steps, n))
-    basis[0] = start / np.linalg.norm(start)
+    basis = xp.empty((steps, n), dtype=xp.float64, device=start.device)
+    basis[0] = start / xp.linalg.vector_norm(start)
     alpha, beta = np.zeros(steps), np.zeros(steps)
     for k in range(steps):
-        v = blas.dtrsv(L, basis[k], lower=1, trans=1)
-        w = blas.dtrsv(L, multiply(v), lower=1)
+        v = _half(L, basis[k], transpose=True)
+        w = _half(L, multiply(v))
         alpha[k] = float(w @ basis[k])
         for _ in range(2):
             w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
-        beta[k] = float(np.linalg.norm(w))
-        done = k + 1 == steps or beta[k] <= np.finfo(np.float64).eps * np.abs(alpha[: k + 1]).max()
+        beta[k] = float(xp.linalg.vector_norm(w))
+        done = k + 1 == steps or beta[k] <= _EPS * np.abs(alpha[: k + 1]).max()
         if done or k % 5 == 4:
             values, vectors = eigh_tridiagonal(alpha[: k + 1], beta[:k], select="i", select_range=(0, 0))
             error = 0.0 if k + 1 == n else abs(float(beta[k] * vectors[-1, 0]))
             if done or error <= _LANCZOS_ERROR * abs(values[0]):
                 break
-        basis[k + 1] = w / beta[k]
+        basis[k + 1] = w / float(beta[k])
     return float(values[0]) - error

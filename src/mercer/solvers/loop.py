@@ -8,16 +8,16 @@ passes.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-
+from mercer.backends.arrays import Array
+from mercer.backends.rounding import unit_of
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.result import Iteration, SolverResult, Status
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Certify = Callable[[Array, Array], float]
 Callback = Callable[[Iteration], bool | None]
 
@@ -85,11 +85,11 @@ def maximise(
         ground. On Ctrl-C too, with the status ``INTERRUPTED``.
     """
     began = time.perf_counter()
-    rounding = float(np.finfo(problem.operator.dtype).eps)
+    rounding = 2 * unit_of(problem.operator.dtype)
     history: list[Iteration] = []
-    ask_at = np.inf
-    best_residual, last_progress = np.inf, 0
-    best_objective = -np.inf
+    ask_at = math.inf
+    best_residual, last_progress = math.inf, 0
+    best_objective = -math.inf
     best = None
     status = Status.MAX_ITER
     problem.max_columns = max_products

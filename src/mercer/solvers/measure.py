@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mercer.solvers.result import Status
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any  # of the library of the problem
 
 
 @dataclass(frozen=True)

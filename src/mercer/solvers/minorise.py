@@ -13,10 +13,10 @@ as in :mod:`mercer.solvers.accelerated`.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
-import numpy as np
-
+from mercer.backends.arrays import Array
+from mercer.backends.rounding import unit_of
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
 from mercer.solvers.accelerated import Momentum
@@ -24,9 +24,8 @@ from mercer.solvers.loop import maximise
 from mercer.solvers.result import Status
 from mercer.solvers.trust_region import TrustRegion
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _INNER_ACCURACY = 0.02  # of the residual of the exact problem: what a lower model is solved to
+_UNIT = unit_of("float64")
 _INNER_STEPS, _INNER_COLUMNS = 20, 2000
 
 
@@ -63,7 +62,7 @@ class Minorise:
     def _maximise_model(self, problem: Elliptope) -> Array:
         model = Elliptope(self._stand_in, problem.diagonal, lengths=problem.lengths)
         model.linear = self._G - model.curvature(self._Y)
-        accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 4 * np.finfo(np.float64).eps)
+        accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 8 * _UNIT)
         result = maximise(
             model,
             TrustRegion(),

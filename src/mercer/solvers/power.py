@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
-import numpy as np
-
+from mercer.backends.arrays import Array
 from mercer.problems import Elliptope
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @final

@@ -25,6 +25,8 @@ import numpy as np
 from numba import njit
 
 from mercer.backends import get_config
+from mercer.backends.arrays import copied, is_tensor, like, namespace
+from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
@@ -32,7 +34,7 @@ from mercer.linalg.free_columns import FreeColumns, NoRoomError
 from mercer.problems import Discrepancy
 from mercer.solvers.measure import ExchangeStep
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 
 _TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
@@ -89,7 +91,8 @@ class Kinks:
     n_nodes : array of shape (p,)
         Positive weights just below each kink.
     event_kinks, event_points, event_kinds : arrays of shape (e,)
-        Which point did what (:class:`Event`) at which kink; e = p unless events coincide.
+        Which point did what (:class:`Event`) at which kink; e = p unless events coincide. A record that the host keeps:
+        NumPy arrays whatever the library of the problem.
     end : PathEnd
         Why the path ended.
     n_in_order : int
@@ -114,7 +117,7 @@ class Kinks:
             state[point] = Event(kind)
         free = [i for i, kind in state.items() if kind in (Event.ENTERS, Event.LEAVES_CAP)]
         capped = [i for i, kind in state.items() if kind is Event.REACHES_CAP]
-        return np.array(sorted(free), dtype=np.intp), np.array(sorted(capped), dtype=np.intp)
+        return as_indices(sorted(free), self.alphas), as_indices(sorted(capped), self.alphas)
 
 
 class Limits(NamedTuple):
@@ -191,13 +194,14 @@ class _Follower:
 
     def __init__(self, problem: Discrepancy, limits: Limits, refactor: bool) -> None:
         self._problem, self._limits, self._refactor = problem, limits, refactor
-        self._state = np.full(problem.size, _AT_ZERO, np.int8)
-        self._target = problem.distortion.copy()  # q: Sω less the share of the nodes at their caps
-        self._factor = UpdatedCholesky(n_sides=2)
+        sample, xp = problem.distortion, namespace(problem.distortion)
+        self._state = xp.zeros_like(sample, dtype=xp.int8)  # all at zero
+        self._target = copied(sample)  # q: Sω less the share of the nodes at their caps
+        self._factor = UpdatedCholesky(n_sides=2, reference=sample)
         limit = get_config().memory_bytes
-        self._cache = ColumnCache(problem.columns, problem.size, limit // _CACHE_SHARE)
-        self._columns = FreeColumns(problem.size, limit // _COLUMN_SHARE)
-        self._capped = np.empty(0, np.intp)
+        self._cache = ColumnCache(problem.columns, problem.size, limit // _CACHE_SHARE, reference=sample)
+        self._columns = FreeColumns(problem.size, limit // _COLUMN_SHARE, reference=sample)
+        self._capped = as_indices([], sample)
         self._alpha = problem.largest_alpha
         self._rows: list[tuple[float, float, float, int]] = []
         self._events: list[tuple[int, int, int]] = []
@@ -210,7 +214,7 @@ class _Follower:
     def run(self, callback: Callable[[ExchangeStep], Any] | None) -> PathEnd:
         problem, idle, began = self._problem, 0, time.monotonic()
         self._rows.append((self._alpha, 0.0, problem.constant, 1))
-        self._apply(int(np.argmax(problem.distortion / problem.penalty)), Event.ENTERS)
+        self._apply(int((problem.distortion / problem.penalty).argmax()), Event.ENTERS)
         while not self._reached():
             if callback is not None and callback(self._line(time.monotonic() - began)):
                 return PathEnd.STOPPED
@@ -235,9 +239,10 @@ class _Follower:
         return ExchangeStep(len(self._rows), value + alpha * kappa, 0.0, n_nodes, seconds)
 
     def kinks(self, end: PathEnd) -> Kinks:
-        alphas, kappas, values, n_nodes = (np.array(column) for column in zip(*self._rows, strict=True))
+        sample = self._problem.distortion
+        alphas, kappas, values, n_nodes = (like(np.array(column), sample) for column in zip(*self._rows, strict=True))
         kinks, points, kinds = np.array(self._events, dtype=np.intp).reshape(-1, 3).T
-        in_order = alphas.size if self._in_order is None else self._in_order
+        in_order = len(self._rows) if self._in_order is None else self._in_order
         return Kinks(alphas, kappas, values, n_nodes, kinks, points, kinds.astype(np.int8), end, in_order)
 
     def _reached(self) -> bool:
@@ -256,24 +261,25 @@ class _Follower:
             return
         self._alpha -= fall
         nodes, values = self._nodes, segment.v + fall * segment.b
-        if self._capped.size:
-            nodes = np.concatenate([nodes, self._capped])
-            values = np.concatenate([values, self._problem.caps[self._capped]])
+        if self._capped.shape[0]:
+            nodes = appended(nodes, self._capped)
+            values = appended(values, self._problem.caps[self._capped])
         gradient = segment.gradient + fall * segment.slope - self._alpha * self._problem.penalty
         kappa = float(self._problem.penalty[nodes] @ values)
-        self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient), nodes.size))
+        self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient), nodes.shape[0]))
 
     def _apply(self, point: int, kind: Event) -> None:
         """Let a point change its state; the factor follows."""
         if kind in (Event.LEAVES, Event.REACHES_CAP):
-            place = int(np.flatnonzero(self._nodes == point)[0])
+            place = int(flatnonzero(self._nodes == point)[0])
             self._columns.remove(place)
             self._factor.remove(place)
         if kind in (Event.REACHES_CAP, Event.LEAVES_CAP):
             released = kind is Event.LEAVES_CAP
             change = self._problem.caps[point] * self._cache.get(point)
             self._target += change if released else -change
-            self._capped = self._capped[self._capped != point] if released else np.append(self._capped, point)
+            left = self._capped[self._capped != point]
+            self._capped = left if released else appended(left, as_indices([point], left))
             self._factor.set_sides(self._sides(self._nodes))
         if kind in (Event.ENTERS, Event.LEAVES_CAP):
             column = self._cache.get(point)
@@ -281,10 +287,10 @@ class _Follower:
             self._columns.append(point, column)
         self._state[point] = _STATE_AFTER[kind]
         self._events.append((len(self._rows) - 1, point, int(kind)))
-        self._rows[-1] = (*self._rows[-1][:3], self._nodes.size + self._capped.size)
+        self._rows[-1] = (*self._rows[-1][:3], self._nodes.shape[0] + self._capped.shape[0])
 
     def _sides(self, points: Any) -> Array:
-        return np.stack([self._target[points], self._problem.penalty[points]])
+        return namespace(self._target).stack([self._target[points], self._problem.penalty[points]])
 
     def _segment(self) -> _Segment | None:
         """The weights and gradients below this kink; None where they cannot be had accurately enough."""
@@ -310,12 +316,12 @@ class _Follower:
     def _error(self, segment: _Segment) -> float:
         """How far gradient and slope are from zero on J, relative to α d and d."""
         nodes = self._nodes
-        error = np.abs(segment.gradient[nodes]) / self._alpha + np.abs(segment.slope[nodes])
-        return float(np.max(error / self._problem.penalty[nodes], initial=0.0))
+        error = abs(segment.gradient[nodes]) / self._alpha + abs(segment.slope[nodes])
+        return float((error / self._problem.penalty[nodes]).max()) if nodes.shape[0] else 0.0
 
     def _refined(self, segment: _Segment) -> _Segment:
         """One step of iterative refinement."""
-        error = np.stack([segment.gradient[self._nodes], segment.slope[self._nodes]])
+        error = namespace(segment.v).stack([segment.gradient[self._nodes], segment.slope[self._nodes]])
         change_v, change_b = self._factor.solve(error)
         return self._with_gradient(segment.v - change_v, segment.b - change_b)
 
@@ -328,8 +334,29 @@ class _Follower:
 
     def _next(self, segment: _Segment) -> tuple[float, int, Event]:
         """The least fall of α at which something happens, to the point of least index."""
-        fall, point, kind = _next_kink(*segment, self._nodes, self._state, self._problem.caps, _TIE * self._alpha)
+        find = _next_on_tensors if is_tensor(segment.v) else _next_kink
+        fall, point, kind = find(*segment, self._nodes, self._state, self._problem.caps, _TIE * self._alpha)
         return fall, point, Event(kind)
+
+
+def _next_on_tensors(
+    v: Array, b: Array, gradient: Array, slope: Array, nodes: Array, state: Array, caps: Array, tie: float
+) -> tuple[float, int, int]:
+    """As :func:`_next_kink`: of the falls that tie with the least, that of the least index."""
+    xp = namespace(v)
+    room = caps[nodes] - v
+    bound = xp.where(b < 0, v / -b, xp.where((b > 0) & xp.isfinite(room), room / b, np.inf))
+    moves = ((state == _AT_ZERO) & (slope < 0)) | ((state == _AT_CAP) & (slope > 0))
+    falls = xp.where(moves, gradient / -slope, np.inf)
+    falls[nodes] = bound
+    falls = xp.clip(falls, min=0.0)
+    least = float(falls.min())
+    if least == np.inf:
+        return least, -1, 0
+    point = int(flatnonzero(falls <= least + tie)[0])
+    if int(state[point]) != _FREE:
+        return float(falls[point]), point, 0 if int(state[point]) == _AT_ZERO else 3
+    return float(falls[point]), point, 1 if bool(b[nodes == point] < 0) else 2
 
 
 @njit(cache=True, nogil=True)

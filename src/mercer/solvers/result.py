@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
-import numpy as np
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array
 
 
 class Status(Enum):

@@ -27,6 +27,9 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
+from mercer.linalg.lanczos import BlockLanczos
+from mercer.linalg.tall import first_axis
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.accelerated import AcceleratedPower
@@ -35,8 +38,6 @@ from mercer.solvers.loop import Callback, Certify, Method, maximise
 from mercer.solvers.minorise import Minorise
 from mercer.solvers.result import Iteration, SolverResult, Status
 from mercer.solvers.trust_region import TrustRegion
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUGH_RANK_TOL = (
     1e-3  # directions below this part of the trace are dropped early; the staircase brings back a true one
@@ -51,7 +52,7 @@ _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so n
 _ENOUGH = 1e-9  # the gap from which on it may end sooner, where rounding holds it up
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
 _FURTHER, _SWEEPS = 20, 6  # columns beyond the rank that is looked for, and products with them
-_ESCAPE_COLUMNS = 20
+_ESCAPE_COLUMNS, _ESCAPE_DEPTH = 20, 40
 _ESCAPE_ANGLE = 0.3
 
 
@@ -122,7 +123,7 @@ class Climb:
     save: Callable[[Array, tuple[Iteration, ...]], None] | None = None
     n_stand_in_columns: int = 0
     multipliers: Array | None = None
-    tell: Callable[[str], None] | None = None
+    tell: Callable[[str], Any] | None = None
     _done: SolverResult | None = field(default=None, repr=False)
     _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
     _gap: float = field(default=np.inf, repr=False)
@@ -139,6 +140,7 @@ class Climb:
 
     def by(self, method: Callable[[], Method], H: Array) -> SolverResult:
         """Solve with one method, then once more at the rank that was found."""
+        self._announce("climbing")
         return self._at_its_rank(self._phase(method(), H), method)
 
     def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
@@ -166,10 +168,12 @@ class Climb:
                 H, interrupted = self._on_stand_in(stand_in, H)
                 if interrupted:
                     return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
+            self._announce("climbing by lower models")
             lower_models = Minorise(stand_in)
             result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE, most=self._climb_columns)
             self.n_stand_in_columns += lower_models.n_stand_in_columns
         else:
+            self._announce("climbing by power steps")
             result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE, most=self._climb_columns)
         if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
             cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
@@ -198,6 +202,7 @@ class Climb:
 
     def _while_it_pays(self, H: Array) -> SolverResult:
         """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
+        self._announce("climbing by trust regions")
         if self._dense:
             return self._phase(TrustRegion(), H, most=self._climb_columns)
         behind = np.inf
@@ -222,7 +227,9 @@ class Climb:
         Where the optimum is flat, its X is the middle of all solutions and of high rank. A point ``climbed`` to before
         is taken instead where the dual shows that it is as good.
         """
+        self._announce("solving by the interior-point method")
         found = self._interior_point()
+        self._announce("going to the boundary")
         self.multipliers = self._full(found.multipliers)
         face = self._point(found.X, max(self.rank_tol, _NOISE))
         self._done = SolverResult(face, self.problem.apply(face), found.status, (*self._lines, *found.history))
@@ -246,7 +253,7 @@ class Climb:
         whole = self._point(found.X, 0.0)
         rank = min(2 * _extreme_rank(self.problem.size), whole.shape[1])
         while True:  # of the directions in which it lies, the leading ones that suffice
-            H = self.problem.project(whole[:, -rank:], np.eye(1, rank))
+            H = self.problem.project(whole[:, -rank:], first_axis(rank, whole))
             result = replace(result, H=H, G=self.problem.apply(H))
             if self._proved(result, bound):
                 return self._ended(result, Status.FLAT)
@@ -264,7 +271,7 @@ class Climb:
             if bound - self.problem.objective(narrow, self.problem.apply(narrow)) <= self.tol * abs(bound):
                 yield narrow
         if face.shape[1] > extreme:
-            yield self.problem.project(face[:, -extreme:], np.eye(1, extreme))
+            yield self.problem.project(face[:, -extreme:], first_axis(extreme, face))
             yield face
 
     def _proved(self, result: SolverResult, bound: float) -> bool:
@@ -276,11 +283,10 @@ class Climb:
 
     def _interior_point(self) -> InteriorPoint:
         problem = self.problem
-        active = np.flatnonzero(problem.active)
-        s = problem.scale[active].astype(np.float64)
-        J = np.asarray(problem.operator.block(active, active), np.float64)
-        J *= s[:, None] * s
-        problem.n_columns += active.size  # its entries are formed
+        active = namespace(problem.active).nonzero(problem.active)[0]
+        s = as_double(problem.scale[active])
+        J = as_double(problem.operator.block(active, active)) * (s[:, None] * s)
+        problem.n_columns += active.shape[0]  # its entries are formed
         lines = self._lines
         left = max(1, self.max_iter - (lines[-1].number if lines else 0))
         history: list[Iteration] = []
@@ -303,21 +309,21 @@ class Climb:
         return replace(found, history=tuple(history), status=Status.STALLED if out_of_steps else found.status)
 
     def _full(self, y: Array) -> Array:
-        multipliers = np.zeros(self.problem.size)
+        multipliers = namespace(y).zeros(self.problem.size, dtype=y.dtype, device=y.device)
         multipliers[self.problem.active] = y
         return multipliers
 
     def _point(self, X: Array, cut: float) -> Array:
         """A point H of low rank with H Hᵀ near X: the principal directions above this part of the trace."""
-        problem = self.problem
-        s = problem.scale[problem.active].astype(np.float64)
+        problem, xp = self.problem, namespace(X)
+        s = as_double(problem.scale[problem.active])
         S = s[:, None] * X * s
         few = _extreme_rank(problem.size) + _FURTHER
-        values, vectors = np.linalg.eigh(S) if cut == 0 or s.size <= 4 * few else _leading(S, few)
-        kept = values > cut * np.trace(S)
-        H = np.zeros((problem.size, int(kept.sum())))
-        H[problem.active] = vectors[:, kept] * np.sqrt(values[kept])
-        return problem.project(H, np.eye(1, H.shape[1])).astype(problem.operator.dtype)
+        values, vectors = xp.linalg.eigh(S) if cut == 0 or s.shape[0] <= 4 * few else _leading(S, few)
+        kept = values > cut * float(xp.sum(S.diagonal()))
+        H = xp.zeros((problem.size, int(kept.sum())), dtype=xp.float64, device=X.device)
+        H[problem.active] = vectors[:, kept] * xp.sqrt(values[kept])
+        return cast(problem.project(H, first_axis(H.shape[1], H)), problem.operator.dtype)
 
     def _ended(self, result: SolverResult, status: Status) -> SolverResult:
         self._done = replace(result, status=status)
@@ -422,17 +428,19 @@ class Climb:
         narrow = self.problem.reduced(H, rank_tol)
         if narrow.shape[1] > 1:
             return narrow
-        turned = np.column_stack([narrow, _TURN * self.rng.standard_normal(self.problem.size)])
-        return self.problem.project(turned, np.eye(1, 2))
+        noise = like(self.rng.standard_normal((self.problem.size, 1)), narrow)
+        turned = namespace(narrow).concat([narrow, _TURN * noise], axis=1)
+        return self.problem.project(turned, first_axis(2, narrow))
 
     def _stand_in_shift(self, stand_in: LinearMap) -> float:
         """A number c with J̃ + cI ≽ 0: J̃ ≼ J ≽ 0 leaves out no more than the difference of the traces.
 
         Where that is much, J̃ = SFFᵀS - (Sv)(Sv)ᵀ falls below zero by no more than ‖Sv‖².
         """
-        s = self.problem.scale
-        left_out = float(s**2 @ np.maximum(self.problem.operator.diagonal() - stand_in.diagonal(), 0.0))
-        removed = np.inf if self.problem.removed is None else float(np.sum((s * self.problem.removed) ** 2))
+        s, xp = self.problem.scale, namespace(self.problem.scale)
+        missing = xp.clip(self.problem.operator.diagonal() - stand_in.diagonal(), 0.0, None)
+        left_out = float(xp.sum(s**2 * missing))
+        removed = np.inf if self.problem.removed is None else float(xp.sum((s * self.problem.removed) ** 2))
         return min(left_out, removed)
 
     def _at_its_rank(self, result: SolverResult, method: Callable[[], Method]) -> SolverResult:
@@ -442,6 +450,7 @@ class Climb:
         reduced = self.problem.reduced(result.H, self.rank_tol)
         if reduced.shape[1] == result.H.shape[1]:
             return result
+        self._announce("solving at the rank found")
         again = self._phase(method(), reduced)
         return again if again.status is Status.CONVERGED else result
 
@@ -452,8 +461,9 @@ class Climb:
             direction = escape_direction(self.problem, H, G, self.rng)
         finally:
             self.problem.max_columns = None
-        reach = float(np.max(np.abs(direction)))
-        return self.problem.project(np.column_stack([H, _ESCAPE_ANGLE / reach * direction]), np.eye(1, H.shape[1] + 1))
+        reach = float(abs(direction).max())
+        wider = namespace(H).concat([H, (_ESCAPE_ANGLE / reach * direction)[:, None]], axis=1)
+        return self.problem.project(wider, first_axis(H.shape[1] + 1, H))
 
 
 def _extreme_rank(n: int) -> int:
@@ -463,35 +473,50 @@ def _extreme_rank(n: int) -> int:
 
 def _leading(S: Array, count: int) -> tuple[Array, Array]:
     """About the largest eigenvalues of a positive definite matrix, rising, with their vectors: subspace iteration."""
-    Q = np.random.default_rng(0).standard_normal((len(S), count))
+    xp = namespace(S)
+    Q = like(np.random.default_rng(0).standard_normal((len(S), count)), S)
     for _ in range(_SWEEPS):
-        Q, _ = np.linalg.qr(S @ Q)
-    values, vectors = np.linalg.eigh(Q.T @ (S @ Q))
+        Q, _ = xp.linalg.qr(S @ Q)
+    values, vectors = xp.linalg.eigh(Q.T @ (S @ Q))
     return values, Q @ vectors
 
 
 def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Generator) -> Array:
     """About the vector v of largest vᵀ(J - Diag z)v / vᵀDiag(z)v outside the span of H, by a few Lanczos steps.
 
-    At a stationary point, a positive value means that turning the rows of H towards v in a new dimension ascends.
+    At a stationary point, a positive value means that turning the rows of H towards v in a new dimension ascends. The
+    steps are ARPACK's on NumPy arrays, with restarts, and our own on tensors.
     """
-    z = problem.multipliers(H, G)
-    y = np.maximum(z, max(1e-3 * float(np.max(np.abs(z), initial=0.0)), np.finfo(np.float64).tiny))
-    Q, _ = np.linalg.qr(np.sqrt(y)[:, None] * H)
+    z, xp = as_double(problem.multipliers(H, G)), namespace(H)
+    largest = float(abs(z).max()) if problem.size else 0.0
+    root = xp.sqrt(xp.clip(z, max(1e-3 * largest, float(np.finfo(np.float64).tiny)), None))
+    Q, _ = xp.linalg.qr(root[:, None] * H)
 
-    def multiply(v: Array) -> Array:
-        w = np.ravel(v) - Q @ (Q.T @ np.ravel(v))
-        w = problem.curvature((w / np.sqrt(y))[:, None])[:, 0] / np.sqrt(y)
-        return w - Q @ (Q.T @ w)
+    def multiply(V: Array) -> Array:
+        W = V - Q @ (Q.T @ V)
+        W = as_double(problem.curvature(W / root[:, None])) / root[:, None]
+        return W - Q @ (Q.T @ W)
 
-    n = problem.size
-    map_ = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    leading = _leading_by_lanczos if is_tensor(H) else _leading_by_arpack
+    direction = leading(multiply, Q, rng) / root
+    return direction if bool((direction != 0).any()) else like(rng.standard_normal(problem.size), H)
+
+
+def _leading_by_arpack(multiply: Callable[[Array], Array], Q: Array, rng: np.random.Generator) -> Array:
+    """About the leading eigenvector, by ARPACK; where that fails, after a few power steps."""
+    n = Q.shape[0]
+    map_ = LinearOperator((n, n), matvec=lambda v: multiply(np.reshape(v, (-1, 1)))[:, 0], dtype=np.float64)
     start = rng.standard_normal(n)
     try:
-        _, vectors = eigsh(map_, k=1, which="LA", v0=start, ncv=min(_ESCAPE_COLUMNS, n), maxiter=4, tol=1e-2)
+        return eigsh(map_, k=1, which="LA", v0=start, ncv=min(_ESCAPE_COLUMNS, n), maxiter=4, tol=1e-2)[1][:, 0]
     except ArpackError:  # no convergence, or nothing outside the span of H
         for _ in range(4):
-            start = multiply(start)
-        vectors = start[:, None]
-    direction = vectors[:, 0] / np.sqrt(y)
-    return direction if np.any(direction) else rng.standard_normal(n)
+            start = map_.matvec(start)
+        return start
+
+
+def _leading_by_lanczos(multiply: Callable[[Array], Array], Q: Array, rng: np.random.Generator) -> Array:
+    """About the leading eigenvector, from one Krylov space; zero where there is nothing outside the span of Q."""
+    space = BlockLanczos(multiply, Q, rng)
+    space.extend(_ESCAPE_DEPTH)
+    return space.ritz_pairs(1)[1][:, 0] if space.n_columns else namespace(Q).zeros_like(Q[:, 0])

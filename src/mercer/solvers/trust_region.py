@@ -7,19 +7,20 @@ preconditioner Diag(z) turns that into I - M, M = Diag(z)^-½ J Diag(z)^-½, who
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
-import numpy as np
-
+from mercer.backends.arrays import Array, as_double, copied, namespace
+from mercer.backends.rounding import unit_of
+from mercer.linalg.tall import inner_product, row_products
 from mercer.problems import Elliptope
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LOOSE, _TIGHT = 0.1, 1e-3  # how far linear systems are solved: first loosely, in the end so that digits come by threes
 _FLAT = 1e-12  # a curvature below is that of a rotation of all rows, which changes nothing
 _ACCEPT, _SHRINK, _GROW = 0.05, 0.25, 0.75
 _ROUNDING = 1e-13  # of the objective: changes below are noise, and count as what the model promised
+_EPS, _LEAST = 2 * unit_of("float64"), 1e-300
 _PER_ROW = 0.5  # the first radius, in the metric of the preconditioner, that moves every row about this far
 
 
@@ -45,7 +46,7 @@ class TrustRegion:
     def step(self, problem: Elliptope) -> tuple[Array, Array]:
         model = _Model(problem, self._H, self._G)
         if self._radius == 0.0:
-            self._radius = _PER_ROW * float(np.sqrt(np.sum(model.metric)))
+            self._radius = _PER_ROW * math.sqrt(model.size)
             self._largest = 4 * self._radius
         solution = model.solve(self._radius, self.max_inner)
         H = problem.project(self._H + solution.V, self._H)
@@ -78,34 +79,37 @@ class _Model:
     def __init__(self, problem: Elliptope, H: Array, G: Array) -> None:
         self.problem, self.H = problem, H
         self.z = problem.multipliers(H, G)
-        self.metric = np.maximum(np.abs(self.z), np.finfo(np.float64).eps * np.max(np.abs(self.z), initial=1e-300))
+        sizes = abs(as_double(self.z))
+        least = _EPS * max(float(sizes.max()), _LEAST) if self.z.shape[0] else _LEAST
+        self.metric = namespace(sizes).clip(sizes, least, None)
+        self.size = float(namespace(sizes).sum(self.metric))
         self.gradient = self.z[:, None] * H - G
 
     def hessian(self, V: Array) -> Array:
         W = self.z[:, None] * V - self.problem.curvature(V)
-        return W - np.einsum("ij,ij->i", W, self.H)[:, None] * self.H
+        return W - row_products(W, self.H)[:, None] * self.H
 
     def solve(self, radius: float, max_inner: int) -> _Step:
         """Truncated conjugate gradients (Steihaug, Toint), in the metric of the preconditioner."""
-        R = self.gradient.copy()
-        V, HV = np.zeros_like(R), np.zeros_like(R)
+        xp, R = namespace(self.gradient), copied(self.gradient)
+        V, HV = xp.zeros_like(R), xp.zeros_like(R)
         D = -R / self.metric[:, None]
-        size = -float(np.vdot(R, D))
-        first = np.sqrt(size)
-        goal = first * min(_LOOSE, max(_TIGHT, first / np.sqrt(np.sum(self.metric))))
+        size = -inner_product(R, D)
+        first = math.sqrt(size)
+        goal = first * min(_LOOSE, max(_TIGHT, first / math.sqrt(self.size)))
         vv, vd, dd = 0.0, 0.0, size  # the inner products of V and D
         at_boundary = False
         for _ in range(max_inner):
-            if np.sqrt(size) <= goal:
+            if math.sqrt(size) <= goal:
                 break
             HD = self.hessian(D)
-            curvature = float(np.vdot(D, HD))
+            curvature = inner_product(D, HD)
             if abs(curvature) <= _FLAT * dd:
                 break
-            alpha = size / curvature if curvature > 0 else np.inf
+            alpha = size / curvature if curvature > 0 else math.inf
             if curvature <= 0 or vv + 2 * alpha * vd + alpha**2 * dd >= radius**2:
                 at_boundary = True
-                alpha = (-vd + np.sqrt(vd**2 + dd * max(radius**2 - vv, 0.0))) / dd
+                alpha = (-vd + math.sqrt(vd**2 + dd * max(radius**2 - vv, 0.0))) / dd
             V += alpha * D
             HV += alpha * HD
             if at_boundary:
@@ -114,10 +118,10 @@ class _Model:
             R += alpha * HD
             vv += 2 * alpha * vd + alpha**2 * dd
             Z = R / self.metric[:, None]
-            size, before = float(np.vdot(R, Z)), size
+            size, before = inner_product(R, Z), size
             beta = size / before
             D = -Z + beta * D
             vd = beta * (vd + alpha * dd)
             dd = size + beta**2 * dd
-        gain = -2 * float(np.vdot(self.gradient, V)) - float(np.vdot(V, HV))
-        return _Step(V, float(np.sqrt(vv)), gain, at_boundary)
+        gain = -2 * inner_product(self.gradient, V) - inner_product(V, HV)
+        return _Step(V, math.sqrt(vv), gain, at_boundary)

@@ -18,6 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import as_double, namespace
+from mercer.backends.ordering import as_indices
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.column_cache import ColumnCache
 from mercer.problems import Discrepancy
@@ -25,7 +27,7 @@ from mercer.solvers.exchange_steps import BlockStep, ExchangeState, PairStep, St
 from mercer.solvers.measure import ExchangeStep, SparseMeasure
 from mercer.solvers.result import Status
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = Any
 Callback = Callable[[ExchangeStep], bool | None]
 
 _MOST_STEPS = {"block": 1_000, "second-order": 1_000_000, "plain": 1_000_000}
@@ -141,7 +143,7 @@ class _Run:
     def _line(self) -> ExchangeStep:
         state = self.state
         value = state.exact_value()
-        return ExchangeStep(self.number, value, state.gap, state.nodes.size, time.perf_counter() - self._began)
+        return ExchangeStep(self.number, value, state.gap, int(state.nodes.shape[0]), time.perf_counter() - self._began)
 
     def result(self, status: Status) -> SparseMeasure:
         """The measure with the gradient of the values that are returned."""
@@ -168,9 +170,8 @@ def _checked_level(problem: Discrepancy, kappa: float) -> float:
 def _cache(problem: Discrepancy, cache: ColumnCache | None, cache_bytes: int | None) -> ColumnCache:
     if cache is not None:
         return cache
-    return ColumnCache(
-        problem.columns, problem.size, get_config().memory_bytes // 4 if cache_bytes is None else cache_bytes
-    )
+    room = get_config().memory_bytes // 4 if cache_bytes is None else cache_bytes
+    return ColumnCache(problem.columns, problem.size, room, reference=problem.distortion)
 
 
 def _step(rule: str, cache: ColumnCache) -> Step:
@@ -184,10 +185,10 @@ def _step(rule: str, cache: ColumnCache) -> Step:
 def _first_mass(problem: Discrepancy, kappa: float, start: tuple[Array, Array] | None) -> Array:
     """The start of the user, scaled, or the cheapest points at v = 0 filled up in order."""
     gain = problem.distortion / problem.penalty
-    mass = np.zeros(problem.size)
+    mass = namespace(gain).zeros_like(gain)
     if start is not None:
-        nodes, values = np.asarray(start[0]), np.asarray(start[1], np.float64)
-        if nodes.shape != values.shape or np.any(values < 0) or not np.sum(values) > 0:
+        nodes, values = as_indices(start[0], gain), as_double(start[1])
+        if nodes.shape != values.shape or (values < 0).any() or not values.sum() > 0:
             raise ValueError("start must be nodes and as many values, none negative and not all zero.")
         mass[nodes] = values * problem.penalty[nodes]
         mass = settle(mass, problem.caps * problem.penalty, kappa)

@@ -11,7 +11,7 @@ Cost: a product takes 2 r operations an entry stored, a block the entries stored
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, singledispatch
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, final
 
@@ -20,11 +20,11 @@ from numba import njit
 from scipy.sparse import csr_array
 
 from mercer.backends import forms
-from mercer.backends.cpu.composites import NormalizedEvaluator
 from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.cpu.tiles import compile_form
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
+from mercer.backends.sparse_values import sparse_values
 from mercer.backends.threads import run_chunks
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -56,9 +56,12 @@ class SparseMatrix(KernelMatrix):
         self.shape, self.n_features = rows.shape, int(rows.shape[1])
         self._cols = cols
         given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
-        self.entries = _with(given, _entries(form, given, _Sides(rows, cols, self.dtype)))
-        if self.symmetric and not isinstance(form, forms.Stored):
-            _set_diagonal(self.entries, self.diagonal())
+
+        def diagonal(inner: forms.Form, side: Any) -> Array:
+            return compile_form(inner, rows, cols, dtype=dtype).diagonal(side)
+
+        values = sparse_values(form, given.data, _rows_of(given), given.indices, diagonal, symmetric=self.symmetric)
+        self.entries = _with(given, values)
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Array:
         entries = self._transposed if transpose and not self.symmetric else self.entries
@@ -128,7 +131,7 @@ class SparseMatrix(KernelMatrix):
         return True
 
     def worth_storing(self, allowed: int) -> bool:
-        """It is stored; to add its zeros pays never."""
+        """It is stored; adding its zeros never pays."""
         return False
 
     def stored(self) -> KernelMatrix:
@@ -139,56 +142,6 @@ class SparseMatrix(KernelMatrix):
         return self.entries.T.tocsr()
 
 
-class _Sides:
-    """The points of both sides, for what a form asks of k(x, x)."""
-
-    def __init__(self, rows: Any, cols: Any, dtype: Any) -> None:
-        self._points, self._dtype = (rows, cols), dtype
-
-    def inverse_roots(self, form: forms.Form) -> tuple[Array, Array]:
-        """1/√k(x, x) of every row and every column, zero where k(x, x) is."""
-        inner = compile_form(form, *self._points, dtype=self._dtype)
-        rows, cols = (NormalizedEvaluator._inverse_roots(inner, side) for side in ("rows", "cols"))
-        return rows, cols
-
-
-@singledispatch
-def _entries(form: forms.Form, given: Any, sides: _Sides) -> Array:
-    """The values of a form where the given matrix has entries, in the arithmetic of tiles, so to the same bits."""
-    raise TypeError(f"{type(form).__name__} is no form of sparse affinities.")
-
-
-@_entries.register
-def _(form: forms.Stored, given: Any, sides: _Sides) -> Array:
-    return np.asarray(given.data)
-
-
-@_entries.register
-def _(form: forms.SumOf, given: Any, sides: _Sides) -> Array:
-    return _entries(form.left, given, sides) + _entries(form.right, given, sides)
-
-
-@_entries.register
-def _(form: forms.ProductOf, given: Any, sides: _Sides) -> Array:
-    return _entries(form.left, given, sides) * _entries(form.right, given, sides)
-
-
-@_entries.register
-def _(form: forms.MultipleOf, given: Any, sides: _Sides) -> Array:
-    return np.asarray(_entries(form.inner, given, sides) * given.dtype.type(form.factor))
-
-
-@_entries.register
-def _(form: forms.PowerOf, given: Any, sides: _Sides) -> Array:
-    return np.asarray(np.power(_entries(form.inner, given, sides), given.dtype.type(form.exponent)))
-
-
-@_entries.register
-def _(form: forms.NormalizedOf, given: Any, sides: _Sides) -> Array:
-    rows, cols = sides.inverse_roots(form.inner)
-    return _entries(form.inner, given, sides) * (np.repeat(rows, np.diff(given.indptr)) * cols[given.indices])
-
-
 def _with(matrix: Any, data: Array) -> Any:
     """The matrix with other values at the same places."""
     return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
@@ -197,13 +150,6 @@ def _with(matrix: Any, data: Array) -> Any:
 def _rows_of(matrix: Any) -> Array:
     """The row of every entry stored."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-def _set_diagonal(matrix: Any, values: Array) -> None:
-    """Write the diagonal as tiles have it: one where it is normalised, whatever rounding made of it."""
-    rows = _rows_of(matrix)
-    loops = rows == matrix.indices
-    matrix.data[loops] = values[rows[loops]]
 
 
 def _part(matrix: Any, rows: Array, cols: Array) -> Array:

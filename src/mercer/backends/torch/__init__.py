@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.backends import forms
+from mercer.backends.arrays import is_sparse_tensor
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.torch.composites import NormalizedEntries, PairEntries, ScalarEntries
 from mercer.backends.torch.distances import DistanceEntries
@@ -12,13 +13,21 @@ from mercer.backends.torch.entries import Entries
 from mercer.backends.torch.functions import FunctionEntries
 from mercer.backends.torch.inner_products import InnerProductEntries
 from mercer.backends.torch.matrix import StoredMatrix, TiledMatrix
-from mercer.backends.torch.stored import StoredEntries
+from mercer.backends.torch.stored import StoredEntries, sparse_form
 
 
 def torch_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
     """The matrix of a form on tensors; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
     entries = compile_form(form, rows, cols, dtype=dtype)
-    return StoredMatrix(entries, entries.matrix) if isinstance(entries, StoredEntries) else TiledMatrix(entries)
+    if isinstance(entries, StoredEntries):
+        return StoredMatrix(entries, entries.matrix)
+    if is_sparse_tensor(rows):
+
+        def diagonal(inner: forms.Form, side: Any) -> Any:
+            return compile_form(inner, rows, cols, dtype=dtype).diagonal(side)
+
+        return StoredMatrix(entries, sparse_form(form, rows, cols, entries.dtype, diagonal))
+    return TiledMatrix(entries)
 
 
 def compile_form(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> Entries:

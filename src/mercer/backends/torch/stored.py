@@ -9,6 +9,7 @@ import torch
 
 from mercer.backends import forms
 from mercer.backends.rounding import EntryError, unit_of
+from mercer.backends.sparse_values import sparse_values
 from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
 
 
@@ -59,6 +60,16 @@ class StoredEntries(Entries):
                 )
             value = float(training[0])
         return torch.full((self.shape[0],), value, dtype=self.dtype, device=self.device)
+
+
+def sparse_form(form: forms.Form, rows: Tensor, cols: Tensor | None, dtype: Any, diagonal: Any) -> Tensor:
+    """What the algebra makes of a sparse matrix: other values at the same places."""
+    values = rows.values().to(dtype)
+    places = torch.repeat_interleave(torch.arange(rows.shape[0], device=rows.device), torch.diff(rows.crow_indices()))
+    made = sparse_values(form, values, places, rows.col_indices(), diagonal, symmetric=cols is None)
+    return torch.sparse_csr_tensor(
+        rows.crow_indices(), rows.col_indices(), made, tuple(rows.shape), check_invariants=False
+    )
 
 
 def dense_rows(matrix: Tensor, rows: Tensor) -> Tensor:
