@@ -193,7 +193,7 @@ def measure(
 
 def machine_limits() -> list[str]:
     """What the machine can do at most: arithmetic, exponentials, memory."""
-    from mercer.backends.cpu.compiled import exponential
+    from mercer.backends.cpu.rows import exponential
     from mercer.backends.threads import run_chunks
 
     lines = []
@@ -201,11 +201,11 @@ def machine_limits() -> list[str]:
         A = np.random.default_rng(0).standard_normal((2048, 2048)).astype(dtype)
         seconds, _ = best_time(lambda A=A: A @ A, 5)
         tiles = [np.full((256, 256), 0.5, dtype) for _ in range(2)]
-        exponential(tiles[0])
+        exponential(tiles[0], 256, 256, False)
 
         def many(tile: Array) -> Array:
             for _ in range(400):
-                exponential(tile)
+                exponential(tile, 256, 256, False)
             return tile
 
         exp_seconds, _ = best_time(lambda tiles=tiles: run_chunks(many, tiles), 3)

@@ -123,6 +123,19 @@ def test_a_container_limits_memory(tmp_path, monkeypatch):
     assert memory.free_memory() == 0
 
 
+def test_free_memory_is_read_again_after_a_moment(monkeypatch):
+    """Small fits ask twenty times within a moment, and reading the system's files takes longer than their products."""
+    now, free = [0.0], [4_000]
+    monkeypatch.setattr(memory, "_last", (-1.0, 0))
+    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(memory, "free_memory", lambda: free[0])
+    assert Config().memory_bytes == 1_000
+    now[0], free[0] = 0.01, 8_000
+    assert Config().memory_bytes == 1_000
+    now[0] = 0.03
+    assert Config().memory_bytes == 2_000
+
+
 def test_a_container_without_a_limit_is_the_machine(tmp_path, monkeypatch):
     container(tmp_path, monkeypatch, "max\n", "400000\n")
     monkeypatch.setattr(memory, "_machine_free", lambda: 12345)

@@ -8,11 +8,10 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from mercer.backends import config_context
-from mercer.backends.cpu import products
+from mercer.backends.cpu import sweeps, tasks
 from mercer.kernels import Cosine, Gaussian, Linear, Matern, Polynomial, Precomputed
 
-SIDES = {dtype: products._TILE_SIDE[np.dtype(dtype).name] for dtype in (np.float32, np.float64)}
-SQUARE = [(dtype, n) for dtype, side in SIDES.items() for n in (1, 2, side - 1, side, side + 1, 321, 700, 1100)]
+SQUARE = [(dtype, n) for dtype in (np.float32, np.float64) for n in (1, 2, 63, 64, 65, 321, 700, 1100)]
 RECTANGLES = [(1, 1), (1, 700), (700, 1), (319, 321), (320, 640), (513, 511), (1100, 330)]
 SIGMA = 2.0
 
@@ -137,25 +136,51 @@ def test_the_same_for_any_number_of_threads(dtype, d):
         )
 
     answers = []
-    for n_threads in (1, 2, 3, 1):
+    for n_threads in (1, 2, 3, 16):
         with config_context(n_threads=n_threads):
             answers.append(all_products())
     for answer in answers[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(answers[0], answer, strict=True))
 
 
-def test_threads_beyond_the_chunks_change_only_rounding(monkeypatch):
-    monkeypatch.setattr(products, "_BUFFER_BYTES", 1)  # one chunk a thread
-    X, V = points(1100, 3, np.float64), points(1100, 4, np.float64, seed=2)
-    made, rectangle = matrix(X), matrix(X, X[:400])
-    answers = []
-    for n_threads in (1, 2, 3):
-        with config_context(n_threads=n_threads):
-            assert products._chunk_count((1100, 4)) == n_threads
-            answers.append((made.multiply(V), rectangle.multiply(V, transpose=True)))
-    for answer in answers[1:]:
-        for a, b in zip(answers[0], answer, strict=True):
-            assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("panels", [1, 2, 3, 8, 13])
+def test_every_two_panels_meet_once_and_none_twice_in_a_round(panels):
+    met, busy = [], set()
+    for task in range(tasks.tournament(panels)):
+        turn, first, second = sweeps.pairing_of(task, panels)
+        assert not busy & {(turn, first), (turn, second)}
+        busy |= {(turn, first), (turn, second)}
+        met += [(first, second)] if second < panels else []
+    assert sorted(met) == [(i, j) for i in range(panels) for j in range(i, panels)]
+    rounds = range(1 + (panels + panels % 2 - 1 if panels > 1 else 0))
+    assert all((turn, panel) in busy for turn in rounds for panel in range(panels))
+
+
+@pytest.mark.parametrize("d", [3, 12])
+def test_points_that_do_not_fit_memory_are_prepared_some_at_a_time(d, monkeypatch):
+    X, Y, V = points(900, d, np.float64), points(500, d, np.float64, seed=1), points(900, 2, np.float64, seed=2)
+    square, rectangle, scaled = matrix(X), matrix(X, Y), (matrix(X), matrix(X, Y))
+    want = square.multiply(V), rectangle.multiply(V[:500]), rectangle.dense(), *scaled[1].scaled_product(V[:500])
+    monkeypatch.setattr(tasks, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(tasks, "_FEWEST_POINTS", 130)
+    got = square.multiply(V), rectangle.multiply(V[:500]), rectangle.dense(), *scaled[1].scaled_product(V[:500])
+    for a, b in zip(want, got, strict=True):
+        assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Gaussian(SIGMA), Matern(1.5, 2.0), Matern(0.8, 2.0), 2.0 * Gaussian(SIGMA) ** 2])
+def test_scaled_products_are_defined_however_far_a_point_is(kernel, dtype):
+    Y, v = points(300, 6, dtype), points(300, 2, np.float64, seed=2)
+    X = np.concatenate([points(70, 6, dtype, seed=1), 1e3 + points(3, 6, dtype)])
+    scale, product = kernel.matrix(X, Y).scaled_product(v)
+    logs = kernel.log(X.astype(np.float64), Y.astype(np.float64))
+    top = logs.max(axis=1)
+    assert_allclose(scale, top, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-5)
+    ours = np.exp(scale[:70, None]) * product[:70]
+    assert_allclose(ours, np.exp(logs[:70]) @ v, **tolerance(dtype, 300))
+    if dtype == np.float64:
+        assert_allclose(product, np.exp(logs - top[:, None]) @ v, rtol=1e-6, atol=1e-6)
 
 
 def test_no_points():
@@ -176,12 +201,3 @@ def test_sums_of_many_small_numbers_do_not_drift_in_float32():
     X = points(6000, 3, np.float32)
     sums = matrix(X).row_sums()
     assert_allclose(sums[:50], reference(X[:50], X).sum(axis=1), rtol=2e-6)
-
-
-@pytest.mark.parametrize(("items", "count"), [(0, 4), (1, 4), (7, 3), (8, 8), (100, 7)])
-def test_dealing_keeps_order_and_balance(items, count):
-    dealt = products._deal(list(range(items)), count)
-    assert [item for run in dealt for item in run] == list(range(items))
-    assert len(dealt) == min(items, count)
-    if dealt:
-        assert max(map(len, dealt)) - min(map(len, dealt)) <= 1

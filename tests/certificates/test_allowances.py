@@ -145,7 +145,7 @@ def test_a_factorisation_that_should_not_have_succeeded():
         random = np.random.default_rng(seed)
         G = random.standard_normal((6, 5)) * 10.0 ** -np.arange(5)
         S = G @ G.T
-        proof = factorisation._proof(-S, 0.0)
+        proof = factorisation.prove_below(-S, 0.0)
         least = min(mpmath.mp.eigsy(mpmath.matrix(S.tolist()), eigvals_only=True))
         if proof is not None and least < 0:
             found += 1

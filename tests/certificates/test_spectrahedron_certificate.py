@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mercer.certificates.spectrahedron as module
+from mercer.backends.arrays import like
 from mercer.certificates import certify_spectrahedron
 from mercer.solvers import low_rank_spectrahedron
 
@@ -17,13 +18,19 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
 from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 
+@pytest.fixture(params=["numpy", "torch"])
+def reference(request):
+    """An empty array of a library."""
+    return np.empty(0) if request.param == "numpy" else pytest.importorskip("torch").empty(0)
+
+
 @pytest.mark.parametrize("seed", range(8))
-def test_the_bound_is_below_the_optimum_from_any_point(seed):
-    problem = our_programme(*random_programme(seed))
+def test_the_bound_is_below_the_optimum_from_any_point(seed, reference):
+    problem = our_programme(*random_programme(seed), reference=reference)
     best = problem.value(low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor)
     rng = np.random.default_rng(seed)
     for rank in (1, problem.dimension):
-        certificate = certify_spectrahedron(problem, rng.standard_normal((problem.dimension, rank)))
+        certificate = certify_spectrahedron(problem, like(rng.standard_normal((problem.dimension, rank)), reference))
         assert 0 <= certificate.lower <= best * (1 + 1e-9) + 1e-12
         assert best <= certificate.upper * (1 + 1e-9)
         assert certificate.minimised
@@ -66,11 +73,11 @@ def test_the_bound_is_the_least_of_the_tangent_over_the_spectrahedron(seed):
     assert certificate.least_eigenvalues[0] == pytest.approx(values[0] - np.sum(G * (F @ F.T)), rel=1e-8, abs=1e-12)
 
 
-def test_a_spoiled_solution_is_found_out():
-    problem = our_programme(*random_programme(3))
+def test_a_spoiled_solution_is_found_out(reference):
+    problem = our_programme(*random_programme(3), reference=reference)
     F = low_rank_spectrahedron(problem, tol=1e-10 * problem.constant).factor
     good = certify_spectrahedron(problem, F)
-    spoiled = certify_spectrahedron(problem, F + 0.05 * np.random.default_rng(0).standard_normal(F.shape))
+    spoiled = certify_spectrahedron(problem, F + 0.05 * like(np.random.default_rng(0).standard_normal(F.shape), F))
     assert good.upper - good.lower < 1e-9
     assert spoiled.upper - spoiled.lower > 1e-5
 

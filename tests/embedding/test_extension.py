@@ -9,7 +9,7 @@ import pytest
 from sklearn.svm import SVC
 
 from mercer import ChiSquared, Gaussian, Laplacian, Linear, Matern, Polynomial, SDPEmbedding
-from mercer.backends.cpu import products
+from mercer.backends.cpu import tasks
 from mercer.datasets import three_clusters, two_moons
 
 _KERNELS = {
@@ -265,7 +265,7 @@ def test_point_without_affinity_is_named(kernel):
 def test_many_rows_are_done_in_pieces(X, fitted, monkeypatch):
     model = fitted("gaussian")
     whole = model.transform(np.tile(X, (3, 1)))
-    monkeypatch.setattr(products, "_LOG_ENTRIES", 500)
+    monkeypatch.setattr(tasks, "SIDES", {"float64": 8})
     np.testing.assert_allclose(model.transform(np.tile(X, (3, 1))), whole, atol=1e-13)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer import Gaussian
+from mercer.backends.arrays import like
 from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.measures import Lebesgue
 from mercer.problems import SumOfSquares
@@ -55,8 +56,10 @@ def random_programme(seed, *, most=12):
             return X, X[:m], sigma, regularization
 
 
-def our_programme(X, support, sigma, regularization, **options):
+def our_programme(X, support, sigma, regularization, *, reference=None, **options):
+    """The same by the library, of arrays like the reference."""
     kernel = Gaussian(sigma)
+    X, support = like(X, reference), like(support, reference)
     integrals = kernel_integrals(kernel, support, Lebesgue())
     return SumOfSquares(
         integrals, kernel(support), kernel(support, X).mean(axis=1), regularization=regularization, **options

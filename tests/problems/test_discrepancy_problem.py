@@ -10,20 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import Gaussian, GramOperator, Polynomial
+from mercer.backends.arrays import to_numpy
 from mercer.problems import Discrepancy
 
 N = 25
 
 
-def _problem(seed=0, *, caps=False, ridge=False, kernel=Polynomial(2, 0.5, 1.0) + Gaussian(0.8)):  # noqa: B008  (immutable)
+KERNEL = Polynomial(2, 0.5, 1.0) + Gaussian(0.8)
+
+
+def _problem(seed=0, *, caps=False, ridge=False, kernel=KERNEL, to=np.asarray):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((N, 2))
     return Discrepancy(
-        GramOperator(kernel**2, X),
-        rng.uniform(0.2, 2, N) / N,
-        rng.uniform(0.5, 2, N),
-        caps=rng.uniform(0.02, 0.2, N) if caps else None,
-        ridge=rng.uniform(0, 1, N) if ridge else None,
+        GramOperator(kernel**2, to(X)),
+        to(rng.uniform(0.2, 2, N) / N),
+        to(rng.uniform(0.5, 2, N)),
+        caps=to(rng.uniform(0.02, 0.2, N)) if caps else None,
+        ridge=to(rng.uniform(0, 1, N)) if ridge else None,
     )
 
 
@@ -35,24 +39,29 @@ def _measure(problem, seed=1, count=7):
     return nodes, values, v
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("ridge", [False, True])
-def test_everything_against_the_dense_matrix(ridge):
-    problem = _problem(ridge=ridge)
-    S, omega, rho = problem.squared.to_dense(), problem.weights, problem.ridge
-    A = S + np.diag(rho)
+def test_everything_against_the_dense_matrix(ridge, library):
+    to = np.asarray if library == "numpy" else pytest.importorskip("torch").tensor
+    problem = _problem(ridge=ridge, to=to)
+    S, omega, rho = (to_numpy(array) for array in (problem.squared.to_dense(), problem.weights, problem.ridge))
+    penalty, A = to_numpy(problem.penalty), S + np.diag(rho)
     nodes, values, v = _measure(problem)
+    chosen, weights = to(nodes), to(values)
     assert np.any(rho > 0) == ridge
-    np.testing.assert_allclose(problem.distortion, S @ omega, rtol=1e-13)
-    np.testing.assert_allclose(problem.diagonal, np.diag(A), rtol=1e-14)
-    np.testing.assert_allclose(problem.columns(nodes), A[:, nodes], rtol=1e-14)
-    np.testing.assert_allclose(problem.block(nodes[:3], nodes), A[np.ix_(nodes[:3], nodes)], rtol=1e-14)
-    np.testing.assert_allclose(problem.gradient(nodes, values), A @ v - S @ omega, atol=1e-13)
-    assert problem.value(nodes, values) == pytest.approx(0.5 * (omega - v) @ S @ (omega - v) + 0.5 * rho @ v**2)
-    assert problem.discrepancy(nodes, values) == pytest.approx(0.5 * (omega - v) @ S @ (omega - v))
+    np.testing.assert_allclose(to_numpy(problem.distortion), S @ omega, rtol=1e-13)
+    np.testing.assert_allclose(to_numpy(problem.diagonal), np.diag(A), rtol=1e-14)
+    np.testing.assert_allclose(to_numpy(problem.columns(chosen)), A[:, nodes], rtol=1e-14, atol=1e-15)
+    part = to_numpy(problem.block(chosen[:3], chosen))
+    np.testing.assert_allclose(part, A[np.ix_(nodes[:3], nodes)], rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(to_numpy(problem.gradient(chosen, weights)), A @ v - S @ omega, atol=1e-13)
+    assert problem.value(chosen, weights) == pytest.approx(0.5 * (omega - v) @ S @ (omega - v) + 0.5 * rho @ v**2)
+    assert problem.discrepancy(chosen, weights) == pytest.approx(0.5 * (omega - v) @ S @ (omega - v))
     assert problem.constant == pytest.approx(0.5 * omega @ S @ omega)
-    assert problem.total == pytest.approx(problem.penalty @ omega)
-    assert problem.largest_alpha == pytest.approx(np.max(S @ omega / problem.penalty))
-    assert np.all(problem.caps == np.inf)
+    assert problem.total == pytest.approx(penalty @ omega)
+    assert problem.largest_alpha == pytest.approx(np.max(S @ omega / penalty))
+    assert np.all(to_numpy(problem.caps) == np.inf)
+    assert problem.n_columns == 4 * 7
 
 
 def test_the_gradient_is_that_of_the_value():

@@ -6,24 +6,38 @@ import numpy as np
 import pytest
 from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
+from mercer.backends.arrays import like, norm
 from mercer.solvers.spectrahedron import curvature_bound
+
+LIBRARIES = ["numpy", "torch"]
+
+
+def array_of(library):
+    """An empty array of a library."""
+    return np.empty(0) if library == "numpy" else pytest.importorskip("torch").empty(0)
 
 
 @pytest.fixture(params=range(4))
-def both(request):
-    arguments = random_programme(request.param)
-    return our_programme(*arguments), PlainProgramme(*arguments), np.random.default_rng(request.param)
+def seed(request):
+    return request.param
 
 
-def unit(rng, s, r):
-    F = rng.standard_normal((s, r))
-    return F / np.linalg.norm(F)
+@pytest.fixture(params=LIBRARIES)
+def both(request, seed):
+    arguments = random_programme(seed)
+    problem = our_programme(*arguments, reference=array_of(request.param))
+    return problem, PlainProgramme(*arguments), np.random.default_rng(seed)
+
+
+def unit(problem, rng, r):
+    F = like(rng.standard_normal((problem.dimension, r)), problem.basis)
+    return F / norm(F)
 
 
 def test_value_and_constraint_are_those_of_the_paper(both):
     problem, plain, rng = both
-    F = unit(rng, problem.dimension, 2)
-    coefficients = problem.coefficients(F) * np.exp(-0.5 * problem.integrals.log_scale)
+    F = unit(problem, rng, 2)
+    coefficients = np.asarray(problem.coefficients(F)) * np.exp(-0.5 * problem.integrals.log_scale)
     B = coefficients @ coefficients.T
     assert np.sum(B * plain.W) == pytest.approx(1.0, rel=1e-10)
     assert problem.value(F) == pytest.approx(plain.value(B), rel=1e-7)
@@ -33,36 +47,38 @@ def test_value_and_constraint_are_those_of_the_paper(both):
 def test_gradient_is_the_derivative(both):
     problem, _, rng = both
     s = problem.dimension
-    F, D = unit(rng, s, 3), rng.standard_normal((s, s))
+    F, D = unit(problem, rng, 3), like(rng.standard_normal((s, s)), problem.basis)
     D = D + D.T
     C = F @ F.T
 
     def value(t):
         residual = problem.embed_matrix(C + t * D) - problem.goal
-        return residual @ residual + np.sum(problem.penalty * (C + t * D))
+        return float(residual @ residual + (problem.penalty * (C + t * D)).sum())
 
-    slope = np.sum(problem.gradient(problem.residual(F)) * D)
+    slope = float((problem.gradient(problem.residual(F)) * D).sum())
     assert slope == pytest.approx((value(1.0) - value(-1.0)) / 2, rel=1e-8, abs=1e-9)  # exact for a quadratic
 
 
 def test_linear_maps_agree_with_each_other(both):
     problem, _, rng = both
     s = problem.dimension
-    F, G, y = unit(rng, s, 2), unit(rng, s, 2), rng.standard_normal(problem.goal.size)
+    F, G, y = unit(problem, rng, 2), unit(problem, rng, 2), like(rng.standard_normal(len(problem.goal)), problem.goal)
     symmetric = (F @ G.T + G @ F.T) / 2
     assert np.allclose(problem.embed(F, G), problem.embed_matrix(symmetric), atol=1e-10)
-    assert y @ problem.embed_matrix(symmetric) == pytest.approx(np.sum(problem.adjoint(y) * symmetric), rel=1e-8)
+    paired = float((problem.adjoint(y) * symmetric).sum())
+    assert float(y @ problem.embed_matrix(symmetric)) == pytest.approx(paired, rel=1e-8)
     tangent = problem.tangent(F)
     assert np.allclose(tangent.apply(G), problem.embed(F, G), atol=1e-10)
     assert np.allclose(tangent.transpose(y), problem.adjoint(y) @ F, atol=1e-10)
     i, j = np.triu_indices(s)
-    pairs = problem.embed_pairs(np.eye(s))
-    assert np.allclose(pairs @ (symmetric[i, j] * np.where(i == j, 1, 2)), problem.embed_matrix(symmetric), atol=1e-9)
+    pairs = np.asarray(problem.embed_pairs(like(np.eye(s), problem.basis)))
+    entries = np.asarray(symmetric)[i, j] * np.where(i == j, 1, 2)
+    assert np.allclose(pairs @ entries, problem.embed_matrix(symmetric), atol=1e-9)
 
 
 def test_coordinates_undo_coefficients(both):
     problem, _, rng = both
-    F = unit(rng, problem.dimension, 2)
+    F = unit(problem, rng, 2)
     assert np.allclose(problem.coordinates(problem.coefficients(F)), F, atol=1e-10)
 
 
@@ -70,7 +86,8 @@ def test_curvature_is_bounded_by_the_power_iteration_and_small(both):
     problem = both[0]
     s = problem.dimension
     bound = curvature_bound(problem)
-    matrix = np.stack([problem.embed_matrix(E.reshape(s, s)) for E in np.eye(s * s)], axis=1)
+    units = like(np.eye(s * s).reshape(-1, s, s), problem.basis)
+    matrix = np.stack([np.asarray(problem.embed_matrix(E)) for E in units], axis=1)
     exact = 2 * np.linalg.norm(matrix, 2) ** 2
     assert exact <= bound <= 1.03 * exact
     assert bound <= 2 * s  # ‖A(C)‖ is at most the sum of the eigenvalues' sizes
@@ -82,7 +99,7 @@ def test_points_that_the_kernel_cannot_tell_apart_do_not_break_the_constraint(sp
     X = spread * rng.standard_normal((40, 2))
     problem = our_programme(X, X[:20], 1.0, 0.0)
     assert problem.dimension < 20
-    F = unit(rng, problem.dimension, problem.dimension)
+    F = unit(problem, rng, problem.dimension)
     scaled = problem.coefficients(F)
     assert np.sum(scaled * (problem.integrals.mass() @ scaled)) == pytest.approx(1.0, abs=1e-5)
     assert curvature_bound(problem) < 4 * problem.dimension

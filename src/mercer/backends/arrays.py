@@ -133,6 +133,19 @@ def unique(values: Any, *, axis: int | None = None) -> tuple[Any, Any]:
     return first, place.reshape(-1)
 
 
+def unique_rows(X: Any) -> tuple[Any, Any]:
+    """The first index at which each distinct row occurs, in an order of their values alone, and which each row is.
+
+    Rows are told apart by a random combination of their entries, which is the same for equal rows, and checked entry by
+    entry: n d + n log n operations, where sorting whole rows would take d times as long.
+    """
+    xp = namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):  # keys that overflow are no keys, which the check below finds
+        keys = xp.sum(X * like(np.random.default_rng(0).standard_normal(X.shape[1]), X), axis=1)
+    first, place = unique(xp.where(xp.isfinite(keys), keys, xp.zeros_like(keys)))
+    return (first, place) if bool((X[first[place]] == X).all()) else unique(X, axis=0)  # two rows met by chance
+
+
 def solve_triangular(matrix: Any, right: Any, *, lower: bool = True, transpose: bool = False) -> Any:
     """The solution X of A X = B, or of Aᵀ X = B, for a triangular A."""
     if is_tensor(matrix):
@@ -158,3 +171,102 @@ def cholesky(matrix: Any) -> Any:
             raise np.linalg.LinAlgError("The matrix is not positive definite.")
         return factor
     return np.linalg.cholesky(matrix)
+
+
+def norm(array: Any) -> float:
+    """The root of the sum of the squares of all entries."""
+    if is_tensor(array):
+        import torch
+
+        return float(torch.linalg.vector_norm(array))
+    return float(np.linalg.norm(array))
+
+
+def eigh(matrix: Any, first: int = 0, last: int | None = None) -> Any:
+    """The eigenvalues numbered from first to last - 1, in rising order, of a symmetric matrix, and their eigenvectors.
+
+    SciPy computes only those for NumPy; torch computes them all.
+    """
+    if is_tensor(matrix):
+        import torch
+
+        values, vectors = torch.linalg.eigh(matrix)
+        return values[first:last], vectors[:, first:last]
+    from scipy.linalg import eigh as decomposed
+
+    return decomposed(matrix, subset_by_index=_numbers(matrix, first, last))
+
+
+def eigvalsh(matrix: Any, first: int = 0, last: int | None = None) -> Any:
+    """The eigenvalues numbered from first to last - 1, in rising order, of a symmetric matrix."""
+    if is_tensor(matrix):
+        import torch
+
+        return torch.linalg.eigvalsh(matrix)[first:last]
+    from scipy.linalg import eigh as decomposed
+
+    return decomposed(matrix, eigvals_only=True, subset_by_index=_numbers(matrix, first, last))
+
+
+def _numbers(matrix: Any, first: int, last: int | None) -> list[int] | None:
+    """What SciPy takes for a part of the spectrum; None for all of it."""
+    count = matrix.shape[0] if last is None else last
+    return None if (first, count) == (0, matrix.shape[0]) else [first, count - 1]
+
+
+def cholesky_factor(matrix: Any) -> Any:
+    """A factorisation of a positive definite matrix for :func:`cholesky_solve`; the matrix may be overwritten.
+
+    ``numpy.linalg.LinAlgError`` where there is none.
+    """
+    if is_tensor(matrix):
+        return cholesky(matrix)
+    from scipy.linalg import cho_factor
+
+    return cho_factor(matrix, overwrite_a=True, check_finite=False)
+
+
+def cholesky_solve(factor: Any, right: Any) -> Any:
+    """The solution of A x = b for a vector b, A factorised by :func:`cholesky_factor`."""
+    if is_tensor(factor):
+        import torch
+
+        return torch.cholesky_solve(right[:, None], factor)[:, 0]
+    from scipy.linalg import cho_solve
+
+    return cho_solve(factor, right, check_finite=False)
+
+
+def upper_triangle(order: int, reference: Any) -> tuple[Any, Any]:
+    """Rows and columns of the entries on and above the diagonal, row by row, as index arrays beside a reference."""
+    if is_tensor(reference):
+        import torch
+
+        rows, cols = torch.triu_indices(order, order, device=reference.device)
+        return rows, cols
+    return np.triu_indices(order)
+
+
+def add_to_diagonal(matrix: Any, value: Any) -> None:
+    """Add a number, or one for each entry, to the diagonal in place."""
+    i = namespace(matrix).arange(matrix.shape[0], device=matrix.device)
+    matrix[i, i] += value
+
+
+def times_power_of_two(array: Any, power: int) -> Any:
+    """The array times two to a power, exact where the result is a normal number."""
+    if is_tensor(array):
+        half = power // 2  # of which two to the power is a number where that of the whole may not be
+        return (array * 2.0**half) * 2.0 ** (power - half)
+    return np.ldexp(array, power)
+
+
+def special(name: str, array: Any) -> Any:
+    """A function of ``scipy.special`` that ``torch.special`` has too, by its name, such as "erf" or "log_ndtr"."""
+    if is_tensor(array):
+        import torch
+
+        return getattr(torch.special, name)(array)
+    import scipy.special
+
+    return getattr(scipy.special, name)(array)

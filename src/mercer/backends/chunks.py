@@ -10,6 +10,14 @@ from mercer.backends.config import get_config
 TALL_ROWS = 4096  # rows of a tall, narrow array: a chunk with some tens of columns stays in a second-level cache
 STORED_ROWS = 512  # rows of a stored kernel matrix
 ENTRY_ROWS = 256  # rows of entries that are looked at one block after the other
+SECTION_ROWS = 2048  # nodes of a grid whose kernel sections are made at a time
+TABLE_ROWS = 65_536  # cells of a table that are filled at a time
+PANEL_ENTRIES = 2**22  # of a matrix made on one thread
+THREAD_BYTES = 2**21  # of kernel values that each thread has in hand, beside as much of what it makes of them
+THREAD_ENTRIES = 2**20  # that a thread makes before it turns to the next ones: milliseconds without the lock
+SLAB_ENTRIES = 2**18  # of a tensor of order three
+BALL_ENTRIES = 2**15  # of numbers with proved errors, of which each takes some twenty
+KEPT_BYTES = 2**28  # of matrices that a method keeps between products, where it could do with fewer
 
 _PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
 _COLUMN_BYTES, _COLUMN_SHARE = 64 * 2**20, 1 / 16
@@ -20,6 +28,11 @@ _CALL_ENTRIES = 2**18  # read or multiplied a call: some tenths of a millisecond
 def row_chunks(n: int, rows: int) -> list[slice]:
     """The slices of ``rows`` rows that cover n of them; the last may be shorter."""
     return [slice(lo, min(lo + rows, n)) for lo in range(0, n, rows)]
+
+
+def rows_within(entries: int, width: int) -> int:
+    """How many rows of so many entries each come to a number of entries; at least one."""
+    return max(1, entries // max(1, width))
 
 
 def panel_bytes(most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
@@ -40,8 +53,9 @@ def panel_columns(length: int) -> int:
 def call_chunks(n: int, cost: int, unit: int = 64) -> list[slice]:
     """Slices of n rows for calls on several threads, where a row costs so many multiplications.
 
-    A call is long enough that threads do not queue for the interpreter; what takes less than two of them is one call.
+    A call is long enough that threads do not queue for the interpreter; what takes less than four of them is one call,
+    done before other threads are awake.
     All slices but the last have a multiple of ``unit`` rows.
     """
     rows = unit * max(1, _CALL_ENTRIES // (unit * max(1, cost)))
-    return row_chunks(n, max(n, 1) if n * cost <= 2 * _CALL_ENTRIES else rows) or [slice(0, 0)]
+    return row_chunks(n, max(n, 1) if n * cost <= 4 * _CALL_ENTRIES else rows) or [slice(0, 0)]

@@ -89,6 +89,19 @@ def require_memory(needed: float, what: str, advice: str) -> None:
         )
 
 
+def require_free_memory(needed: float, what: str, advice: str) -> None:
+    """Refuse, as a wrong value, what takes more than the memory limit, or than a quarter of what is free without one.
+
+    For work whose memory follows from a size that the caller chose; ``what`` is a sentence up to its number.
+    """
+    limit = get_config().memory_bytes
+    if needed > limit:
+        raise ValueError(
+            f"{what} {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} MB: {advice}, or raise "
+            "memory_limit."
+        )
+
+
 @contextmanager
 def config_context(
     *,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, final
 
+from mercer.backends.arrays import is_tensor
 from mercer.backends.config import get_config
 
 T = TypeVar("T")
@@ -47,10 +48,93 @@ def run_chunks(function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
         return list(_pool(threads).map(_marked(function), chunks))
 
 
+def run_workers(step: Callable[[int], int], tasks: int, *, most: int, workers: int, blas: bool) -> None:
+    """Let worker threads call ``step(most)``, which takes tasks from a counter of its own, until all are done.
+
+    ``step`` returns how many tasks it did, fewer than ``most`` when none are left; it should run for milliseconds
+    without the interpreter's lock. If the caller is interrupted, no worker begins another call.
+
+    Parameters
+    ----------
+    step : callable
+        Does some of the tasks.
+    tasks, most : int
+        Tasks in all, and tasks a call.
+    workers : int
+        No more threads than this.
+    blas : bool
+        Whether tasks call BLAS, which is then held to one thread.
+    """
+    report = None if getattr(_worker, "busy", False) else _watcher.get()
+    lock, finished, stopped = threading.Lock(), 0, False
+
+    def work() -> None:
+        nonlocal finished
+        done = most
+        while done == most and not stopped:
+            done = step(most)
+            if report is not None:
+                with lock:
+                    finished += done
+                    report(finished / tasks)
+
+    threads = min(get_config().threads, workers, tasks)
+    with _HOLD if blas else nullcontext():
+        if threads <= 1 or getattr(_worker, "busy", False):
+            return work()
+        running = [_pool(get_config().threads).submit(work) for _ in range(threads)]
+        try:
+            for future in running:
+                future.result()
+        finally:
+            stopped = True
+            wait(running)
+
+
+def run_chunks_of(array: Any, function: Callable[[T], R], chunks: Iterable[T]) -> list[R]:
+    """The same for chunks of an array of any library: torch is held to one thread a worker, or works on its device."""
+    if not is_tensor(array):
+        return run_chunks(function, chunks)
+    from mercer.backends.torch.threads import run_on
+
+    return run_on(array.device, function, chunks)
+
+
+@contextmanager
+def one_thread_for(order: int, array: Any) -> Iterator[None]:
+    """Hold the library of an array to one thread for many operations on matrices of an order up to 700.
+
+    As :func:`blas_for`, for tensors in this machine's memory too: on two busy cores torch took sixteen times as long on
+    two threads. Products with kernel matrices run on our own threads all the same.
+    """
+    with blas_for(order):
+        if order > _SMALL or not is_tensor(array) or array.device.type != "cpu":
+            yield
+            return
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
 @contextmanager
 def watch(report: Callable[[float], None]) -> Iterator[None]:
     """Call report with the fraction done, from any thread, as the chunks of each product inside are finished."""
     token = _watcher.set(report)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Report nothing: for what comes before the chunks that are watched, and takes no time beside them."""
+    token = _watcher.set(None)
     try:
         yield
     finally:

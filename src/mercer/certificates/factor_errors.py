@@ -15,6 +15,7 @@ believed of how F came about: a factor of another matrix has a large R.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -44,9 +45,11 @@ class FactorErrors(NamedTuple):
     def in_units_of(self, scaling: Array, entries: float) -> float:
         """A bound, in norm and in trace, on what is not psd of D(A - FFᵀ)D, A being known but for a norm of entries."""
         norm = namespace(scaling).linalg.vector_norm
-        C, R, T = (float(norm(scaling * rows)) for rows in self[:3])
-        formed = 2 * C * R + C**2 * self.at_pivots + T**2
-        return 1.01 * (2 * formed + entries * (float(norm(scaling)) + C) ** 2)
+        weight, off, left = (float(norm(scaling * rows)) for rows in self[:3])  # of C, R and T
+        if not math.isfinite(weight):
+            return weight
+        formed = 2 * weight * off + weight**2 * self.at_pivots + left**2
+        return 1.01 * (2 * formed + entries * (float(norm(scaling)) + weight) ** 2)
 
 
 def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:

@@ -39,7 +39,7 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     least = margin = max(4 * n * _UNIT, 1e-14) * size
     for attempt in range(_TRIES):
         value = guess + margin
-        proof = _proof(M, value)
+        proof = prove_below(M, value)
         if proof is not None:
             bound, R = proof
             return value + bound if attempt == 0 else min(value + bound, _sharpened(M, value, R, least))
@@ -67,13 +67,13 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
         return np.inf
     guess = value - _INSIDE / float(values[0])
     for margin in (least, 16 * least, 256 * least):
-        proof = _proof(M, guess + margin) if guess + margin < value else None
+        proof = prove_below(M, guess + margin) if guess + margin < value else None
         if proof is not None:
             return guess + margin + proof[0]
     return np.inf
 
 
-def _proof(M: Array, value: float) -> tuple[float, Array] | None:
+def prove_below(M: Array, value: float) -> tuple[float, Array] | None:
     """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie, and the factor; else None."""
     S = -M
     add_to_diagonal(S, value)

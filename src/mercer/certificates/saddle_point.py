@@ -11,17 +11,16 @@ minus ‖h‖²/(λ λ_min(Uᵀ k U)). All integrals are balls with proved radii
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
 from mercer.problems.precise_regression import PreciseRegression
-from mercer.problems.robust_regression import Adversary, RobustRegression
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.problems.robust_regression import Adversary, RobustRegression, positive_part
 
 _SHRINKINGS = 60
 _MARGIN = 2.0**-46
@@ -61,8 +60,9 @@ def certify_saddle_point(
 
     Notes
     -----
-    Cost: four losses of m⁴ operations each.
+    Cost: four losses of m⁴ operations each. The proof is NumPy's, which a solution of tensors is brought to once.
     """
+    beta, prices = to_numpy(beta), to_numpy(prices)
     alpha = precise.functions @ ball(beta)
     upper = risk_bound(game, precise, beta, prices)
     penalty = precise.squared_norm(alpha) * game.regularization
@@ -85,7 +85,7 @@ def certify_saddle_point(
 
 def risk_bound(game: RobustRegression, precise: PreciseRegression, beta: Array, prices: Array) -> float:
     """A number that ∫ (f - y)² dμ does not exceed for any admissible μ; infinity where none is found."""
-    alpha, c = precise.functions @ ball(beta), precise.whitening @ ball(prices)
+    alpha, c = precise.functions @ ball(to_numpy(beta)), precise.whitening @ ball(to_numpy(prices))
     slack = precise.in_densities(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
     top = -least_ratio(-slack, precise.constraint)
     paid = (c * precise.target).sum()
@@ -136,15 +136,19 @@ def _objective(
 
 def _guessed_hessian(game: RobustRegression, precise: PreciseRegression, density: _Density, H: Ball) -> Array:
     inner = (precise.functions.T @ (H @ precise.functions)).hi
-    inner = inner + float(density.share.hi) * game.sample_curvature + game.regularization * precise.function_gram.hi
+    inner = (
+        inner
+        + float(density.share.hi) * to_numpy(game.sample_curvature)
+        + game.regularization * precise.function_gram.hi
+    )
     return np.asarray((inner + inner.T) / 2)
 
 
 def _admissible(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> _Density | None:
     """A distribution that is proved to lie in the ball, drawn towards the anchor as far as need be."""
-    fair = game.admissible(_positive(adversary.matrix), max(float(adversary.share), 0.0))
-    anchor = _factor(game.anchor.matrix)
-    F, share, part = _factor(fair.matrix), float(fair.share), 1.0
+    fair = game.admissible(positive_part(adversary.matrix), max(float(adversary.share), 0.0))
+    anchor = _factor(to_numpy(game.anchor.matrix))
+    F, share, part = _factor(to_numpy(fair.matrix)), float(fair.share), 1.0
     for _ in range(_SHRINKINGS):
         mixed = np.hstack([np.sqrt(part) * F, np.sqrt(1 - part) * anchor])
         density = _normalised(precise, mixed, part * share + (1 - part) * float(game.anchor.share))
@@ -172,11 +176,6 @@ def _distance(precise: PreciseRegression, density: _Density) -> float:
     moved = precise.losses.embed(density.factor) * density.scale - precise.target * (1.0 - density.share)
     _, squared = inverse_form(precise.projected_gram, precise.whitening.T @ moved)
     return float(np.nextafter(np.sqrt(max(float(squared.upper()), 0.0)), np.inf))
-
-
-def _positive(matrix: Array) -> Array:
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _factor(matrix: Array) -> Array:

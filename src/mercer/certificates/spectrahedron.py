@@ -14,18 +14,15 @@ matrix is proved to be one by a factorisation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer.backends.arrays import Array, eigvalsh, norm, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
 from mercer.problems.precise_squares import PreciseSquares
 from mercer.problems.sum_of_squares import SumOfSquares
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _EIGENVALUES = 6
 
 
@@ -54,10 +51,11 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
 
     Notes
     -----
-    Cost: some hundred products of m × m matrices, and n m exponentials of twice the double precision.
+    Cost: some hundred products of m × m matrices, and n m exponentials of twice the double precision. The proof is
+    NumPy's, which a programme and a factor of tensors are brought to once.
     """
-    factor = factor / np.linalg.norm(factor)
-    y, upper = objective_bound(problem.precise, factor)
+    factor = factor / norm(factor)
+    y, upper = objective_bound(problem.precise, to_numpy(factor))
     lower = oracle_bound(problem.precise, y)
     if not np.isfinite(upper):
         raise ArithmeticError(
@@ -102,8 +100,8 @@ def _conditions(problem: SumOfSquares, factor: Array) -> tuple[Array, float]:
     """The least eigenvalues of the slack and the complementarity, to double precision."""
     G = problem.gradient(problem.residual(factor))
     along = G @ factor
-    level = float(np.sum(factor * along))
-    least = eigh(G, eigvals_only=True, subset_by_index=[0, min(_EIGENVALUES, G.shape[0]) - 1])
+    level = float((factor * along).sum())
+    least = eigvalsh(G, 0, min(_EIGENVALUES, G.shape[0]))
     slack = (along - float(least[0]) * factor) @ factor.T
-    size = float(np.linalg.norm(G))
-    return least - level, float(np.linalg.norm(slack)) / size if size > 0 else 0.0
+    size = norm(G)
+    return least - level, norm(slack) / size if size > 0 else 0.0

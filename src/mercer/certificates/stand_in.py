@@ -28,6 +28,7 @@ from scipy.linalg import eigh
 from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, namespace, solve_triangular
 from mercer.backends.rounding import gamma, unit_of
 from mercer.certificates.factor_errors import factor_errors, remembered_errors
+from mercer.certificates.factorisation import prove_below
 from mercer.certificates.krylov import Deflated
 from mercer.certificates.multipliers import removed_vector
 from mercer.linalg import rp_cholesky
@@ -193,23 +194,16 @@ def _leading_of_many(gram: Array) -> tuple[Array, Array]:
 def _proved(symmetric: Array, value: float) -> float | None:
     """A number that λmax does not exceed, where that is at most about the value given; None where it is more.
 
-    Of a large matrix a Cholesky factor of value·I - S shows it: λmax(S) ≤ value + γ trace (Higham 2002, Theorem 10.3).
+    Of a large matrix a Cholesky factor of value·I - S shows it (:mod:`mercer.certificates.factorisation`).
     """
-    xp, k = namespace(symmetric), symmetric.shape[0]
-    if k == 0:
+    if symmetric.shape[0] == 0:
         return 0.0
     symmetric = (symmetric + symmetric.T) / 2
-    if k <= _DENSE_UP_TO:
-        largest = _largest(symmetric)
-        return largest if largest <= value else None
-    shifted = value * xp.eye(k, dtype=symmetric.dtype, device=symmetric.device) - symmetric
-    try:
-        L = cholesky(shifted)
-    except np.linalg.LinAlgError:
-        return None
-    if not math.isfinite(float(L.diagonal().sum())):  # some LAPACKs factor NaN without complaint
-        return None
-    return value + 1.01 * gamma(k + 2, _UNIT) * float(shifted.diagonal().sum()) + 4 * _UNIT * value
+    if symmetric.shape[0] > _DENSE_UP_TO:
+        proof = prove_below(symmetric, value)
+        return None if proof is None else value + proof[0]
+    largest = _largest(symmetric)
+    return largest if largest <= value else None
 
 
 def _largest(symmetric: Array) -> float:

@@ -6,16 +6,13 @@ gradient in β. R̂, the norm of f² and the gradient are balls with proved radi
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
 from mercer.problems.precise_regression import PreciseRegression
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def certify_strongly_convex(
@@ -34,9 +31,10 @@ def certify_strongly_convex(
 
     Notes
     -----
-    Cost: a pass over the sample, and two products of m × m matrices.
+    Cost: a pass over the sample, and two products of m × m matrices. The proof is NumPy's, which a function of tensors
+    is brought to once.
     """
-    alpha = precise.functions @ ball(beta)
+    alpha = precise.functions @ ball(to_numpy(beta))
     risk, slope = relaxed_risk(precise, alpha, radius)
     kept = precise.losses.input_gram @ alpha
     value = risk + (alpha * kept).sum() * regularization

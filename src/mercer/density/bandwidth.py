@@ -21,15 +21,12 @@ about half of the best one, which cost 0.15 on the ring and 1.3 on the line; gri
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import logsumexp
 
+from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.kernels import Gaussian
 from mercer.validation import distinct_rows
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _FACTOR = 2.2
 _MOST_POINTS = 1000
@@ -40,23 +37,27 @@ _SAME = 1e-12
 def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:
     """The Gaussian kernel with σ = 2.2 h for points X with weights, h found on at most 1 000 of the distinct ones.
 
+    These and the support are brought to NumPy, whatever library they are of.
+
     Raises
     ------
     ValueError
         If all points are equal, or as close as makes no difference in double precision.
     """
-    present = np.flatnonzero(weights > 0)
+    xp = namespace(X)
+    present = xp.nonzero(weights > 0)[0]
     first, place = distinct_rows(X[present])
-    points, masses = X[present[first]].astype(np.float64), np.bincount(place, weights=weights[present])
+    points, masses = as_double(X[present[first]]), xp.bincount(place, weights=weights[present])
     if points.shape[0] < 2:
         raise ValueError(
             f"All points are equal (n_samples = {X.shape[0]}), so a bandwidth cannot be chosen from the data: pass a "
             "kernel with a number."
         )
-    sampled = distinct_rows(np.concatenate([points, support]))[0].size == points.shape[0]
+    sampled = distinct_rows(xp.concat([points, support]))[0].shape[0] == points.shape[0]
     if points.shape[0] > _MOST_POINTS:
-        chosen = np.random.default_rng(0).choice(points.shape[0], _MOST_POINTS, replace=False)
+        chosen = like(np.random.default_rng(0).choice(points.shape[0], _MOST_POINTS, replace=False), points)
         points, masses = points[chosen], masses[chosen]
+    points, masses, support = (to_numpy(part) for part in (points, masses, support))
     return Gaussian(sigma=_FACTOR * _best_width(points, masses, support, sampled))
 
 

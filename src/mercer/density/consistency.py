@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import to_numpy
 from mercer.certificates import Certificate
 from mercer.kernels import Kernel
 
@@ -15,9 +16,9 @@ _SAME = 1e-9
 
 
 def require_numbers(model: Any, name: str, shape: tuple[int, ...] | None = None) -> Array:
-    """The finite numbers of an attribute, of a shape where one is given."""
+    """The finite numbers of an attribute, of a shape where one is given, as a NumPy array."""
     try:
-        values = np.asarray(getattr(model, name), np.float64)
+        values = np.asarray(to_numpy(getattr(model, name)), np.float64)
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"The model's {name} is missing, or no array of numbers: it is damaged.") from None
     if (shape is not None and values.shape != shape) or not np.all(np.isfinite(values)):
@@ -31,7 +32,7 @@ def require_numbers(model: Any, name: str, shape: tuple[int, ...] | None = None)
 
 def require_equal(model: Any, name: str, expected: Any, why: str, *, tolerance: float = 0.0) -> None:
     """Refuse an attribute other than what is expected, to ``tolerance`` and a billionth of the largest entry."""
-    expected = np.asarray(expected, np.float64)
+    expected = np.asarray(to_numpy(expected), np.float64)
     values = require_numbers(model, name, expected.shape)
     largest = float(np.max(np.abs(expected), initial=0.0))
     worst = float(np.max(np.abs(values - expected), initial=0.0))

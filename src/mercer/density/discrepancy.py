@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
+from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
 from mercer.validation import distinct_rows
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_ROWS = 4096
 _MOST_ROWS = 50_000
 _PROBES = 1000
 _MIDPOINTS = 500
@@ -35,7 +35,8 @@ def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Ar
     ‖v‖² takes one product with the kernel matrix of the sample, ⟨v, w_p⟩ n m² operations, and ‖w_p‖² what
     :meth:`KernelIntegrals.squared_norm` says. Where that has no answer, w_p is projected on the span of the support, of
     midpoints between support points, and of up to 1 000 points of the sample: a lower bound, whose error is estimated
-    by leaving out half of these points. From 50 000 rows on v is projected too, for want of n² time.
+    by leaving out half of these points. From 50 000 rows on v is projected too, for want of n² time. What is drawn at
+    random is drawn by NumPy.
     """
     few = X.shape[0] <= _MOST_ROWS
     laid_out = integrals.at_nodes(factor) if few else None
@@ -62,36 +63,40 @@ def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Ar
 
 def _at_nodes(kernel: Kernel, nodes: Array, masses: Array, X: Array, weights: Array) -> float:
     """MMD² between the sample and a density of mass one on some nodes."""
-    masses = masses / np.sum(masses)
-    seen = np.asarray(GramOperator(kernel, nodes, X) @ weights, np.float64)
+    masses = masses / masses.sum()
+    seen = as_double(GramOperator(kernel, nodes, X) @ weights)
     return max(_norm(kernel, X, weights) - 2.0 * float(masses @ seen) + _norm(kernel, nodes, masses), 0.0)
 
 
 def _norm(kernel: Kernel, X: Array, weights: Array) -> float:
     """‖v‖²."""
-    return float(weights @ np.asarray(GramOperator(kernel, X) @ weights, np.float64))
+    return float(weights @ as_double(GramOperator(kernel, X) @ weights))
 
 
 def _cross(integrals: KernelIntegrals, B: Array, X: Array, weights: Array) -> float:
     """⟨v, w_p⟩."""
-    blocks = [slice(lo, lo + _ROWS) for lo in range(0, X.shape[0], _ROWS)]
-    return sum(float(weights[rows] @ integrals.embed(B, X[rows])) for rows in blocks)
+
+    def part(rows: slice) -> float:
+        return float(weights[rows] @ integrals.embed(B, X[rows]))
+
+    return sum(run_chunks_of(X, part, row_chunks(X.shape[0], TALL_ROWS)))
 
 
 class _Span:
     """The span of φ(z) over the support and some probes, in orthonormal coordinates Λ^{-1/2}Vᵀ."""
 
     def __init__(self, integrals: KernelIntegrals, kernel: Kernel, probes: Array) -> None:
-        points = np.concatenate([integrals.points, probes])
-        self.points = np.ascontiguousarray(points[distinct_rows(points)[0]])
-        gram = np.asarray(kernel(self.points), np.float64)
+        xp = namespace(probes)
+        points = xp.concat([integrals.points, probes])
+        self.points = contiguous(points[distinct_rows(points)[0]])
+        gram = as_double(kernel(self.points))
         levels, V = positive_eigenpairs(gram, _TRUNCATION / self.points.shape[0])
-        self._whitening = V / np.sqrt(levels)
+        self._whitening = V / xp.sqrt(levels)
         self._kernel = kernel
 
     def sections(self, X: Array, weights: Array) -> Array:
         """v at the points."""
-        return np.asarray(GramOperator(self._kernel, self.points, X) @ weights, np.float64)
+        return as_double(GramOperator(self._kernel, self.points, X) @ weights)
 
     def inner(self, values: Array, others: Array) -> float:
         """⟨P f, P g⟩ of functions with these values at the points."""
@@ -104,11 +109,10 @@ class _Span:
 
 def _probes(integrals: KernelIntegrals, B: Array, X: Array) -> Array:
     """Up to 1 000 points of the sample, and midpoints of pairs drawn by what they contribute to the density's mass."""
-    rng = np.random.default_rng(0)
+    rng, m = np.random.default_rng(0), integrals.points.shape[0]
     rows = rng.permutation(X.shape[0])[:_PROBES]
-    m = integrals.points.shape[0]
-    shares = np.abs(B * integrals.mass()).reshape(-1)
+    shares = np.abs(to_numpy(B * integrals.mass())).reshape(-1)
     pairs = rng.choice(m * m, min(_MIDPOINTS, m * m), p=shares / shares.sum())
-    midpoints = (integrals.points[pairs // m] + integrals.points[pairs % m]) / 2
-    both = np.concatenate([X[rows], midpoints])
-    return both[rng.permutation(both.shape[0])]
+    rows, one, other = (like(numbers, X) for numbers in (rows, pairs // m, pairs % m))
+    both = namespace(X).concat([X[rows], (integrals.points[one] + integrals.points[other]) / 2])
+    return both[like(rng.permutation(both.shape[0]), X)]

@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mercer.backends.threads import run_chunks
+from mercer.backends.arrays import Array, namespace, norm
+from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.matrix import KernelMatrix
+from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_ENTRIES = 2**21
-_TINY = 1e-250  # a sum of squares below has lost digits to underflow
 _EPS = float(np.finfo(np.float64).eps)
 
 
 def log_squares(kernel: Kernel, X: Array, support: Array, factor: Array) -> tuple[Array, Array]:
     """log ‖Fᵀk_x‖² at the rows of X, and log (ε² ‖F‖² max_p k(x, z_p)²), below which it is rounding.
 
-    Where the kernel underflows and is known to be positive, the largest k(x, z_p) is taken out first, so that the
-    logarithm stays finite at any distance; elsewhere both are minus infinity. Cost: n m (d + r).
+    Where the kernel is known to be positive, the largest k(x, z_p) is taken out first, so that the logarithm stays
+    finite at any distance; where all of them vanish both are minus infinity. Cost: n m (d + r).
     """
-    values, floors = np.empty(X.shape[0]), np.empty(X.shape[0])
-    rows = max(1, _ENTRIES // support.shape[0])
-
-    def fill(lo: int) -> None:
-        part = slice(lo, lo + rows)
-        values[part], floors[part] = _block(kernel, X[part], support, factor)
-
-    run_chunks(fill, range(0, X.shape[0], rows))
-    return values, floors + 2.0 * (np.log(_EPS) + np.log(np.linalg.norm(factor)))
-
-
-def _block(kernel: Kernel, X: Array, support: Array, factor: Array) -> tuple[Array, Array]:
-    K = np.asarray(kernel(X, support), np.float64)
-    squares, largest = np.sum((K @ factor) ** 2, axis=1), np.max(np.abs(K), axis=1)
+    matrix, xp = kernel.matrix(X, support), namespace(X)
+    scale, product = matrix.scaled_product(factor)
+    squares = xp.sum(product**2, axis=1)
+    if not matrix.nonnegative:
+        tops = _largest(matrix, scale)
+    else:  # a row of zeros has no scale
+        tops = xp.where(squares > 0, scale, xp.full_like(scale, -np.inf))
     with np.errstate(divide="ignore"):
-        logs, tops = np.log(squares), 2.0 * np.log(largest)
-    lost = np.flatnonzero(squares < _TINY)
-    if lost.size and kernel.properties.positive:
-        exponents = np.asarray(kernel.log(np.ascontiguousarray(X[lost]), support), np.float64)
-        top = np.max(exponents, axis=1)
-        near = np.isfinite(top)
-        inner = np.exp(exponents[near] - top[near, None]) @ factor
-        with np.errstate(divide="ignore"):
-            logs[lost[near]] = 2.0 * top[near] + np.log(np.sum(inner**2, axis=1))
-        tops[lost[near]] = 2.0 * top[near]
-    return logs, tops
+        logs = 2.0 * scale + xp.log(squares)
+    return logs, 2.0 * (tops + float(np.log(_EPS) + np.log(norm(factor))))
+
+
+def _largest(matrix: KernelMatrix, like_it: Array) -> Array:
+    """log max_p of the absolute entries of every row."""
+    xp, out = namespace(like_it), namespace(like_it).empty_like(like_it)
+
+    def fill(rows: slice) -> None:
+        out[rows] = xp.max(xp.abs(matrix.block(rows, slice(None))), axis=1)
+
+    run_chunks_of(like_it, fill, row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])))
+    with np.errstate(divide="ignore"):
+        return xp.log(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mercer.backends import get_config
+from mercer.backends.config import require_free_memory
 
 _MATRICES = 60  # of order m in double precision, at the same time
 _ALWAYS = 16_000_000  # panels that do not depend on m
@@ -25,9 +25,4 @@ def require_memory(m: int, n: int, d: int, closed: bool) -> None:
     """
     projected = 0 if closed and d <= _GRID_FEATURES and n <= _MOST_ROWS else min(n, 1000) + 500 + m
     needed = _ALWAYS + n * _A_ROW + 8 * max(_MATRICES * m**2, _SPANS * projected**2)
-    limit = get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"A density on {m} support points takes about {needed / 1e6:.0f} MB, beyond the memory limit of "
-            f"{limit / 1e6:.0f} MB: take a smaller support, or raise memory_limit."
-        )
+    require_free_memory(needed, f"A density on {m} support points takes about", "take a smaller support")

@@ -17,6 +17,9 @@ from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.arrays import is_tensor, like, namespace, to_numpy
+from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
+from mercer.backends.threads import run_chunks_of
 from mercer.density.arguments import (
     NOTHING_LEFT,
     checked_coordinates,
@@ -28,12 +31,12 @@ from mercer.density.arguments import (
 from mercer.density.line_laws import LineCells
 from mercer.density.truncated_normal import draw_between, mass_between, moments_between
 from mercer.kernels import Gaussian
+from mercer.kernels.validation import as_points
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.validation import whole_number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_PANEL = 2**22  # entries at a time
 _LEAST_ACCEPTED = 0.05  # below, coordinates drawn one after the other are quicker than wasted proposals
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
@@ -56,31 +59,62 @@ class GaussianSquares:
 
     Attributes
     ----------
+    points, lower, upper : arrays
+        As given.
     mixture : array of shape (m, m)
         P: the weight of the Gaussian N((zᵢ + zⱼ)/2, σ²/4 I) inside the box; they sum to one, some may be negative.
+
+    Notes
+    -----
+    Where the points are a tensor, so are all answers. The density itself is computed in their library; moments, tables
+    of distribution functions and draws, of the size of the support and of the answer, are NumPy's and brought over.
     """
 
-    def __init__(
-        self, points: Array, coefficients: Array, sigma: float, lower: Array | None = None, upper: Array | None = None
-    ) -> None:
-        self.points = np.asarray(points, np.float64)
+    def __init__(self, points: Any, coefficients: Any, sigma: float, lower: Any = None, upper: Any = None) -> None:
+        self._home = points[:0] if is_tensor(points) else None
+        self._points = np.asarray(to_numpy(points), np.float64)
         self.sigma = float(sigma)
-        self.lower = np.full(self.n_features, -np.inf) if lower is None else np.asarray(lower, np.float64)
-        self.upper = np.full(self.n_features, np.inf) if upper is None else np.asarray(upper, np.float64)
+        self._lower = np.full(self.n_features, -np.inf) if lower is None else np.asarray(to_numpy(lower), np.float64)
+        self._upper = np.full(self.n_features, np.inf) if upper is None else np.asarray(to_numpy(upper), np.float64)
         self._kernel = Gaussian(sigma=self.sigma)
-        mixture = np.asarray(coefficients, np.float64) * self._overlap(range(self.n_features))
+        coefficients = np.asarray(to_numpy(coefficients), np.float64)
+        mixture = coefficients * self._overlap(range(self.n_features))
         total = float(mixture.sum())
         if not total > 0:
             raise ValueError("The density has no mass: its coefficients are not positive semi-definite, or vanish.")
-        self.mixture = mixture / total
-        self._coefficients = np.asarray(coefficients, np.float64) / total
+        self._mixture = mixture / total
+        self._coefficients = coefficients / total
         # (πσ²/2)^{-d/2}, which turns k k into densities; in logarithms, for it leaves the floating-point range with d.
         self._log_scale = -0.5 * self.n_features * math.log(math.pi * self.sigma**2 / 2)
 
     @property
+    def points(self) -> Any:
+        """Z."""
+        return self._answer(self._points)
+
+    @property
+    def lower(self) -> Any:
+        """The lower corner of the box."""
+        return self._answer(self._lower)
+
+    @property
+    def upper(self) -> Any:
+        """The upper corner of the box."""
+        return self._answer(self._upper)
+
+    @property
+    def mixture(self) -> Any:
+        """P."""
+        return self._answer(self._mixture)
+
+    def _answer(self, values: Array) -> Any:
+        """Values in the library of the points."""
+        return values if self._home is None else like(values, self._home)
+
+    @property
     def n_features(self) -> int:
         """d."""
-        return int(self.points.shape[1])
+        return int(self._points.shape[1])
 
     @property
     def acceptance_rate(self) -> float:
@@ -88,39 +122,45 @@ class GaussianSquares:
 
         Rounding in p, its moments and its draws is about 2.2e-16 over this number.
         """
-        return 1.0 / float(np.abs(self.mixture).sum())
+        return 1.0 / float(np.abs(self._mixture).sum())
 
     @property
     def sampling_error(self) -> float:
         """How far, in total variation, rounding may take the law of :meth:`sample` from the density."""
         return _EPS / self.acceptance_rate
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any) -> Any:
         """log p at some points; minus infinity where p underflows and outside the box."""
-        X = checked_rows(X, self.n_features)
+        X = checked_rows(to_numpy(X) if self._home is None else like(X, self._home), self.n_features)
+        xp, lower, upper = namespace(X), like(self._lower, X), like(self._upper, X)
         with np.errstate(divide="ignore"):
-            logs = np.log(self._form(X, self._coefficients)) + self._log_scale
-        return np.where(np.all((self.lower <= X) & (self.upper >= X), axis=1), logs, -np.inf)
+            logs = xp.log(self._form(X, self._coefficients)) + self._log_scale
+        logs[~xp.all((lower <= X) & (upper >= X), axis=1)] = -np.inf
+        return logs
 
-    def density(self, X: Any) -> Array:
+    def density(self, X: Any) -> Any:
         """p at some points."""
-        return np.exp(self.score_samples(X))
+        logs = self.score_samples(X)
+        return namespace(logs).exp(logs)
 
-    def mean(self) -> Array:
+    def mean(self) -> Any:
         """The expectation: Σ Pᵢⱼ (zᵢ + zⱼ)/2 on R^d."""
-        return np.array([float(np.sum(self.mixture * self._component_moments(k)[0])) for k in range(self.n_features)])
+        return self._answer(self._mean())
 
-    def covariance(self) -> Array:
+    def _mean(self) -> Array:
+        return np.array([float(np.sum(self._mixture * self._component_moments(k)[0])) for k in range(self.n_features)])
+
+    def covariance(self) -> Any:
         """The covariance: that of the components' means under P, and P's mean of their variances, σ²/4 I on R^d."""
-        mean = self.mean()
+        mean = self._mean()
         out = np.empty((self.n_features, self.n_features))
         for k in range(self.n_features):
             means, variances = self._component_moments(k)
-            weighted = self.mixture * (means - mean[k])
-            out[k, k] = np.sum(self.mixture * variances) + np.sum(weighted * (means - mean[k]))
+            weighted = self._mixture * (means - mean[k])
+            out[k, k] = np.sum(self._mixture * variances) + np.sum(weighted * (means - mean[k]))
             for l in range(k):
                 out[k, l] = out[l, k] = np.sum(weighted * (self._component_moments(l)[0] - mean[l]))
-        return out
+        return self._answer(out)
 
     def marginal(self, coordinates: Any) -> GaussianSquares:
         """The density of some coordinates, the others integrated out."""
@@ -131,26 +171,26 @@ class GaussianSquares:
     def conditional(self, coordinates: Any, values: Any) -> GaussianSquares:
         """The density of the other coordinates, given the values of these."""
         given = checked_coordinates(coordinates, self.n_features)
-        at = checked_values(values, self.lower[given], self.upper[given])
+        at = checked_values(values, self._lower[given], self._upper[given])
         others = np.setdiff1d(np.arange(self.n_features), given)
         if others.size == 0:
             raise ValueError(NOTHING_LEFT)
         section = self._sections(given, at[None])[0]
         return self._of(others, self._coefficients * np.outer(section, section))
 
-    def cdf(self, x: Any) -> Array:
+    def cdf(self, x: Any) -> Any:
         """P(X ≤ x) in one dimension."""
         cells, values = self._line("cdf")
-        below = cells.cdf(values, np.asarray(x, np.float64).reshape(-1))
-        return np.clip(below / float(np.sum(cells.masses(values))), 0.0, 1.0)
+        below = cells.cdf(values, np.asarray(to_numpy(x), np.float64).reshape(-1))
+        return self._answer(np.clip(below / float(np.sum(cells.masses(values))), 0.0, 1.0))
 
-    def quantile(self, levels: Any) -> Array:
+    def quantile(self, levels: Any) -> Any:
         """The inverse of the distribution function in one dimension."""
         levels = checked_levels(levels)
         cells, values = self._line("quantile")
-        return cells.quantiles(values[None], levels)
+        return self._answer(cells.quantiles(values[None], levels))
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, n: int, rng: np.random.Generator) -> Any:
         """Independent draws, exact but for rounding, n × d.
 
         Points are proposed from the mixture with weights ``abs(P)`` and accepted with the probability by which p lies
@@ -158,73 +198,78 @@ class GaussianSquares:
         inverting their conditional distribution functions.
         """
         n = whole_number(n, "n", 1)
-        return self._by_rejection(n, rng) if self.acceptance_rate >= _LEAST_ACCEPTED else self._by_coordinates(n, rng)
+        draw = self._by_rejection if self.acceptance_rate >= _LEAST_ACCEPTED else self._by_coordinates
+        return self._answer(draw(n, rng))
 
     def _of(self, coordinates: Array, coefficients: Array) -> GaussianSquares:
         """A density of some of the coordinates."""
-        bounds = self.lower[coordinates], self.upper[coordinates]
-        return GaussianSquares(self.points[:, coordinates], coefficients, self.sigma, *bounds)
+        bounds = self._lower[coordinates], self._upper[coordinates]
+        return GaussianSquares(self._answer(self._points[:, coordinates]), coefficients, self.sigma, *bounds)
 
     def _overlap(self, coordinates: Any) -> Array:
         """exp(-‖zᵢ - zⱼ‖²/(2σ²)) in some coordinates, times the mass of the Gaussian inside the box there."""
         chosen = np.asarray(coordinates, np.intp)
         if chosen.size == 0:
-            return np.ones((self.points.shape[0],) * 2)
-        out = np.asarray(Gaussian(sigma=math.sqrt(2) * self.sigma)(self.points[:, chosen]), np.float64)
+            return np.ones((self._points.shape[0],) * 2)
+        out = np.asarray(Gaussian(sigma=math.sqrt(2) * self.sigma)(self._points[:, chosen]), np.float64)
         for k in chosen:
             if self._bounded(k):
-                out *= mass_between(self._midpoints(k), self.sigma / 2, self.lower[k], self.upper[k])
+                out *= mass_between(self._midpoints(k), self.sigma / 2, self._lower[k], self._upper[k])
         return out
 
     def _bounded(self, k: int) -> bool:
-        return bool(np.isfinite(self.lower[k]) or np.isfinite(self.upper[k]))
+        return bool(np.isfinite(self._lower[k]) or np.isfinite(self._upper[k]))
 
     def _midpoints(self, k: int) -> Array:
-        return np.asarray(0.5 * (self.points[:, k, None] + self.points[:, k]))
+        return np.asarray(0.5 * (self._points[:, k, None] + self._points[:, k]))
 
     def _component_moments(self, k: int) -> tuple[Array, Array | float]:
         """Mean and variance of coordinate k under each Gaussian of the mixture."""
         if not self._bounded(k):
             return self._midpoints(k), self.sigma**2 / 4
-        return moments_between(self._midpoints(k), self.sigma / 2, self.lower[k], self.upper[k])
+        return moments_between(self._midpoints(k), self.sigma / 2, self._lower[k], self._upper[k])
 
-    def _form(self, X: Array, matrix: Array) -> Array:
+    def _form(self, X: Any, matrix: Any) -> Any:
         """k_xᵀ M k_x, never negative."""
-        out = np.empty(X.shape[0])
-        width = max(1, _PANEL // self.points.shape[0])
-        for lo in range(0, X.shape[0], width):
-            block = np.asarray(self._kernel(X[lo : lo + width], self.points), np.float64)
-            out[lo : lo + width] = np.einsum("ij,ij->i", block @ matrix, block)
-        return np.maximum(out, 0.0)
+        X = as_points(X)
+        xp, matrix, points = namespace(X), like(matrix, X), like(self._points, X)
+        kernel, out = self._kernel.matrix(X, points), xp.empty(X.shape[0], dtype=xp.float64, device=X.device)
+
+        def fill(rows: slice) -> None:
+            block = kernel.block(rows, slice(None))
+            out[rows] = xp.einsum("ij,ij->i", block @ matrix, block)
+
+        run_chunks_of(X, fill, row_chunks(X.shape[0], panel_rows(points.shape[0], most=THREAD_BYTES)))
+        return xp.clip(out, 0.0, None)
 
     def _sections(self, coordinates: Any, values: Array) -> Array:
         """k(x, zᵢ) in some coordinates for values (n, c) of them; far away all underflow, their ratios do not."""
-        logs = np.zeros((values.shape[0], self.points.shape[0]))
+        logs = np.zeros((values.shape[0], self._points.shape[0]))
         for place, k in enumerate(coordinates):
-            logs -= ((values[:, place, None] - self.points[:, k]) / self.sigma) ** 2
+            logs -= ((values[:, place, None] - self._points[:, k]) / self.sigma) ** 2
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def _line(self, what: str) -> tuple[LineCells, Array]:
         """Cells of the line and the density on their nodes."""
         if self.n_features != 1:
             raise ValueError(one_dimension(what, self.n_features))
-        cells = LineCells(self.points[:, 0], self.sigma, self.lower[0], self.upper[0])
+        cells = LineCells(self._points[:, 0], self.sigma, self._lower[0], self._upper[0])
         values = self._form(cells.nodes.reshape(-1, 1), self._coefficients)
         return cells, values.reshape(cells.nodes.shape)
 
     def _by_rejection(self, n: int, rng: np.random.Generator) -> Array:
-        flat = np.abs(self.mixture).reshape(-1)
+        flat = np.abs(self._mixture).reshape(-1)
         chances = np.cumsum(flat)
         magnitude = np.abs(self._coefficients)
         parts: list[Array] = []
         found = 0
         while found < n:
             count = int(1.2 * (n - found) / self.acceptance_rate) + 16
-            count = min(count, max(1, _PANEL // self.points.shape[0]))
+            count = min(count, rows_within(PANEL_ENTRIES, self._points.shape[0]))
             pairs = np.searchsorted(chances, rng.uniform(0, chances[-1], count), side="right")
-            i, j = np.divmod(np.minimum(pairs, flat.size - 1), self.points.shape[0])
+            i, j = np.divmod(np.minimum(pairs, flat.size - 1), self._points.shape[0])
             proposed = draw_between(
-                0.5 * (self.points[i] + self.points[j]), self.sigma / 2, self.lower, self.upper, rng
+                0.5 * (self._points[i] + self._points[j]), self.sigma / 2, self._lower, self._upper, rng
             )
             bound = np.maximum(self._form(proposed, magnitude), _TINY)
             kept = proposed[rng.uniform(0, 1, count) * bound < self._form(proposed, self._coefficients)]
@@ -236,13 +281,12 @@ class GaussianSquares:
         """One coordinate after the other, given those before, the ones to come integrated out."""
         out = np.empty((n, self.n_features))
         for k in range(self.n_features):
-            cells = LineCells(self.points[:, k], self.sigma, self.lower[k], self.upper[k])
-            at_nodes = np.exp(-(((cells.nodes.reshape(-1, 1) - self.points[:, k]) / self.sigma) ** 2))
+            cells = LineCells(self._points[:, k], self.sigma, self._lower[k], self._upper[k])
+            at_nodes = np.exp(-(((cells.nodes.reshape(-1, 1) - self._points[:, k]) / self.sigma) ** 2))
             sizes, vectors = positive_eigenpairs(self._coefficients * self._overlap(range(k + 1, out.shape[1])), _EPS)
             levels = rng.uniform(_TINY, 1, n)
-            width = max(1, _PANEL // at_nodes.shape[0])
-            for rows in (slice(lo, lo + width) for lo in range(0, n, width)):
-                before = self._sections(range(k), out[rows, :k]) if k else np.ones((1, self.points.shape[0]))
+            for rows in row_chunks(n, rows_within(PANEL_ENTRIES, at_nodes.shape[0])):
+                before = self._sections(range(k), out[rows, :k]) if k else np.ones((1, self._points.shape[0]))
                 values = _squares(before, vectors * np.sqrt(sizes), at_nodes)
                 out[rows, k] = cells.quantiles(values.reshape(-1, *cells.nodes.shape), levels[rows])
         return out

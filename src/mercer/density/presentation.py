@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from mercer.backends.arrays import Array, namespace
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.linalg.eigen import deterministic_signs
 from mercer.problems import SumOfSquares
 from mercer.solvers.spectrahedron import small_enough
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
 
@@ -32,16 +29,17 @@ def presented(problem: SumOfSquares, F: Array) -> Presentation:
     """The density of C = F Fᵀ, its squares in falling order and with deterministic signs."""
     scaled = problem.coefficients(F)
     masses, rounding = problem.integrals.square_masses(scaled)
-    order = np.argsort(-masses, kind="stable")
-    scaled = scaled[:, order] / np.sqrt(np.sum(masses))
+    xp = namespace(masses)
+    order = xp.argsort(-masses, stable=True)
+    scaled = scaled[:, order] / xp.sqrt(xp.sum(masses))
     factor = scaled * deterministic_signs(scaled)
     certificate = certify_spectrahedron(problem, problem.coordinates(factor))
-    return Presentation(factor, masses[order] / np.sum(masses), rounding, certificate)
+    return Presentation(factor, masses[order] / xp.sum(masses), rounding, certificate)
 
 
 def trimmed(problem: SumOfSquares, F: Array, tol: float) -> Presentation:
     """Orthogonal squares without those that are rounding, where the certificate bears that."""
-    vectors, sizes, _ = np.linalg.svd(F, full_matrices=False)
+    vectors, sizes, _ = namespace(F).linalg.svd(F, full_matrices=False)
     kept = sizes**2 > _RANK * sizes[0] ** 2
     fewer = presented(problem, vectors[:, kept] * sizes[kept])
     if kept.all() or is_enough(problem, fewer.certificate, tol):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.kernels import Kernel
 from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.measures import Measure
@@ -15,7 +14,6 @@ from mercer.problems.precise_squares import Sample
 from mercer.problems.sum_of_squares import Spans
 from mercer.validation import distinct_rows, normalised
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _LARGEST_LOG = 700.0
 _HEAVIEST = 1e100
 
@@ -43,7 +41,7 @@ def make_programme(
         If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision, or if λ
         is beyond all measure.
     """
-    shares = normalised(weights, X.shape[0])
+    shares = normalised(weights, X.shape[0], reference=X)
     integrals = kernel_integrals(kernel, support, measure)
     if not abs(integrals.log_scale) < _LARGEST_LOG:
         raise ValueError(
@@ -54,8 +52,8 @@ def make_programme(
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
         regularization = _concentration(X, shares) * float(np.exp(integrals.log_scale))
-    gram = np.asarray(kernel(support), np.float64)
-    target = np.asarray(GramOperator(kernel, support, X) @ shares, np.float64)
+    gram = as_double(kernel(support))
+    target = as_double(GramOperator(kernel, support, X) @ shares)
     return SumOfSquares(
         integrals,
         gram,
@@ -69,6 +67,7 @@ def make_programme(
 
 def _concentration(X: Array, weights: Array) -> float:
     """Σ a² over distinct points: 1/n for n equal weights."""
-    present = np.flatnonzero(weights > 0)
-    masses = np.bincount(distinct_rows(X[present])[1], weights=weights[present])
+    xp = namespace(X)
+    present = xp.nonzero(weights > 0)[0]
+    masses = xp.bincount(distinct_rows(X[present])[1], weights=weights[present])
     return float(masses @ masses)

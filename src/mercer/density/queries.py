@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import Array, namespace, to_numpy
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.linalg.random import as_generator
 from mercer.validation import whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALL_BUT = 1e-6
 _WIDENINGS = 20
@@ -83,8 +82,9 @@ class DensityQueries:
     def _table(self) -> TabulatedDensity:
         if isinstance(self.measure_, Box):
             return TabulatedDensity(self.density, self.measure_.lower, self.measure_.upper, self.support_)
-        low, high = self.support_.min(axis=0), self.support_.max(axis=0)
-        reach = np.maximum(high - low, np.ptp(self.support_) or 1.0)
+        support = to_numpy(self.support_)
+        low, high = support.min(axis=0), support.max(axis=0)
+        reach = np.maximum(high - low, np.ptp(support) or 1.0)
         for _ in range(_WIDENINGS):
             table = TabulatedDensity(self.density, low - reach, high + reach, self.support_)
             if table.mass >= 1 - _ALL_BUT:
@@ -106,7 +106,8 @@ def closed_form(support: Array, factor: Array, kernel: Kernel, measure: Measure)
         bounds = (measure.lower, measure.upper) if isinstance(measure, Box) else (None, None)
         return GaussianSquares(support, factor @ factor.T, sigma, *bounds)
     a, b = 1 / sigma**2, 1 / (4 * measure.std**2)
-    log_height = -np.sum((support - measure.mean) ** 2, axis=1) / (sigma**2 + 4 * measure.std**2)
-    factor = np.exp(log_height - log_height.max())[:, None] * factor
+    xp = namespace(support)
+    log_height = -xp.sum((support - measure.mean) ** 2, axis=1) / (sigma**2 + 4 * measure.std**2)
+    factor = xp.exp(log_height - log_height.max())[:, None] * factor
     points = (a * support + b * measure.mean) / (a + b)
     return GaussianSquares(points, factor @ factor.T, (a + b) ** -0.5)

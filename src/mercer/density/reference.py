@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array, is_tensor, like, to_numpy
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue, Measure
 from mercer.kernels.validation import positive_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Measure:
     """Read ``reference`` and ``box`` as :class:`mercer.SumOfSquaresDensity` documents them.
+
+    Corners and means are arrays of the library of X.
 
     Raises
     ------
@@ -25,16 +26,16 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
     if box is not None:
         if not _named(reference, "lebesgue") and not isinstance(reference, Lebesgue):
             raise ValueError(f"box goes with reference='lebesgue', not with {reference!r}: leave one of them out.")
-        return _around(_checked_box(box, X.shape[1]), X[weights > 0])
+        return _around(_checked_box(box, X), X[weights > 0])
     if isinstance(reference, Lebesgue) or _named(reference, "lebesgue"):
         return Lebesgue()
     if isinstance(reference, GaussianMeasure):
-        return _checked_normal(reference.mean, reference.std, X.shape[1])
+        return _checked_normal(reference.mean, reference.std, X)
     if _named(reference, "gaussian"):
         mean = weights @ X
         apart = X - mean
-        unit = float(np.max(np.abs(apart[weights > 0])))  # whose square may underflow
-        spread = unit * float(np.sqrt(np.mean(weights @ (apart / unit) ** 2))) if unit > 0 else 0.0
+        unit = float(abs(apart[weights > 0]).max())  # whose square may underflow
+        spread = unit * float(np.sqrt(float((weights @ (apart / unit) ** 2).mean()))) if unit > 0 else 0.0
         if spread == 0:
             raise ValueError(
                 f"All points are equal (n_samples = {X.shape[0]}), so reference='gaussian' has no width: give a pair "
@@ -42,7 +43,7 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
             )
         return GaussianMeasure(mean, spread)
     if isinstance(reference, tuple) and len(reference) == 2:
-        return _checked_normal(*reference, X.shape[1])
+        return _checked_normal(*reference, X)
     raise ValueError(f"reference={reference!r} must be 'lebesgue', 'gaussian' or a pair (mean, std) of a normal law.")
 
 
@@ -50,17 +51,19 @@ def _named(reference: Any, name: str) -> bool:
     return isinstance(reference, str) and reference == name
 
 
-def _checked_normal(mean: Any, std: Any, d: int) -> GaussianMeasure:
+def _checked_normal(mean: Any, std: Any, X: Array) -> GaussianMeasure:
+    d = X.shape[1]
     centre = _numbers(mean, "the mean of reference")
     if centre.ndim == 0:
         centre = np.full(d, centre)
     if centre.shape != (d,):
         raise ValueError(f"The mean of reference has shape {centre.shape}: it must have {d} entries.")
-    return GaussianMeasure(centre, positive_number(std, "the std of reference"))
+    return GaussianMeasure(like(centre, X), positive_number(std, "the std of reference"))
 
 
-def _checked_box(box: Any, d: int) -> Box:
-    if not isinstance(box, tuple | list | np.ndarray) or len(box) != 2:
+def _checked_box(box: Any, X: Array) -> Box:
+    d = X.shape[1]
+    if not (isinstance(box, tuple | list | np.ndarray) or is_tensor(box)) or len(box) != 2:
         raise ValueError(f"box={box!r} must be a pair (lower, upper) of numbers, or of corners with {d} entries.")
     corners = [_numbers(corner, "box") for corner in box]
     corners = [np.full(d, corner) if corner.ndim == 0 else corner for corner in corners]
@@ -72,12 +75,12 @@ def _checked_box(box: Any, d: int) -> Box:
             f"box is empty in coordinate {int(np.argmin(upper - lower))}: it is a lower corner and an upper one, not a "
             "range for each coordinate."
         )
-    return Box(lower, upper)
+    return Box(like(lower, X), like(upper, X))
 
 
-def _numbers(value: Any, name: str) -> Array:
+def _numbers(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
     try:
-        array = np.asarray(value, np.float64)
+        array = np.asarray(to_numpy(value), np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, not {value!r}.") from None
     if not np.all(np.isfinite(array)):
@@ -86,9 +89,9 @@ def _numbers(value: Any, name: str) -> Array:
 
 
 def _around(box: Box, X: Array) -> Box:
-    outside = ~np.all((box.lower <= X) & (box.upper >= X), axis=1)
-    if np.any(outside):
-        first = ", ".join(f"{value:.4g}" for value in X[int(np.argmax(outside))][:5])
+    outside = ~box.holds(X)
+    if outside.any():
+        first = ", ".join(f"{float(value):.4g}" for value in X[outside][0][:5])
         raise ValueError(
             f"{int(outside.sum())} of {X.shape[0]} points lie outside the box, the first at ({first}): no density "
             "on the box stands for them. Enlarge the box or remove them."

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, contiguous, namespace, norm, to_numpy
+from mercer.backends.config import require_free_memory
 from mercer.density.programme import make_programme
 from mercer.kernels import Gaussian
 from mercer.kernels.loss_integrals import SquaredLossIntegrals
@@ -21,8 +22,6 @@ from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.problems.sum_of_squares import Spans
 from mercer.solvers import low_rank_spectrahedron
 from mercer.validation import normalised
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: that
 # costs about ten digits of them. A function that is left out has a norm above 1e4 times its values on the support.
@@ -72,12 +71,17 @@ class Pairs(NamedTuple):
     @property
     def joint(self) -> Array:
         """The sample as points of one Gaussian kernel."""
-        return np.column_stack([self.inputs, self.targets * self.stretch])
+        return beside(self.inputs, self.targets * self.stretch)
 
     @property
     def joint_support(self) -> Array:
         """The support likewise."""
-        return np.column_stack([self.support_inputs, self.support_targets * self.stretch])
+        return beside(self.support_inputs, self.support_targets * self.stretch)
+
+
+def beside(X: Array, y: Array) -> Array:
+    """The columns of X and y as the last one."""
+    return namespace(X).concat([X, y[:, None]], axis=1)
 
 
 def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float) -> Pairs:
@@ -85,8 +89,8 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
 
     The unit is a power of two, so that no digit of y or of f is lost to it.
     """
-    weights = normalised(given, X.shape[0])
-    largest = float(np.max(np.abs(y[weights > 0])))
+    weights = normalised(given, X.shape[0], reference=X)
+    largest = float(abs(y[weights > 0]).max())
     size = 1.0
     if largest > 0:
         size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
@@ -97,7 +101,7 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
             f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, "
             "or a rule."
         )
-    inputs = np.ascontiguousarray(support[:, :-1])
+    inputs = contiguous(support[:, :-1])
     return Pairs(X, y / size, weights, inputs, support[:, -1] / size, sigma, target_sigma / size, size, given)
 
 
@@ -109,9 +113,9 @@ def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Arr
     kernel = Gaussian(sigma=pairs.sigma)
     m = pairs.support_inputs.shape[0]
     cut = (_FUNCTIONS if integrated else _ALL_FUNCTIONS) / m
-    levels, V = positive_eigenpairs(np.asarray(kernel(pairs.support_inputs), np.float64), cut)
-    U = V / np.sqrt(levels)
-    return U, np.asarray(GramOperator(kernel, pairs.inputs, pairs.support_inputs) @ U, np.float64)
+    levels, V = positive_eigenpairs(as_double(kernel(pairs.support_inputs)), cut)
+    U = V / namespace(V).sqrt(levels)
+    return U, as_double(GramOperator(kernel, pairs.inputs, pairs.support_inputs) @ U)
 
 
 def make_ball(pairs: Pairs, truncation: float = TRUNCATION, spans: Spans | None = None) -> SumOfSquares:
@@ -144,12 +148,9 @@ def make_game(
     The integrals of the loss are formed in ``dtype``.
     """
     l, s = U.shape[1], ball.dimension
-    needed, limit = 8 * (l**2 + 8 * (l + ball.goal.size)) * s**2 + _ALWAYS, get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"The integrals of the loss on {U.shape[0]} support points take {needed / 1e6:.0f} MB, beyond the memory "
-            f"limit of {limit / 1e6:.0f} MB: take a smaller support, or raise memory_limit."
-        )
+    needed = 8 * (l**2 + 8 * (l + ball.goal.shape[0])) * s**2 + _ALWAYS
+    what = f"The integrals of the loss on {U.shape[0]} support points take"
+    require_free_memory(needed, what, "take a smaller support")
     losses = SquaredLossIntegrals(
         pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma, ball.basis, U, dtype
     )
@@ -167,7 +168,8 @@ def make_game(
 
 def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares | None = None) -> PreciseRegression:
     """The numbers of the game's bounds with proved errors; without a ball, those of a penalised least squares."""
-    losses = PreciseLosses(pairs.support_inputs, pairs.support_targets, pairs.sigma, pairs.target_sigma)
+    support = to_numpy(pairs.support_inputs), to_numpy(pairs.support_targets)
+    losses = PreciseLosses(*support, pairs.sigma, pairs.target_sigma)
     sample = PairSample(pairs.inputs, pairs.targets, pairs.given)
     return PreciseRegression(losses, U, sample, *(() if ball is None else ball.spans))
 
@@ -175,7 +177,7 @@ def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares | None = None) -> Pr
 def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
     """The density nearest to the sample, which must lie inside the ball."""
     factor = low_rank_spectrahedron(ball, tol=_NEAREST * ball.constant).factor
-    least = float(np.linalg.norm(ball.residual(factor)))
+    least = norm(ball.residual(factor))
     if radius <= least * (1 + _SLACK):
         raise ValueError(
             f"radius={radius:.6g} is not above {least:.6g}, the distance of the nearest density from the sample: raise "

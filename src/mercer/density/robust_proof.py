@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, norm, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.saddle_point import certify_saddle_point, risk_bound
@@ -18,8 +19,6 @@ from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.precise_regression import PreciseRegression, coordinates
 from mercer.problems.robust_regression import Adversary, RobustRegression
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Numbers(NamedTuple):
@@ -53,7 +52,7 @@ def prove_relaxed(pairs: Pairs, U: Array, numbers: Numbers, *, radius: float, re
     precise = make_precise(pairs, U)
     beta = coordinates(U, numbers.dual / pairs.size)
     certificate = certify_strongly_convex(precise, beta, radius=radius, regularization=regularization)
-    alpha = precise.functions @ ball(beta)
+    alpha = precise.functions @ ball(to_numpy(beta))
     risk, _ = relaxed_risk(precise, alpha, radius)
     return _in_units(pairs, certificate, float(risk.upper()), precise, alpha)
 
@@ -72,7 +71,7 @@ def prove_game(
     C = coordinates(ball_.basis, coordinates(ball_.basis, numbers.adversary).T)
     certificate = certify_saddle_point(game, precise, beta, prices, Adversary(C, numbers.share))
     risk = risk_bound(game, precise, beta, prices)
-    return _in_units(pairs, certificate, risk, precise, precise.functions @ ball(beta))
+    return _in_units(pairs, certificate, risk, precise, precise.functions @ ball(to_numpy(beta)))
 
 
 def _in_units(pairs: Pairs, certificate: Certificate, risk: float, precise: PreciseRegression, alpha: Ball) -> Proof:
@@ -86,10 +85,10 @@ def described(pairs: Pairs, ball_: SumOfSquares, numbers: Numbers) -> dict[str, 
     B, moved = numbers.adversary, 1.0 - numbers.share
     displacement = ball_.whitening.T @ ball_.integrals.embed(B) - moved * ball_.goal
     density, distance = None, 0.0
-    if np.any(B):
+    if bool((B != 0).any()):
         density = GaussianSquares(pairs.joint_support, B, pairs.sigma)
         distance = _exact_distance(pairs, ball_, B, moved)
-    return {"distance_": float(np.linalg.norm(displacement)), "adversary_": density, "mmd_": distance}
+    return {"distance_": norm(displacement), "adversary_": density, "mmd_": distance}
 
 
 def _exact_distance(pairs: Pairs, ball_: SumOfSquares, B: Array, moved: float) -> float:
@@ -98,6 +97,6 @@ def _exact_distance(pairs: Pairs, ball_: SumOfSquares, B: Array, moved: float) -
     if norm is None:
         return float("nan")
     joint, weights = pairs.joint, pairs.weights
-    sample = float(weights @ np.asarray(GramOperator(Gaussian(sigma=pairs.sigma), joint) @ weights, np.float64))
+    sample = float(weights @ as_double(GramOperator(Gaussian(sigma=pairs.sigma), joint) @ weights))
     cross = float(weights @ ball_.integrals.embed(B, joint))
     return float(np.sqrt(max(norm - 2 * moved * cross + moved**2 * sample, 0.0)))

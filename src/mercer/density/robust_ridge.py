@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.threads import blas_for
+from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
+from mercer.backends.threads import one_thread_for
+from mercer.density.advice import warn_of_regression
+from mercer.density.arguments import checked_pairs
 from mercer.density.robust_game import (
     TRUNCATION,
     Pairs,
+    beside,
     function_basis,
     make_ball,
     make_game,
@@ -38,6 +40,7 @@ from mercer.solvers.result import Status
 from mercer.solvers.saddle_point import SaddlePoint, solve_saddle_point
 from mercer.validation import (
     KernelParameters,
+    checked_points,
     checked_weights,
     fraction,
     normalised,
@@ -45,12 +48,9 @@ from mercer.validation import (
     whole_number,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _RELAXATIONS = (None, "rkhs")
 _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
 _ROUNDING = 1e-14
-_LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
@@ -148,6 +148,10 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     does so from the model and the data. What is certified are exactly the numbers of the fitted attributes, in the
     three spans of functions, densities and prices that the model keeps.
 
+    Fitted to tensors, the array attributes and all answers are tensors on the same device, and torch computes the steps
+    of the solver and the sums over the sample, in double precision whatever that of X. The proof is NumPy's, and so are
+    the integrals of the loss where they are formed in extended precision.
+
     *What is proved.* For every distribution of the class, a share of the sample and a density of the truncated span,
     whose MMD from the sample is at most ε, the mean squared error of f is at most ``robust_risk_``; and no f in the
     span of the support's sections has a worst case plus λ‖f‖² below ``certificate_.lower``. The ball of the game is
@@ -204,31 +208,31 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustKernelRidge:
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
         radius, regularization = self._checked_options()
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, y_numeric=True)
-        y, n = np.asarray(y, np.float64), int(X.shape[0])
-        given = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight")
-        weights = normalised(given, n)
+        X, y = checked_pairs(self, X, y, fitting=True)
+        n = int(X.shape[0])
+        given = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight", reference=X)
+        weights = normalised(given, n, reference=X)
         with config_context(dtype="float64"):
             kernel = self._checked_kernel(resolved_kernel(self.kernel, X, weights))
             tau = self._resolved_target_sigma(y, weights)
             support = self._chosen_support(X, y, weights, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given, support, float(kernel.sigma), tau)
             solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
-            with blas_for(support.shape[0]):
+            with one_thread_for(support.shape[0], X):
                 found = solve(pairs, radius, regularization)
         # stored at the end: a fit that fails leaves an earlier one as it was
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given, n
         for name, value in found.items():
             setattr(self, name, value)
-        self._warn()
+        warn_of_regression(self)
         return self
 
     def predict(self, X: Any) -> Array:
         """f at the rows of X."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return np.asarray(GramOperator(self.kernel_, X, self._inputs) @ self.dual_coef_, np.float64)
+        X = self._checked_rows(X)
+        return as_double(GramOperator(self.kernel_, X, self._inputs) @ self.dual_coef_)
 
     def adversary_density(self, X: Any, y: Any) -> Array:
         """The density of the worst distribution at pairs (x, y), the share of the sample left out.
@@ -236,19 +240,26 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         It integrates to 1 - ``sample_share_``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        y = np.asarray(y, np.float64)
-        if y.shape != (X.shape[0],):
-            raise ValueError(f"y has shape {y.shape}: it must have one entry for each of the {X.shape[0]} rows of X.")
+        X = self._checked_rows(X)
+        y = like(y, X, dtype=X.dtype)
+        if tuple(y.shape) != (X.shape[0],):
+            raise ValueError(
+                f"y has shape {tuple(y.shape)}: it must have one entry for each of the {X.shape[0]} rows of X."
+            )
         if self.adversary_ is None:
-            return np.zeros(X.shape[0])
+            return namespace(y).zeros_like(y)
         stretch = float(self.kernel_.sigma) / self.target_sigma_
-        values = self.adversary_.density(np.column_stack([X, y * stretch]))
-        return np.asarray((1.0 - self.sample_share_) * stretch * values)
+        values = self.adversary_.density(beside(X, y * stretch))
+        return (1.0 - self.sample_share_) * stretch * values
 
     @property
     def _inputs(self) -> Array:
-        return np.ascontiguousarray(self.support_[:, :_TARGET])
+        return contiguous(self.support_[:, :_TARGET])
+
+    def _checked_rows(self, X: Any) -> Array:
+        """Points in double precision, in the library of the fit."""
+        with config_context(dtype="float64"):
+            return checked_points(self, X, fitting=False)
 
     def _checked_options(self) -> tuple[float, float]:
         """ε and λ; every parameter is looked at, and those without effect are refused."""
@@ -289,17 +300,17 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         if not isinstance(self.target_sigma, str):
             return positive_number(self.target_sigma, "target_sigma")
         present = y[weights > 0]
-        if np.all(present == present[0]):
+        if bool((present == present[0]).all()):
             return 1.0
         return float(resolved_kernel(Gaussian(sigma=self.target_sigma), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
     def _chosen_support(self, X: Array, y: Array, weights: Array, stretch: float) -> Array:
         """Pairs (ξ, η), chosen among (x, y σ/τ), where one distance fits all coordinates."""
         support = self.support
-        if isinstance(support, np.ndarray | list) and np.ndim(support) == 2:
-            support = np.array(support, np.float64)
+        if is_tensor(support) or (isinstance(support, np.ndarray | list) and np.ndim(support) == 2):
+            support = copied(like(support, X, dtype=X.dtype))
             support[:, _TARGET] *= stretch
-        chosen = choose_support(support, np.column_stack([X, y * stretch]), weights, as_generator(self.random_state))
+        chosen = choose_support(support, beside(X, y * stretch), weights, as_generator(self.random_state))
         chosen[:, _TARGET] /= stretch
         return chosen
 
@@ -312,8 +323,9 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         result = minimise_by_newton(
             problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
         )
-        m = pairs.support_inputs.shape[0]
-        numbers = Numbers(pairs.size * (U @ result.x), np.zeros(m), np.zeros((m, m)), 1.0)
+        xp, dual = namespace(U), pairs.size * (U @ result.x)
+        nothing = xp.zeros((dual.shape[0], dual.shape[0]), dtype=dual.dtype, device=dual.device)
+        numbers = Numbers(dual, xp.zeros_like(dual), nothing, 1.0)
         proof = prove_relaxed(pairs, U, numbers, radius=radius, regularization=regularization)
         return {
             "_bases": (U,),
@@ -375,19 +387,3 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     def _spoilt(self, found: SaddlePoint, proof: Proof) -> bool:
         """Whether rounding, and nothing else, keeps the proof from the tolerance."""
         return found.status in (Status.CONVERGED, Status.STALLED) and not proof.certificate.holds(self.tol)
-
-    def _warn(self) -> None:
-        if self.status_ is Status.INTERRUPTED:
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
-        elif not self.certificate_.holds(self.tol) and self.status_ is not Status.STOPPED:
-            advice = "centre y, raise regularization or truncation"
-            if self.status_ is Status.MAX_ITER:
-                advice = "raise max_iter"
-            elif self.radius < _LEAST_RADIUS:
-                advice = "take radius=0"
-            warnings.warn(
-                f"The certified relative gap is {self.certificate_.relative_gap:.1e}, not {self.tol:.1e}: {advice}, "
-                "or accept the gap.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )

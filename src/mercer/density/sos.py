@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.threads import blas_for
+from mercer.backends.arrays import Array, like, namespace, norm
+from mercer.backends.threads import one_thread_for
+from mercer.density.advice import warn_of_density
 from mercer.density.bandwidth import density_kernel
 from mercer.density.discrepancy import squared_mmd
 from mercer.density.evaluation import log_squares
@@ -47,14 +47,9 @@ from mercer.validation import (
     whole_number,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
 _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
-_STALLED = 1e-6
-_INTEGRATION = 1e-6
-_UNEXPLAINED = 0.9
 _LARGEST = 1e120
 _log = logging.getLogger("mercer")
 _FLOOR = float(np.log(np.finfo(np.float64).tiny))
@@ -164,6 +159,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     Cost: n m kernel evaluations, then ten to twenty rounds of about 30 products of m × m matrices. Memory: O(m²), where
     the paper stores m³ numbers.
 
+    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device. The certificate,
+    a proof in some 100 bits over the support, is NumPy's, and so are tables and draws; everything else, sums over the
+    sample and the steps of the solver, is computed by torch, in double precision whatever that of X.
+
     *What is proved.* [``certificate_.lower``, ``certificate_.upper``] holds the least value of the objective over all
     densities whose coefficients lie in the span kept with the model, P_m being the projection on the sections kept with
     it, for the points and weights as given. With a Gaussian kernel on R^d, and either reference, the integrals and the
@@ -224,12 +223,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             make_visible()
         options = self._checked_options()
         X = self._checked_rows(X, fitting=True)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
-        shares = normalised(weights, X.shape[0])
+        weights = (
+            None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight", reference=X)
+        )
+        shares = normalised(weights, X.shape[0], reference=X)
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, as_generator(self.random_state))
         require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
-        with config_context(dtype="float64"), blas_for(support.shape[0]):
+        with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             kernel = self._resolved_kernel(X, shares, support)
             problem = make_programme(kernel, support, measure, X, weights, **options)
             result = self._solve(problem)
@@ -240,12 +241,13 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             self._store(problem, result, shown)
             for name, value in self._measured(problem, X).items():
                 setattr(self, name, value)
-        self._warn(problem)
+        warn_of_density(self, problem)
         return self
 
     def density(self, X: Any) -> Array:
         """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
-        return np.asarray(np.exp(self._logarithm(X)[0]))
+        logs, _ = self._logarithm(X)
+        return namespace(logs).exp(logs)
 
     def score_samples(self, X: Any) -> Array:
         """The logarithm of the density at the rows of X.
@@ -255,11 +257,12 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         box, at the logarithm of the least normal number, -708.4.
         """
         values, floor = self._logarithm(X)
-        return np.where(np.isneginf(floor), np.maximum(values, _FLOOR), np.maximum(values, floor))
+        xp = namespace(values)
+        return xp.where(floor == -np.inf, xp.clip(values, _FLOOR, None), xp.maximum(values, floor))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of :meth:`score_samples` over the rows of X."""
-        return float(np.mean(self.score_samples(X)))
+        return float(self.score_samples(X).mean())
 
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
@@ -296,11 +299,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         """Points in double precision, which a density is computed in whatever the configuration says."""
         with config_context(dtype="float64"):
             X = checked_points(self, X, fitting=fitting, least=1)
-        if fitting and np.max(np.abs(X)) > _LARGEST:
+        if fitting and float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
             )
-        return np.asarray(X)
+        return X
 
     def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
         if self.kernel is None:
@@ -317,9 +320,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
         if not self.warm_start or not hasattr(self, "factor_"):
             return None
-        if not np.array_equal(self.support_, problem.integrals.points):
+        support = like(self.support_, problem.integrals.points)
+        if support.shape != problem.integrals.points.shape or not bool((support == problem.integrals.points).all()):
             return None
-        return problem.coordinates(self.factor_ * np.exp(0.5 * problem.integrals.log_scale))
+        scale = float(np.exp(0.5 * problem.integrals.log_scale))
+        return problem.coordinates(like(self.factor_, support) * scale)
 
     def _solve(self, problem: SumOfSquares) -> SpectrahedronResult:
         tol = float(self.tol)
@@ -346,14 +351,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         self.log_scale_ = problem.integrals.log_scale
         self._factor, self.eigenvalues_ = shown.factor, shown.masses
         self.integration_error_ = problem.integrals.error + shown.rounding
-        self.factor_ = self._factor * np.exp(-0.5 * self.log_scale_)
+        self.factor_ = self._factor * float(np.exp(-0.5 * self.log_scale_))
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
 
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
-        projected = float(np.linalg.norm(problem.residual(problem.coordinates(self._factor))))
-        weights = normalised(self.sample_weight_, X.shape[0])
+        projected = norm(problem.residual(problem.coordinates(self._factor)))
+        weights = normalised(self.sample_weight_, X.shape[0], reference=X)
         squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
         squared = max(squared, projected**2)  # which rounding alone could undercut
         return {
@@ -362,39 +367,6 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
             "mmd_": float(np.sqrt(squared)),
             "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
         }
-
-    def _warn(self, problem: SumOfSquares) -> None:
-        part = (self.certificate_.upper - self.certificate_.lower) / max(problem.scale, self.certificate_.upper)
-        if self.status_ is Status.STALLED and part > _STALLED:
-            warnings.warn(
-                f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
-                f"to tol={self.tol:g}. Raise regularization or truncation, or loosen tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        if self.status_ not in (Status.CONVERGED, Status.STALLED, Status.STOPPED):
-            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=3)
-        if self.integration_error_ > _INTEGRATION:
-            warnings.warn(
-                f"The integrals of {self.kernel_!r} are accurate to {self.integration_error_:.0e} only, and so is the "
-                "mass of the density: use Gaussian(), or fewer dimensions.",
-                UserWarning,
-                stacklevel=3,
-            )
-        if self.projected_mmd_**2 > _UNEXPLAINED * self.sample_norm_**2:
-            warnings.warn(
-                f"The density accounts for {self._explained()} of the sample's mean embedding under {self.kernel_!r}: "
-                f"the points are too far apart for it in {self.support_.shape[1]} dimensions. Widen the kernel, add "
-                "support points, or reduce the dimension.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _explained(self) -> str:
-        """1 - ‖P_m(v - w_p)‖²/‖P_m v‖² in words; a density that is no better than none explains nothing."""
-        if self.projected_mmd_ >= self.sample_norm_:
-            return "nothing"
-        return f"{1 - (self.projected_mmd_ / self.sample_norm_) ** 2:.0%}"
 
     def _callback(self) -> Any:
         """The user's callback, after a line in the log where that is wanted."""

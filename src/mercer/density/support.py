@@ -11,18 +11,22 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.kernels.validation import as_points
 from mercer.validation import distinct_rows, whole_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
 DEFAULT_SIZE = 100
 
 
 def choose_support(support: Any, X: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Read ``support`` as :class:`mercer.SumOfSquaresDensity` documents it, as distinct points of shape (m, d)."""
-    present = np.flatnonzero(weights > 0)
+    """Read ``support`` as :class:`mercer.SumOfSquaresDensity` documents it, as distinct points of shape (m, d).
+
+    They are of the library of X. Random draws, k-means and the numbers that another estimator chose are NumPy's.
+    """
+    xp = namespace(X)
+    present = xp.nonzero(weights > 0)[0]
     first, place = distinct_rows(X[present])
-    rows, masses = present[first], np.bincount(place, weights=weights[present])
+    rows, masses = present[first], xp.bincount(place, weights=weights[present])
     if support is None:
         support = DEFAULT_SIZE
     if isinstance(support, str):
@@ -34,15 +38,16 @@ def choose_support(support: Any, X: Array, weights: Array, rng: np.random.Genera
     elif hasattr(support, "fit") or hasattr(support, "indices_"):
         points = _chosen_by(support, X, weights)
     else:
-        points = _given(support, X.shape[1])
-    return np.ascontiguousarray(points[distinct_rows(points)[0]], np.float64)
+        points = _given(support, X)
+    return contiguous(as_double(points[distinct_rows(points)[0]]))
 
 
 def _sampled(rows: Array, masses: Array, count: int, rng: np.random.Generator) -> Array:
     """So many distinct rows, drawn by their weights without repetition; all where there are no more."""
-    if count >= rows.size:
+    if count >= rows.shape[0]:
         return rows
-    return rows[np.sort(rng.choice(rows.size, count, replace=False, p=masses / masses.sum()))]
+    chances = to_numpy(masses / masses.sum())
+    return rows[like(np.sort(rng.choice(chances.size, count, replace=False, p=chances)), rows)]
 
 
 def _centres(support: tuple[Any, ...], X: Array, masses: Array, rng: np.random.Generator) -> Array:
@@ -53,7 +58,7 @@ def _centres(support: tuple[Any, ...], X: Array, masses: Array, rng: np.random.G
     if count >= X.shape[0]:
         return X
     model = KMeans(count, n_init=1, random_state=int(rng.integers(2**31)))
-    return np.asarray(model.fit(X, sample_weight=masses).cluster_centers_)
+    return like(model.fit(to_numpy(X), sample_weight=to_numpy(masses)).cluster_centers_, X)
 
 
 def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:
@@ -62,20 +67,20 @@ def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:
         try:
             check_is_fitted(estimator)
         except NotFittedError:
-            even = bool(np.all(weights == weights[0]))
+            even = bool((weights == weights[0]).all())
             estimator = clone(estimator).fit(X, **({} if even else {"sample_weight": weights}))
     if not hasattr(estimator, "indices_"):
         raise TypeError(f"support={estimator!r} has no attribute indices_ after fit: it chooses no rows.")
-    rows = np.asarray(estimator.indices_)
+    rows = to_numpy(estimator.indices_)
     if rows.ndim != 1 or rows.size == 0 or not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(f"support={estimator!r} has indices_ that are no list of row numbers, or an empty one.")
     if rows.min() < 0 or rows.max() >= X.shape[0]:
         raise ValueError(f"support={estimator!r} chose rows that X, of {X.shape[0]} rows, does not have: fit it to X.")
-    return X[rows]
+    return X[like(rows, X)]
 
 
-def _given(support: Any, d: int) -> Array:
-    points = as_points(support, "support")
+def _given(support: Any, X: Array) -> Array:
+    points, d = like(as_points(support, "support"), X), X.shape[1]
     if points.shape[0] == 0 or points.shape[1] != d:
-        raise ValueError(f"support has shape {points.shape}: it must be points with {d} features, at least one.")
+        raise ValueError(f"support has shape {tuple(points.shape)}: it must be points with {d} features, at least one.")
     return points

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mercer.backends import get_config
+from mercer.backends.config import require_free_memory
 
 _ALWAYS = 8_000_000  # tiles of two threads
 _ROW_SUMS = 1000  # bytes a point: partial sums, which keep a result the same whatever the number of threads
@@ -17,9 +17,5 @@ def require_memory(n: int, d: int) -> None:
     ValueError
         With what they would take.
     """
-    needed, limit = _ALWAYS + n * (8 * _COPIES * d + _ROW_SUMS), get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"Sums over the pairs of {n} points with {d} features take about {needed / 1e6:.0f} MB, beyond the memory "
-            f"limit of {limit / 1e6:.0f} MB: take fewer points, or raise memory_limit."
-        )
+    needed = _ALWAYS + n * (8 * _COPIES * d + _ROW_SUMS)
+    require_free_memory(needed, f"Sums over the pairs of {n} points with {d} features take about", "take fewer points")

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace, to_numpy
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Gaussian, Kernel
@@ -31,7 +32,6 @@ from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, weighted_sample
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _ACCURATE = 1e-4  # relative error of a quadrature beyond which a person is warned
 _NEEDED = ("kernel_", "support_", "measure_", "factor_")
 
@@ -65,7 +65,8 @@ class MeanEmbedding:
     -----
     Nothing of size n × n is stored. Evaluation at m points costs n m kernel evaluations, a norm n²/2, an inner product
     or a distance of measures of n and m points about as many as there are pairs. A density on m points of support
-    counts as m²/2 points. The norm is computed once and kept.
+    counts as m²/2 points. The norm is computed once and kept. Of points that are a tensor the values are tensors, too,
+    and torch computes them.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class MeanEmbedding:
     def __init__(self, kernel: Any, X: Any, weights: Any = None) -> None:
         require_points(kernel, "A mean embedding evaluates the kernel between points")
         points, signed = weighted_sample(X, weights, "X", "weights", signed=True)
-        used = None if weights is None or not np.any(signed) else np.abs(signed)
+        used = None if weights is None or not bool((signed != 0).any()) else abs(signed)
         self.kernel: Kernel = resolved_kernel(kernel, points, used)
         self.parts: tuple[GaussianMixture, ...] = (GaussianMixture(signed, points, 0.0),)
 
@@ -109,7 +110,7 @@ class MeanEmbedding:
                     f"quadrature takes {MOST_FEATURES} features at most: embed a sample of it instead."
                 )
             integrals = NodeIntegrals(integrals.kernel, integrals.points, integrals.measure)
-        factor = model.factor_ * np.exp(0.5 * integrals.log_scale)
+        factor = model.factor_ * float(np.exp(0.5 * integrals.log_scale))
         mixture = integrals.mixture(factor @ factor.T)
         if isinstance(integrals, GaussianIntegrals):
             return cls._made(integrals.kernel, [mixture])
@@ -119,7 +120,7 @@ class MeanEmbedding:
                 "only: use Gaussian(), or embed a sample of the density.",
                 stacklevel=2,
             )
-        masses = mixture.weights / np.sum(mixture.weights)
+        masses = mixture.weights / mixture.weights.sum()
         return cls._made(model.kernel_, [GaussianMixture(masses, mixture.means, 0.0)])
 
     @classmethod
@@ -135,17 +136,23 @@ class MeanEmbedding:
 
     def __call__(self, Y: Any) -> Array:
         """⟨w, k(y, ·)⟩ for every row y of Y: the mean of k(x, y) over the measure."""
-        Y = as_points(Y, "Y").astype(get_config().dtype, copy=False)
-        total = np.zeros(Y.shape[0])
-        require_memory(Y.shape[0] + sum(part.weights.size for part in self.parts), self.n_features)
+        Y = self._at_home(as_points(Y, "Y"))
+        Y = cast(Y, getattr(namespace(Y), get_config().dtype))
+        total = namespace(Y).zeros(Y.shape[0], dtype=namespace(Y).float64, device=Y.device)
+        require_memory(Y.shape[0] + sum(part.weights.shape[0] for part in self.parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.parts:
                 total += self._smoothed(part, Y, 0.0)
         self._require_finite(total)
         return total
 
+    def _at_home(self, Y: Array) -> Array:
+        """Points in the library of the measure."""
+        means = self.parts[0].means
+        return like(Y, means) if is_tensor(means) else to_numpy(Y)
+
     def _require_finite(self, values: Any) -> None:
-        if not np.all(np.isfinite(values)):
+        if not bool(namespace(values).isfinite(values).all()):
             raise ValueError(overflowing(self.kernel) + " Large weights do the same: divide them by their sum.")
 
     @cached_property
@@ -158,7 +165,7 @@ class MeanEmbedding:
     def _smoothed(self, part: GaussianMixture, Y: Array, variance: float) -> Array:
         """Σ aᵢ ∬ k dN(xᵢ, v) dN(y, variance) at every row of Y."""
         kernel, factor = self._widened(part.variance + variance)
-        return factor * np.asarray(GramOperator(kernel, Y, part.means) @ part.weights, np.float64)
+        return factor * as_double(GramOperator(kernel, Y, part.means) @ part.weights)
 
     def _widened(self, variance: float) -> tuple[Kernel, float]:
         """The kernel smoothed by a normal law: another Gaussian, and the factor before it."""
@@ -175,9 +182,14 @@ class MeanEmbedding:
             return self.norm_squared
         (mine, power), (theirs, another) = self._in_unit, other._in_unit
         with np.errstate(over="ignore", invalid="ignore"):
-            value = float(sum(self._product(one, two) for one in mine for two in theirs))
+            value = float(sum(self._product(one, self._brought(two)) for one in mine for two in theirs))
         self._require_finite(value)
         return in_units(value, power + another, "The inner product")
+
+    def _brought(self, part: GaussianMixture) -> GaussianMixture:
+        """A part of another measure in the library of this one."""
+        weights, means = (self._at_home(values) for values in (part.weights, part.means))
+        return GaussianMixture(weights, means, part.variance)
 
     def _product(self, one: GaussianMixture, other: GaussianMixture) -> float:
         return float(one.weights @ self._smoothed(other, one.means, one.variance))
@@ -191,7 +203,7 @@ class MeanEmbedding:
     def _energy(self) -> float:
         """‖w‖² of the weights in their unit."""
         total, (parts, _) = 0.0, self._in_unit
-        require_memory(sum(part.weights.size for part in parts), self.n_features)
+        require_memory(sum(part.weights.shape[0] for part in parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for i, part in enumerate(parts):
                 kernel, factor = self._widened(2 * part.variance)
@@ -217,11 +229,11 @@ class MeanEmbedding:
         gap = self - other
         near = self._made(self.kernel, gap._in_unit[0])
         values, norm = near(Y), near.norm()
-        return values / norm if norm > 0 else np.zeros_like(values)
+        return values / norm if norm > 0 else namespace(values).zeros_like(values)
 
     def __sub__(self, other: Any) -> MeanEmbedding:
         mine = {part.variance: part for part in self.parts}
-        for part in self._compatible(other).parts:
+        for part in map(self._brought, self._compatible(other).parts):
             negative = GaussianMixture(-part.weights, part.means, part.variance)
             mine[part.variance] = _without(mine[part.variance], part) if part.variance in mine else negative
         return self._made(self.kernel, mine.values())
@@ -236,7 +248,7 @@ class MeanEmbedding:
             raise ValueError(f"A mean embedding times {factor!r} is no vector: multiply by a finite number.")
         with np.errstate(over="ignore"):
             scaled = [float(factor) * part.weights for part in self.parts]
-        if not all(np.all(np.isfinite(weights)) for weights in scaled):
+        if not all(bool(namespace(weights).isfinite(weights).all()) for weights in scaled):
             raise ValueError(f"A mean embedding times {factor!r} has weights beyond double precision.")
         parts = zip(scaled, self.parts, strict=True)
         return self._made(self.kernel, (GaussianMixture(w, part.means, part.variance) for w, part in parts))
@@ -251,7 +263,7 @@ class MeanEmbedding:
             raise ZeroDivisionError("A mean embedding is divided by zero.")
         with np.errstate(over="ignore"):
             parts = [GaussianMixture(part.weights / float(divisor), part.means, part.variance) for part in self.parts]
-        if not all(np.all(np.isfinite(part.weights)) for part in parts):
+        if not all(bool(namespace(part.weights).isfinite(part.weights).all()) for part in parts):
             raise ValueError(f"A mean embedding over {divisor!r} has weights beyond double precision.")
         return self._made(self.kernel, parts)
 
@@ -260,7 +272,7 @@ class MeanEmbedding:
 
     def __repr__(self) -> str:
         kinds = " and ".join(
-            f"{part.weights.size} {'points' if part.variance == 0 else 'normal laws'}" for part in self.parts
+            f"{part.weights.shape[0]} {'points' if part.variance == 0 else 'normal laws'}" for part in self.parts
         )
         return f"<MeanEmbedding of {kinds} with {self.n_features} features under {self.kernel!r}>"
 

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mercer.backends.threads import run_chunks, watch
+from mercer.backends.arrays import Array, as_double, like, namespace
+from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
+from mercer.backends.matrix import KernelMatrix
+from mercer.backends.threads import run_chunks_of, watch
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Kernel
@@ -16,12 +19,10 @@ from mercer.operators import GramOperator
 from mercer.operators.signed import difference, energy
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Estimator = Literal["biased", "unbiased", "linear"]
 _ESTIMATORS = ("biased", "unbiased", "linear")
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
 _HEAVY = 0.5  # Σpᵢ² above which what is left of one loses digits
-_ENTRIES = 2**18
 
 
 def mmd(
@@ -109,7 +110,8 @@ def mmd(
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
     require_memory(X.shape[0] + Y.shape[0], X.shape[1])
-    fixed = resolved_kernel(kernel, np.concatenate([X, Y]), np.concatenate([a, b]))
+    xp = namespace(X)
+    fixed = resolved_kernel(kernel, xp.concat([X, Y]), xp.concat([a, b]))
     a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
@@ -138,14 +140,15 @@ def _check_options(estimator: str, x_weights: Any, y_weights: Any, block_size: A
 def _unbiased(kernel: Kernel, X: Array, Y: Array, a: Array, b: Array) -> float:
     """The U-statistic: one product of the Gram matrix of both samples with two columns gives all three sums."""
     n = X.shape[0]
-    points = np.concatenate([X, Y])
-    columns = np.zeros((points.shape[0], 2))
+    xp = namespace(X)
+    points = xp.concat([X, Y])
+    columns = xp.zeros((points.shape[0], 2), dtype=a.dtype, device=a.device)
     columns[:n, 0], columns[n:, 1] = a, b
     for weights, name in ((a, "X"), (b, "Y")):
-        if np.count_nonzero(weights) < 2:
+        if int((weights != 0).sum()) < 2:
             raise ValueError(f'{name} has one point of positive weight: estimator="unbiased" needs two in each sample.')
-    product = np.asarray(GramOperator(kernel, points) @ columns, np.float64)
-    diagonal = np.asarray(kernel.diag(points), np.float64)
+    product = as_double(GramOperator(kernel, points) @ columns)
+    diagonal = as_double(kernel.diag(points))
     within = _without_diagonal(kernel, X, a, product[:n, 0], diagonal[:n])
     within += _without_diagonal(kernel, Y, b, product[n:, 1], diagonal[n:])
     return within - 2 * float(a @ product[:n, 1])
@@ -157,13 +160,14 @@ def _without_diagonal(kernel: Kernel, X: Array, weights: Array, sums: Array, dia
     Where one weight outweighs the others, what is left without the diagonal is lost in those sums: they are formed
     anew without it, and 1 - Σaᵢ²/s² likewise.
     """
-    mass, largest = float(np.sum(weights)), float(np.max(weights))
+    mass, largest = float(weights.sum()), float(weights.max())
     if largest == 0:  # beside the other sample
         return 0.0
-    shares = (weights / largest) / float(np.sum(weights / largest))
-    heaviest = int(np.argmax(shares))
+    xp = namespace(weights)
+    shares = (weights / largest) / float((weights / largest).sum())
+    heaviest = int(xp.argmax(shares))
     others = 1.0 - shares
-    others[heaviest] = float(np.sum(np.delete(shares, heaviest)))
+    others[heaviest] = float(xp.concat([shares[:heaviest], shares[heaviest + 1 :]]).sum())
     if float(shares @ shares) > _HEAVY:
         off = float(shares @ _sums_of_others(kernel, X, shares))
     else:
@@ -173,13 +177,15 @@ def _without_diagonal(kernel: Kernel, X: Array, weights: Array, sums: Array, dia
 
 def _sums_of_others(kernel: Kernel, X: Array, shares: Array) -> Array:
     """Σ_{j≠i} pⱼ k(xᵢ,xⱼ), some rows at a time."""
-    out = np.empty(X.shape[0])
-    width = max(1, _ENTRIES // X.shape[0])
-    for lo in range(0, X.shape[0], width):
-        block = np.asarray(kernel(X[lo : lo + width], X), np.float64)
-        own = np.arange(block.shape[0])
-        block[own, lo + own] = 0.0
-        out[lo : lo + width] = block @ shares
+    xp, matrix, out = namespace(X), kernel.matrix(X), namespace(shares).empty_like(shares)
+
+    def fill(rows: slice) -> None:
+        block = as_double(matrix.block(rows, slice(None)))
+        own = xp.arange(rows.stop - rows.start, device=X.device)
+        block[own, rows.start + own] = 0.0
+        out[rows] = block @ shares
+
+    run_chunks_of(X, fill, row_chunks(X.shape[0], panel_rows(X.shape[0], most=THREAD_BYTES)))
     return out
 
 
@@ -194,36 +200,39 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
             "estimator needs two: take a smaller block_size or another estimator."
         )
     n, m = X.shape[0] // count, Y.shape[0] // count
-    coefficients = _u_statistic(n, m)
-    at_once = max(1, _POINTS_AT_ONCE // (n + m))
+    xp, coefficients = namespace(X), _u_statistic(n, m, X)
+    parts = (xp.reshape(points[: count * rows], (count, rows, -1)) for points, rows in ((X, n), (Y, m)))
+    blocks = xp.reshape(xp.concat(tuple(parts), axis=1), (count * (n + m), -1))
+    matrix = kernel.matrix(blocks)  # of whose entries the blocks on the diagonal are made
+    together = max(1, _POINTS_AT_ONCE // (n + m))
+    chunks = row_chunks(count, together * rows_within(THREAD_ENTRIES, (together * (n + m)) ** 2))
 
-    def of_blocks(first: int) -> Array:
-        last = min(first + at_once, count)
-        parts = (
-            points[first * size : last * size].reshape(last - first, size, -1) for points, size in ((X, n), (Y, m))
-        )
-        return _block_values(kernel, np.concatenate(tuple(parts), axis=1), coefficients)
+    def of_chunk(chunk: slice) -> Array:
+        groups = row_chunks(chunk.stop - chunk.start, together)
+        return xp.concat([_block_values(matrix, group, chunk.start, coefficients) for group in groups])
 
-    values = np.concatenate(run_chunks(of_blocks, range(0, count, at_once)))
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(count))
+    values = xp.concat(run_chunks_of(X, of_chunk, chunks))
+    return float(xp.mean(values)), float(xp.std(values, correction=1)) / float(np.sqrt(count))
 
 
-def _u_statistic(n: int, m: int) -> Array:
+def _u_statistic(n: int, m: int, X: Array) -> Array:
     """The matrix whose inner product with the Gram matrix of n and m points is the unbiased estimate."""
     M = np.full((n + m, n + m), -1 / (n * m))
     M[:n, :n] = 1 / (n * (n - 1))
     M[n:, n:] = 1 / (m * (m - 1))
     np.fill_diagonal(M, 0.0)
-    return M
+    return like(M, X)
 
 
-def _block_values(kernel: Kernel, blocks: Array, coefficients: Array) -> Array:
-    """The unbiased estimates of some blocks of points, an array of shape (blocks, points, d).
+def _block_values(matrix: KernelMatrix, group: slice, first: int, coefficients: Array) -> Array:
+    """The unbiased estimates of some blocks, counted from the first.
 
     Small blocks are evaluated together: what is made of the pairs between two blocks is thrown away, which costs less
     than a call for each of them.
     """
-    count, size, d = blocks.shape
-    gram = kernel(blocks.reshape(count * size, d)).reshape(count, size, count, size)
-    own = np.arange(count)
-    return np.einsum("bij,ij->b", np.asarray(gram[own, :, own], np.float64), coefficients)
+    count, size = group.stop - group.start, coefficients.shape[0]
+    points = slice((first + group.start) * size, (first + group.stop) * size)
+    xp, gram = namespace(coefficients), matrix.block(points, points)
+    own = xp.arange(count, device=coefficients.device)
+    of_blocks = as_double(xp.reshape(gram, (count, size, count, size))[own, :, own])
+    return xp.einsum("bij,ij->b", of_blocks, coefficients)

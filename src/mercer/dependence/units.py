@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array, times_power_of_two
 from mercer.kernels import Kernel
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 def in_one_unit(*weights: Array) -> tuple[Any, ...]:
     """The same weights in units of two to a power, the largest between a half and one, and that power."""
-    largest = max((float(np.max(np.abs(each), initial=0.0)) for each in weights), default=0.0)
+    largest = max((float(abs(each).max()) for each in weights if each.shape[0]), default=0.0)
     power = int(np.frexp(largest)[1]) if largest > 0 else 0
-    return *(np.ldexp(each, -power) for each in weights), power
+    return *(times_power_of_two(each, -power) for each in weights), power
 
 
 def in_units(value: float, power: int, name: str) -> float:

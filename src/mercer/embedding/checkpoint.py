@@ -156,7 +156,7 @@ def _is_history(lines: Array) -> bool:
 
 def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:
     """What tells one problem from another: the kernel with its parameters, every point and every weight."""
-    digest = hashlib.sha256(f"{kernel!r} {points.shape}".encode())
+    digest = hashlib.sha256(f"{kernel!r} {tuple(points.shape)}".encode())
     parts = (points.data, points.indices, points.indptr) if hasattr(points, "indptr") else (points,)
     for part in parts if weights is None else (*parts, weights):
         digest.update(np.ascontiguousarray(to_numpy(part)).tobytes())

@@ -12,15 +12,14 @@ The tensor u_pqr of order three that U and its adjoint share is never formed: me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from mercer.backends.arrays import Array, namespace
 from mercer.kernels.base import Kernel
 from mercer.kernels.measures import Measure
 from mercer.kernels.precise_integrals import PreciseIntegrals
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _EPS = float(np.finfo(np.float64).eps)
 _SLIP = 16.0 * _EPS  # of a square: twice that of its root, which has the rounding of an exponent of some ten
@@ -44,7 +43,7 @@ class KernelIntegrals(ABC):
     kernel : Kernel
         A resolved kernel.
     points : array of shape (m, d)
-        The support z.
+        The support z; the integrals are arrays of its library.
     measure : Lebesgue, Box or GaussianMeasure
         ρ.
     log_scale : float
@@ -82,9 +81,9 @@ class KernelIntegrals(ABC):
         Where W is ill-conditioned and F large the terms of FᵀWF cancel, and digits are lost that the squares have:
         subclasses with nodes x_q sum w_q (Fᵀk_x)² instead, whose terms are not negative.
         """
-        W = self.mass()
-        rounding = _EPS * float(np.sum(np.abs(F) * (np.abs(W) @ np.abs(F))))
-        return SquareMasses(np.sum(F * (W @ F), axis=0), rounding)
+        xp, W = namespace(F), self.mass()
+        rounding = _EPS * float(xp.sum(xp.abs(F) * (xp.abs(W) @ xp.abs(F))))
+        return SquareMasses(xp.sum(F * (W @ F), axis=0), rounding)
 
     def at_nodes(self, F: Array) -> tuple[Array, Array] | None:
         """Nodes (Q, d) and the masses ‖Fᵀk_x‖² dρ there, none negative, that stand for p_B in integrals with k.
@@ -100,6 +99,6 @@ class KernelIntegrals(ABC):
 
 def summed_squares(K: Array, weights: Array, F: Array) -> SquareMasses:
     """Σ_q w_q (K F)_qc², and what rounding of K and of the product may change in it."""
-    values = K @ F
-    slips = np.abs(values) * (np.abs(K) @ np.abs(F))
-    return SquareMasses(weights @ values**2, _SLIP * float(np.sum(weights @ slips)))
+    xp, values = namespace(K), K @ F
+    slips = xp.abs(values) * (xp.abs(K) @ xp.abs(F))
+    return SquareMasses(weights @ values**2, _SLIP * float(xp.sum(weights @ slips)))

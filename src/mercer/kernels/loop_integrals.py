@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from scipy.special import erf, log_ndtr, ndtr
 
+from mercer.backends.arrays import Array, as_double, double, namespace, special, to_numpy
+from mercer.backends.chunks import BALL_ENTRIES, SLAB_ENTRIES, row_chunks, rows_within
 from mercer.kernels.integrals_base import KernelIntegrals
 from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
 from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseSlabs
 from mercer.kernels.stationary import Gaussian, Laplacian
-
-Array = np.ndarray[Any, np.dtype[Any]]
-_SLAB_ENTRIES = 2**18
-_PRECISE_SLAB_ENTRIES = 2**15  # which balls take twenty times
 
 
 class LoopIntegrals(KernelIntegrals):
@@ -27,33 +24,36 @@ class LoopIntegrals(KernelIntegrals):
         """∫ k(x, y_i) k(x, z_p) k(x, z_q) dρ, scaled, of shape (b, m, m)."""
 
     def embed(self, B: Array, Y: Array | None = None) -> Array:
-        Y = self._checked(Y)
-        parts = [np.tensordot(self._slab(Y[rows]), B, 2) for rows in self._blocks(Y.shape[0])]
-        return np.concatenate(parts) if parts else np.empty(0)
+        xp, Y = namespace(B), self._checked(Y)
+        parts = [xp.tensordot(self._slab(Y[rows]), B, axes=2) for rows in self._blocks(Y.shape[0])]
+        return xp.concat(parts) if parts else B[:0, 0]
 
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         Y = self._checked(Y)
-        m = self.points.shape[0]
-        total = np.zeros((m, m))
+        total = self._filled(0.0, *[self.points.shape[0]] * 2)
         for rows in self._blocks(Y.shape[0]):
-            total += np.tensordot(c[rows], self._slab(Y[rows]), 1)
+            total += namespace(c).tensordot(c[rows], self._slab(Y[rows]), axes=1)
         return total
 
     def precise(self) -> PreciseIntegrals:
+        """The entries of W and of the tensor, as NumPy arrays."""
+
         def slabs() -> Iterator[tuple[slice, Array]]:
-            n, width = self.points.shape[0], max(1, _PRECISE_SLAB_ENTRIES // self.points.shape[0] ** 2)
-            parts = (slice(lo, lo + width) for lo in range(0, n, width))
-            return ((rows, self._slab(self.points[rows])) for rows in parts)
+            parts = self._blocks(self.points.shape[0], BALL_ENTRIES)
+            return ((rows, to_numpy(self._slab(self.points[rows]))) for rows in parts)
 
-        return PreciseSlabs(self.kernel, self.points, self.mass(), slabs)
+        return PreciseSlabs(self.kernel, to_numpy(self.points), to_numpy(self.mass()), slabs)
 
-    def _blocks(self, n: int) -> Iterator[slice]:
-        width = max(1, _SLAB_ENTRIES // self.points.shape[0] ** 2)
-        return (slice(lo, lo + width) for lo in range(0, n, width))
+    def _blocks(self, n: int, entries: int = SLAB_ENTRIES) -> list[slice]:
+        return row_chunks(n, rows_within(entries, self.points.shape[0] ** 2))
 
     def _checked(self, Y: Array | None) -> Array:
         """The points Y, or the support."""
         return self.points if Y is None else Y
+
+    def _filled(self, value: float, *shape: int) -> Array:
+        """An array of some shape with one number everywhere."""
+        return namespace(self.points).full(shape, value, dtype=double(self.points), device=self.points.device)
 
 
 @final
@@ -74,24 +74,25 @@ class GaussianBoxIntegrals(LoopIntegrals):
 
     def mass(self, Y: Array | None = None) -> Array:
         Y, Z = self._checked(Y), self.points
-        total = np.asarray(Gaussian(sigma=self._sigma * np.sqrt(2.0))(Y, Z), np.float64)
+        total = as_double(Gaussian(sigma=float(self._sigma * np.sqrt(2.0)))(Y, Z))
         for j in range(Z.shape[1]):
             total = total * self._between((Y[:, None, j] + Z[None, :, j]) / 2, 2, j)
         return total
 
     def _slab(self, Y: Array) -> Array:
-        wide, Z, d = Gaussian(sigma=self._sigma * np.sqrt(3.0)), self.points, self.points.shape[1]
-        pairs, towards = np.asarray(wide(Z), np.float64), np.asarray(wide(Y, Z), np.float64)
+        wide, Z, d = Gaussian(sigma=float(self._sigma * np.sqrt(3.0))), self.points, self.points.shape[1]
+        pairs, towards = as_double(wide(Z)), as_double(wide(Y, Z))
         slab = (2.0 / 3.0) ** (0.5 * d) * pairs * towards[:, :, None] * towards[:, None, :]
         for j in range(d):
             means = (Y[:, None, None, j] + Z[None, :, None, j] + Z[None, None, :, j]) / 3
             slab = slab * self._between(means, 3, j)
-        return np.asarray(slab)
+        return slab
 
     def _between(self, means: Array, order: int, j: int) -> Array:
         """The part of a normal law with variance σ²/(2n) and these means that lies in the j-th side of the box."""
-        rate = np.sqrt(order) / self._sigma
-        return np.asarray(0.5 * (erf(rate * (self._box.upper[j] - means)) - erf(rate * (self._box.lower[j] - means))))
+        rate, ends = float(np.sqrt(order)) / self._sigma, (self._box.upper[j], self._box.lower[j])
+        above, below = (special("erf", rate * (end - means)) for end in ends)
+        return 0.5 * (above - below)
 
 
 @final
@@ -114,27 +115,27 @@ class LaplacianIntegrals(LoopIntegrals):
         self._checked(points)
 
     def mass(self, Y: Array | None = None) -> Array:
-        Y, Z = self._checked(Y), self.points
-        total = np.ones((Y.shape[0], Z.shape[0]))
+        xp, Y, Z = namespace(self.points), self._checked(Y), self.points
+        total = self._filled(1.0, Y.shape[0], Z.shape[0])
         for j in range(Z.shape[1]):
-            apart = np.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma
-            factor = (1.0 + apart) * np.exp(-apart)
+            apart = xp.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma
+            factor = (1.0 + apart) * xp.exp(-apart)
             for of_y, of_z in zip(self._tails(Y, j), self._tails(Z, j), strict=True):
-                factor -= np.multiply.outer(of_y, of_z) / 2
+                factor -= of_y[:, None] * of_z / 2
             total *= factor
         return total
 
     def _slab(self, Y: Array) -> Array:
-        Z = self.points
-        slab = np.ones((Y.shape[0], Z.shape[0], Z.shape[0]))
+        xp, Z = namespace(self.points), self.points
+        slab = self._filled(1.0, Y.shape[0], Z.shape[0], Z.shape[0])
         for j in range(Z.shape[1]):
-            pairs = np.exp(-np.abs(Z[:, None, j] - Z[None, :, j]) / self._sigma)[None]
-            towards = np.exp(-np.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma)
+            pairs = xp.exp(-xp.abs(Z[:, None, j] - Z[None, :, j]) / self._sigma)[None]
+            towards = xp.exp(-xp.abs(Y[:, None, j] - Z[None, :, j]) / self._sigma)
             one, other = towards[:, :, None], towards[:, None, :]
-            least = np.minimum(np.minimum(one, other), pairs)
+            least = xp.minimum(xp.minimum(one, other), pairs)
             factor = 2.0 * least * (1.0 - (one + other + pairs - least) / 3.0)
             for of_y, of_z in zip(self._tails(Y, j), self._tails(Z, j), strict=True):
-                factor -= of_y[:, None, None] * np.multiply.outer(of_z, of_z) / 3
+                factor -= of_y[:, None, None] * (of_z[:, None] * of_z) / 3
             slab *= factor
         return slab
 
@@ -142,12 +143,12 @@ class LaplacianIntegrals(LoopIntegrals):
         """exp(-(y - a)/σ) and exp(-(b - y)/σ) in the j-th coordinate; nothing on R^d."""
         if self._box is None:
             return ()
-        below, above = Y[:, j] - self._box.lower[j], self._box.upper[j] - Y[:, j]
-        return np.exp(-below / self._sigma), np.exp(-above / self._sigma)
+        exp, below, above = namespace(Y).exp, Y[:, j] - self._box.lower[j], self._box.upper[j] - Y[:, j]
+        return exp(-below / self._sigma), exp(-above / self._sigma)
 
     def _checked(self, Y: Array | None) -> Array:
         Y = self.points if Y is None else Y
-        if self._box is not None and not np.all((self._box.lower <= Y) & (self._box.upper >= Y)):
+        if self._box is not None and not bool(self._box.holds(Y).all()):
             raise ValueError("The closed form of the Laplacian on a box needs every point inside: enlarge the box.")
         return Y
 
@@ -176,30 +177,31 @@ class LaplacianNormalIntegrals(LoopIntegrals):
         super().__init__(kernel, points, measure, 0.0)
         self._rate = measure.std / float(kernel.sigma)
         self._mean, self._std = measure.mean, measure.std
-        self.log_scale = float(np.log(np.max(np.diag(self.mass()))))
+        self.log_scale = float(np.log(float(namespace(points).linalg.diagonal(self.mass()).max())))
 
     def mass(self, Y: Array | None = None) -> Array:
-        Y, t = self._checked(Y), self._rate
-        total = np.full((Y.shape[0], self.points.shape[0]), np.exp(-self.log_scale))
+        xp, Y, t = namespace(self.points), self._checked(Y), self._rate
+        total = self._filled(float(np.exp(-self.log_scale)), Y.shape[0], self.points.shape[0])
         for y, z in self._coordinates(Y):
-            low, high = np.minimum.outer(y, z), np.maximum.outer(y, z)
-            total *= np.exp(-t * (high - low)) * (_below(low, 2 * t) + ndtr(high) - ndtr(low) + _below(-high, 2 * t))
+            low, high = xp.minimum(y[:, None], z), xp.maximum(y[:, None], z)
+            between = special("ndtr", high), special("ndtr", low)
+            total *= xp.exp(-t * (high - low)) * (_below(low, 2 * t) + between[0] - between[1] + _below(-high, 2 * t))
         return total
 
     def _slab(self, Y: Array) -> Array:
-        m, t = self.points.shape[0], self._rate
-        slab = np.full((Y.shape[0], m, m), np.exp(-self.log_scale))
+        xp, m, t = namespace(self.points), self.points.shape[0], self._rate
+        slab = self._filled(float(np.exp(-self.log_scale)), Y.shape[0], m, m)
         for y, z in self._coordinates(Y):
-            values, places = np.unique(np.concatenate([y, z]), return_inverse=True)
-            of_y, of_z = places[: y.size, None, None], places[y.size :]
+            values, places = xp.unique_inverse(xp.concat([y, z]))
+            of_y, of_z = places[: y.shape[0], None, None], places[y.shape[0] :]
             one, other = of_z[:, None], of_z[None, :]
-            low = np.minimum(of_y, np.minimum(one, other))
-            high = np.maximum(of_y, np.maximum(one, other))
+            low = xp.minimum(of_y, xp.minimum(one, other))
+            high = xp.maximum(of_y, xp.maximum(one, other))
             middle = of_y + one + other - low - high
             least = _below(values, 3 * t) - _below(values, t)
             among = _below(values, t) + _below(-values, t)
             most = _below(-values, 3 * t) - _below(-values, t)
-            to_low, to_high = np.exp(-t * (values[middle] - values[low])), np.exp(-t * (values[high] - values[middle]))
+            to_low, to_high = xp.exp(-t * (values[middle] - values[low])), xp.exp(-t * (values[high] - values[middle]))
             slab *= to_low * to_high * (to_low * least[low] + among[middle] + to_high * most[high])
         return slab
 
@@ -210,4 +212,4 @@ class LaplacianNormalIntegrals(LoopIntegrals):
 
 def _below(u: Array, c: float) -> Array:
     """∫ exp(-c(u - x)) φ(x) dx over x < u."""
-    return np.asarray(np.exp(0.5 * c**2 - c * u + log_ndtr(u - c)))
+    return namespace(u).exp(0.5 * c**2 - c * u + special("log_ndtr", u - c))

@@ -12,11 +12,12 @@ Lemma 4 for n = 2 and 3. In y, κ_p κ_q is a Gaussian of variance τ²/4 around
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, as_double, double, is_tensor, like, namespace, to_numpy, upper_triangle
 
 
 @final
@@ -36,7 +37,8 @@ class SquaredLossIntegrals:
     density_basis, function_basis : arrays of shape (m, s) and (m, l)
         T and U.
     dtype : floating-point type, default=numpy.float64
-        In which the integrals are formed; they are kept in double precision.
+        In which the integrals are formed; they are kept in double precision. Of tensors too, which go through NumPy
+        where it is not the double precision.
 
     Attributes
     ----------
@@ -64,17 +66,23 @@ class SquaredLossIntegrals:
         function_basis: Array,
         dtype: Any = np.float64,
     ) -> None:
-        xi, eta, T, U = (values.astype(dtype) for values in (inputs, targets, density_basis, function_basis))
-        d = inputs.shape[1]
-        distances = squared_distances(xi) / dtype(sigma) ** 2
-        pairs, triples, fours = (np.exp(-distances / n) for n in (2, 3, 4))
-        overlap = np.exp(-squared_distances(eta[:, None]) / (2 * dtype(target_sigma) ** 2))  # ∫κ_p κ_q dy, scaled
+        given: tuple[Array, ...] = (inputs, targets, density_basis, function_basis)
+        if dtype != np.float64:  # which NumPy alone has
+            given = tuple(to_numpy(values) for values in given)
+        number = float if is_tensor(given[0]) else dtype
+        xi, eta, T, U = (as_double(v) if is_tensor(v) else v.astype(dtype) for v in given)
+        xp, d = namespace(xi), inputs.shape[1]
+        distances = squared_distances(xi) / number(sigma) ** 2
+        pairs, triples, fours = (xp.exp(-distances / n) for n in (2, 3, 4))
+        overlap = xp.exp(-squared_distances(eta[:, None]) / (2 * number(target_sigma) ** 2))  # ∫κ_p κ_q dy, scaled
         middle = (eta[:, None] + eta) / 2
-        constant = packed(T.T @ (pairs * overlap * (middle**2 + dtype(target_sigma) ** 2 / 4)) @ T)
-        first = _volume(3, d).astype(dtype) * triples * overlap * middle
-        linear = packed(_moved([first * ((triples * u) @ triples) for u in U.T], T))
-        self.constant, self.linear = (np.asarray(values, np.float64) for values in (constant, linear))
-        self.quadratic = _fourfold(fours, overlap * _volume(4, d).astype(dtype), T, U)
+        constant = packed(T.T @ (pairs * overlap * (middle**2 + number(target_sigma) ** 2 / 4)) @ T)
+        first = number(_volume(3, d)) * triples * overlap * middle
+        linear = packed(_moved(xp.stack([first * ((triples * u) @ triples) for u in U.T]), T))
+        quadratic = _fourfold(fours, overlap * number(_volume(4, d)), T, U)
+        self.constant, self.linear, self.quadratic = (
+            like(as_double(values), density_basis) for values in (constant, linear, quadratic)
+        )
 
 
 def _volume(n: int, d: int) -> Any:
@@ -84,40 +92,47 @@ def _volume(n: int, d: int) -> Any:
 
 def squared_distances(points: Array) -> Array:
     """‖p - q‖² for all pairs of rows, in the precision of the points, a row at a time: columns may be many."""
-    return np.array([np.sum((points - row) ** 2, axis=1) for row in points])
+    xp = namespace(points)
+    return xp.stack([xp.sum((points - row) ** 2, axis=1) for row in points])
 
 
 def _fourfold(g: Array, overlap: Array, T: Array, U: Array) -> Array:
     """Q in double precision, a row j at a time: Σ_ab U_aj U_bk g_ab (g_pa g_pb)(g_qa g_qb) g_pq, in the basis T."""
-    m, l, s = g.shape[0], U.shape[1], T.shape[1]
-    p, q = np.triu_indices(m)
+    xp, m, l, s = namespace(g), g.shape[0], U.shape[1], T.shape[1]
+    p, q = upper_triangle(m, g)
     both = g[p] * g[q]
     front = (g * overlap)[p, q]
-    out = np.empty((l, l, s * (s + 1) // 2))
+    out = xp.empty((l, l, s * (s + 1) // 2), dtype=double(g), device=g.device)
     for j in range(l):
         values = front[:, None] * ((both * ((both * U[:, j]) @ g)) @ U)
-        matrices = np.empty((l, m, m), g.dtype)
+        matrices = xp.empty((l, m, m), dtype=g.dtype, device=g.device)
         matrices[:, p, q] = matrices[:, q, p] = values.T
         out[j] = packed(_moved(matrices, T))
-    return (out + out.transpose(1, 0, 2)) / 2
+    return (out + xp.permute_dims(out, (1, 0, 2))) / 2
 
 
-def _moved(matrices: Any, T: Array) -> Array:
+def _moved(matrices: Array, T: Array) -> Array:
     """TᵀMT of each matrix."""
-    return np.asarray(T.T @ (np.asarray(matrices) @ T))
+    return T.T @ (matrices @ T)
 
 
 def packed(matrices: Array) -> Array:
     """Symmetric matrices of order s as vectors of length s(s+1)/2, with their inner products."""
-    i, j = np.triu_indices(matrices.shape[-1])
+    i, j = upper_triangle(matrices.shape[-1], matrices)
     half = 0.5 * (matrices[..., i, j] + matrices[..., j, i])
-    return np.asarray(half * np.where(i == j, 1.0, np.sqrt(2.0)))
+    return half * _on_diagonal(i, j, math.sqrt(2.0))
 
 
 def unpacked(vectors: Array) -> Array:
     """The symmetric matrices of packed vectors."""
-    s = int((np.sqrt(8 * vectors.shape[-1] + 1) - 1) / 2)
-    i, j = np.triu_indices(s)
-    out = np.empty((*vectors.shape[:-1], s, s))
-    out[..., i, j] = out[..., j, i] = vectors * np.where(i == j, 1.0, np.sqrt(0.5))
+    xp, s = namespace(vectors), int((math.sqrt(8 * vectors.shape[-1] + 1) - 1) / 2)
+    i, j = upper_triangle(s, vectors)
+    out = xp.empty((*vectors.shape[:-1], s, s), dtype=vectors.dtype, device=vectors.device)
+    out[..., i, j] = out[..., j, i] = vectors * _on_diagonal(i, j, math.sqrt(0.5))
     return out
+
+
+def _on_diagonal(i: Array, j: Array, beside: float) -> Array:
+    """One where an entry lies on the diagonal, another number beside it."""
+    xp = namespace(i)
+    return xp.where(i == j, *(xp.asarray(value, dtype=xp.float64, device=i.device) for value in (1.0, beside)))

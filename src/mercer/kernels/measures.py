@@ -1,13 +1,16 @@
-"""Reference measures ρ that densities are taken with respect to: Lebesgue's on R^d or on a box, and a Gaussian."""
+"""Reference measures ρ that densities are taken with respect to: Lebesgue's on R^d or on a box, and a Gaussian.
+
+Corners and means are arrays of the library of the points that they are used with.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array, double, namespace
 
 
 @final
@@ -17,7 +20,7 @@ class Lebesgue:
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X: zero everywhere."""
-        return np.zeros(X.shape[0])
+        return namespace(X).zeros(X.shape[0], dtype=double(X), device=X.device)
 
 
 @final
@@ -36,8 +39,14 @@ class Box:
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X: zero in the box, minus infinity outside."""
-        inside = np.all((self.lower <= X) & (self.upper >= X), axis=1)
-        return np.where(inside, 0.0, -np.inf)
+        inside = self.holds(X)
+        out = namespace(X).zeros(X.shape[0], dtype=double(X), device=X.device)
+        out[~inside] = -np.inf
+        return out
+
+    def holds(self, X: Array) -> Array:
+        """Whether the rows of X lie in the box."""
+        return namespace(X).all((self.lower <= X) & (self.upper >= X), axis=1)
 
 
 @final
@@ -58,8 +67,8 @@ class GaussianMeasure:
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X."""
-        squares = np.sum(((X - self.mean) / self.std) ** 2, axis=1)
-        return np.asarray(-0.5 * squares - X.shape[1] * (np.log(self.std) + 0.5 * np.log(2 * np.pi)))
+        squares = namespace(X).sum(((X - self.mean) / self.std) ** 2, axis=1)
+        return -0.5 * squares - X.shape[1] * float(np.log(self.std) + 0.5 * np.log(2 * np.pi))
 
 
 Measure = Lebesgue | Box | GaussianMeasure

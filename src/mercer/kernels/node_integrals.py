@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.config import require_free_memory
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.pair_integrals import GaussianMixture
 from mercer.kernels.precise_integrals import PreciseIntegrals, PreciseNodes
 from mercer.kernels.stationary import Gaussian
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 MOST_FEATURES = 3
 _GOAL = 1e-12
@@ -47,51 +46,55 @@ class NodeIntegrals(KernelIntegrals):
     k(nodes, support) would exceed 6·10⁶ entries; ``error`` is how much the last two differ, relative to the largest
     entry. Smooth kernels reach rounding; a kernel with kinks does so in one dimension, where the panels end at the
     support points (at other points Y an error of the square of a panel's length is left), and has an error that falls
-    with a power of the number of nodes in two and three.
+    with a power of the number of nodes in two and three. The rule is found by NumPy, and brought to the library of the
+    points before the kernel is evaluated at its nodes.
 
     Cost: Q m² a product, Q m memory.
     """
 
     def __init__(self, kernel: Kernel, points: Array, measure: Measure) -> None:
-        lower, upper = _extent(kernel, points, measure)
-        panels = _panels(kernel, points, lower, upper)
+        plain, where = to_numpy(points), _at_home(measure)
+        lower, upper = _extent(kernel, plain, where)
+        panels = _panels(kernel, plain, lower, upper)
         coarse: tuple[Array, Array] | None = None
         error, count = np.inf, float(_FIRST if panels is None else _PANEL_NODES)
         while error > _GOAL:
-            rule = _tensor_rule(lower, upper, panels, int(count), measure)
+            rule = _tensor_rule(lower, upper, panels, int(count), where)
             if coarse is not None and not _affordable(rule, points):
                 break
-            _require_memory(kernel, rule.weights.size * points.shape[0])
-            K = np.asarray(kernel(rule.nodes, points), np.float64)
+            _require_memory(kernel, rule.weights.shape[0] * points.shape[0])
+            rule = _Rule(*(like(part, points) for part in rule))
+            K = as_double(kernel(rule.nodes, points))
             fine = (K.T * rule.weights) @ K, (K.T * (rule.weights * K.sum(axis=1))) @ K
             if coarse is not None:
-                error = max(float(np.max(np.abs(f - c)) / np.max(np.abs(f))) for f, c in zip(fine, coarse, strict=True))
+                error = max(float(abs(f - c).max()) / float(abs(f).max()) for f, c in zip(fine, coarse, strict=True))
             coarse, self._K, self._rule = fine, K, rule
             count *= _GROWTH
         assert coarse is not None
-        log_scale = float(np.log(np.max(np.diag(coarse[0]))))
-        self._weights = self._rule.weights * np.exp(-log_scale)
+        log_scale = float(np.log(float(namespace(points).linalg.diagonal(coarse[0]).max())))
+        self._weights = self._rule.weights * float(np.exp(-log_scale))
         super().__init__(kernel, points, measure, log_scale, float(error))
 
     @property
     def n_nodes(self) -> int:
         """Q."""
-        return int(self._weights.size)
+        return int(self._weights.shape[0])
 
     def mass(self, Y: Array | None = None) -> Array:
-        towards = self._K if Y is None else np.asarray(self.kernel(self._rule.nodes, Y), np.float64)
-        return np.asarray((towards.T * self._weights) @ self._K)
+        towards = self._K if Y is None else as_double(self.kernel(self._rule.nodes, Y))
+        return (towards.T * self._weights) @ self._K
 
     def embed(self, B: Array, Y: Array | None = None) -> Array:
         masses = self._masses(B)
-        return np.asarray(self._K.T @ masses) if Y is None else self._multiply(Y, self._rule.nodes, masses)
+        return self._K.T @ masses if Y is None else self._multiply(Y, self._rule.nodes, masses)
 
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
-        return np.asarray((self._K.T * (self._weights * function)) @ self._K)
+        return (self._K.T * (self._weights * function)) @ self._K
 
     def precise(self) -> PreciseIntegrals:
-        return PreciseNodes(self.kernel, self.points, self._K, self._weights)
+        """The values at the nodes and the weights, as NumPy arrays."""
+        return PreciseNodes(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
@@ -99,7 +102,7 @@ class NodeIntegrals(KernelIntegrals):
     def at_nodes(self, F: Array) -> tuple[Array, Array] | None:
         if self.n_nodes > _PAIRWISE_UP_TO:
             return None
-        return self._rule.nodes, self._weights * np.sum((self._K @ F) ** 2, axis=1)
+        return self._rule.nodes, self._weights * namespace(F).sum((self._K @ F) ** 2, axis=1)
 
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as masses at the nodes: normal laws without width."""
@@ -107,25 +110,30 @@ class NodeIntegrals(KernelIntegrals):
 
     def _masses(self, B: Array) -> Array:
         """p_B(x_q) w_q."""
-        return np.asarray(self._weights * np.einsum("qp,qp->q", self._K @ B, self._K))
+        return self._weights * namespace(B).einsum("qp,qp->q", self._K @ B, self._K)
 
     def _multiply(self, X: Array, Y: Array, v: Array) -> Array:
         """k(X, Y) v, a tile at a time."""
-        return np.asarray(self.kernel.matrix(X, Y).multiply(v[:, None])[:, 0])
+        return self.kernel.matrix(X, Y).multiply(v[:, None])[:, 0]
+
+
+def _at_home(measure: Measure) -> Measure:
+    """The measure with its corners, or its mean, as NumPy arrays."""
+    if isinstance(measure, Box):
+        return Box(to_numpy(measure.lower), to_numpy(measure.upper))
+    if isinstance(measure, GaussianMeasure):
+        return GaussianMeasure(to_numpy(measure.mean), measure.std)
+    return measure
 
 
 def _require_memory(kernel: Kernel, entries: int) -> None:
     """Refuse a matrix k(nodes, support), and three like it, beyond the memory limit of the configuration."""
-    needed, limit = 8 * _COPIES * entries, get_config().memory_bytes
-    if needed > limit:
-        raise ValueError(
-            f"The quadrature of {kernel!r} takes {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} "
-            "MB: take a smaller support, a kernel with closed forms such as Gaussian(), or raise memory_limit."
-        )
+    advice = "take a smaller support, a kernel with closed forms such as Gaussian()"
+    require_free_memory(8 * _COPIES * entries, f"The quadrature of {kernel!r} takes", advice)
 
 
 def _affordable(rule: _Rule, points: Array) -> bool:
-    return rule.weights.size <= min(_MOST_NODES, _MOST_ENTRIES // points.shape[0])
+    return rule.weights.shape[0] <= min(_MOST_NODES, _MOST_ENTRIES // points.shape[0])
 
 
 def _extent(kernel: Kernel, points: Array, measure: Measure) -> tuple[Array, Array]:

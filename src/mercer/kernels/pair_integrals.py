@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, as_double, like, namespace, times_power_of_two, to_numpy, upper_triangle
+from mercer.backends.chunks import SECTION_ROWS, row_chunks
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.precise_integrals import PreciseGaussian, PreciseIntegrals
 from mercer.kernels.stationary import Gaussian
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _PAIRWISE_UP_TO = 150
 _ROUNDING = 1e-7
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 0.5
-_GRID_ROWS = 2048
 _LARGEST_RATIO = 1e100
 
 
@@ -51,11 +51,12 @@ class GaussianIntegrals(KernelIntegrals):
         normal = isinstance(measure, GaussianMeasure)
         b = 0.5 / np.ldexp(measure.std, self._power) ** 2 if isinstance(measure, GaussianMeasure) else 0.0
         self._a, self._b = float(a), float(b)
-        self._centre = np.ldexp(measure.mean, self._power) if isinstance(measure, GaussianMeasure) else np.zeros(d)
+        origin = measure.mean if isinstance(measure, GaussianMeasure) else like(np.zeros(d), points)
+        self._centre = times_power_of_two(origin, self._power)
         log_c2, log_c3 = (0.5 * d * np.log((b if normal else np.pi) / (n * a + b)) for n in (2, 3))
         log_unit = 0.0 if normal else -d * self._power * math.log(2.0)
         super().__init__(kernel, points, measure, float(log_c2) + log_unit)
-        self._near = np.ascontiguousarray(np.ldexp(points, self._power))
+        self._near = times_power_of_two(points, self._power)
         self._c3 = float(np.exp(log_c3 - log_c2))
         self._pairs = self._pair_factor(points, 3)
         self._lone = self._lone_factor(points, 3)
@@ -64,33 +65,37 @@ class GaussianIntegrals(KernelIntegrals):
     def mass(self, Y: Array | None = None) -> Array:
         Y = self.points if Y is None else Y
         outer = self._lone_factor(Y, 2)[:, None] * self._lone_factor(self.points, 2)
-        return np.asarray(outer * self._pair_factor(Y, 2))
+        return outer * self._pair_factor(Y, 2)
 
     def embed(self, B: Array, Y: Array | None = None) -> Array:
         G, h = self._towards(Y)
-        return np.asarray(h * np.einsum("ip,ip->i", G @ (B * self._inner), G))
+        return h * namespace(G).einsum("ip,ip->i", G @ (B * self._inner), G)
 
     def weighted_mass(self, c: Array, Y: Array | None = None) -> Array:
         G, h = self._towards(Y)
         total = (G.T * (h * c)) @ G
         total *= self._inner
-        return np.asarray(total)
+        return total
 
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as a signed mixture of m(m+1)/2 normal laws, one for each pair of support points.
 
         k(x, p) k(x, q) dρ is W_pq times N(m_pq, I/(2(2a+b))), m_pq = (a(p + q) + bμ₀)/(2a + b).
         """
-        i, j = np.triu_indices(self.points.shape[0])
-        weights = (B * self.mass())[i, j] * np.where(i == j, 1.0, 2.0)
+        i, j = upper_triangle(self.points.shape[0], self.points)
+        weights = (B * self.mass())[i, j]
+        weights[i != j] *= 2.0
         rate = 2.0 * self._a + self._b
         means = (self._a * (self._near[i] + self._near[j]) + self._b * self._centre) / rate
-        return GaussianMixture(weights, np.ldexp(means, -self._power), float(np.ldexp(0.5 / rate, -2 * self._power)))
+        variance = float(np.ldexp(0.5 / rate, -2 * self._power))
+        return GaussianMixture(weights, times_power_of_two(means, -self._power), variance)
 
     def precise(self) -> PreciseIntegrals:
+        """The closed forms anew from the points, as NumPy arrays."""
+        points = to_numpy(self.points)
         if isinstance(self.measure, GaussianMeasure):
-            return PreciseGaussian(self.points, self._sigma, self.measure.mean, self.measure.std)
-        return PreciseGaussian(self.points, self._sigma, None, None)
+            return PreciseGaussian(points, self._sigma, to_numpy(self.measure.mean), self.measure.std)
+        return PreciseGaussian(points, self._sigma, None, None)
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""
@@ -98,20 +103,22 @@ class GaussianIntegrals(KernelIntegrals):
         if grid is None:
             return super().square_masses(F)
         parts = [summed_squares(K, weights, F) for K, weights in self._sections(grid)]
-        return SquareMasses(np.sum([p.masses for p in parts], axis=0), float(sum(p.rounding for p in parts)))
+        masses = namespace(F).stack([part.masses for part in parts])
+        return SquareMasses(namespace(F).sum(masses, axis=0), float(sum(part.rounding for part in parts)))
 
     def at_nodes(self, F: Array) -> tuple[Array, Array] | None:
         grid = self._grid()
         if grid is None:
             return None
-        return grid, np.concatenate([weights * np.sum((K @ F) ** 2, axis=1) for K, weights in self._sections(grid)])
+        xp = namespace(F)
+        return grid, xp.concat([weights * xp.sum((K @ F) ** 2, axis=1) for K, weights in self._sections(grid)])
 
     def _sections(self, grid: Array) -> Iterator[tuple[Array, Array]]:
         """k(nodes, support) and the weights of the nodes, some nodes at a time."""
-        for lo in range(0, grid.shape[0], _GRID_ROWS):
-            nodes = grid[lo : lo + _GRID_ROWS]
-            weights = np.exp(self.measure.log_density(nodes) + (self._log_cell() - self.log_scale))
-            yield np.asarray(self.kernel(nodes, self.points), np.float64), weights
+        for rows in row_chunks(grid.shape[0], SECTION_ROWS):
+            nodes = grid[rows]
+            weights = namespace(nodes).exp(self.measure.log_density(nodes) + (self._log_cell() - self.log_scale))
+            yield as_double(self.kernel(nodes, self.points)), weights
 
     def squared_norm(self, B: Array) -> float | None:
         """‖w_p‖² on a grid in up to three dimensions, over pairs of components of the mixture for up to 150 points.
@@ -120,13 +127,14 @@ class GaussianIntegrals(KernelIntegrals):
         """
         grid = self._grid()
         if grid is not None:
-            masses = np.concatenate([w * np.einsum("qp,qp->q", K @ B, K) for K, w in self._sections(grid)])
-            return self._double_sum(grid, masses, 0.0) * float(np.sum(B * self.mass()) / np.sum(masses)) ** 2
+            xp = namespace(B)
+            masses = xp.concat([w * xp.einsum("qp,qp->q", K @ B, K) for K, w in self._sections(grid)])
+            return self._double_sum(grid, masses, 0.0) * float(xp.sum(B * self.mass()) / xp.sum(masses)) ** 2
         if self.points.shape[0] > _PAIRWISE_UP_TO:
             return None
         weights, means, variance = self.mixture(B)
         norm = self._double_sum(means, weights, variance)
-        rounding = float(np.finfo(np.float64).eps * np.sum(np.abs(weights)) ** 2)
+        rounding = float(np.finfo(np.float64).eps) * float(abs(weights).sum()) ** 2
         return norm if rounding <= _ROUNDING * norm else None
 
     def _double_sum(self, means: Array, weights: Array, variance: float) -> float:
@@ -142,16 +150,19 @@ class GaussianIntegrals(KernelIntegrals):
         The trapezoidal rule is exact to rounding there: sums over the grid differ from integrals by exp(-2π² 2²) of the
         terms, by exp(-2π² 8/3) where a third kernel makes them narrower, and these may be 1e10 times as large as p.
         """
-        deviation = self._deviation()
-        corners = np.stack([self._near.min(axis=0), self._near.max(axis=0)])
-        corners = (2.0 * self._a * corners + self._b * self._centre) / (2.0 * self._a + self._b)
+        if self.points.shape[1] > _GRID_FEATURES:
+            return None
+        xp, deviation = namespace(self._near), self._deviation()
+        ends = xp.stack([xp.min(self._near, axis=0), xp.max(self._near, axis=0)])
+        ends = (2.0 * self._a * ends + self._b * self._centre) / (2.0 * self._a + self._b)
+        corners = np.array([[float(x) for x in end] for end in ends])
         counts = np.ceil((corners[1] - corners[0] + 18.0 * deviation) / (deviation * _GRID_STEP)) + 1.0
-        if self.points.shape[1] > _GRID_FEATURES or np.prod(counts) > _GRID_NODES:
+        if np.prod(counts) > _GRID_NODES:
             return None
         starts = corners[0] - 9.0 * deviation
         axes = [a + deviation * _GRID_STEP * np.arange(int(n)) for a, n in zip(starts, counts, strict=True)]
         grid = np.stack([x.reshape(-1) for x in np.meshgrid(*axes, indexing="ij")], axis=1)
-        return np.ascontiguousarray(np.ldexp(grid, -self._power))
+        return like(np.ascontiguousarray(np.ldexp(grid, -self._power)), self.points)
 
     def _deviation(self) -> float:
         """The standard deviation of k(x, z)² dρ, in units of 2^-power."""
@@ -171,12 +182,13 @@ class GaussianIntegrals(KernelIntegrals):
     def _pair_factor(self, Y: Array, order: int) -> Array:
         """exp(-a²/(na+b) ‖y - z‖²)."""
         length = np.sqrt((order + self._b / self._a) / self._a)
-        return np.asarray(Gaussian(sigma=float(length))(np.ldexp(Y, self._power), self._near), np.float64)
+        return as_double(Gaussian(sigma=float(length))(times_power_of_two(Y, self._power), self._near))
 
     def _lone_factor(self, Y: Array, order: int) -> Array:
         """exp(-ab/(na+b) ‖y - μ₀‖²)."""
         rate = self._b / (order + self._b / self._a)
-        return np.asarray(np.exp(-rate * np.sum((np.ldexp(Y, self._power) - self._centre) ** 2, axis=1)))
+        xp, near = namespace(Y), times_power_of_two(Y, self._power)
+        return xp.exp(-rate * xp.sum((near - self._centre) ** 2, axis=1))
 
 
 def _require_scale(kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
@@ -184,7 +196,7 @@ def _require_scale(kernel: Gaussian, points: Array, measure: Lebesgue | Gaussian
     sigma = float(kernel.sigma)
     widths = [measure.std] if isinstance(measure, GaussianMeasure) else []
     with np.errstate(over="ignore", under="ignore"):
-        lengths = [float(np.max(np.abs(points))) / sigma, *(width / sigma for width in widths)]
+        lengths = [float(abs(points).max()) / sigma, *(width / sigma for width in widths)]
         lengths += [sigma / width for width in widths]
     if not max(lengths) < _LARGEST_RATIO:
         raise ValueError(

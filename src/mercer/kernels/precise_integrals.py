@@ -15,13 +15,13 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from mercer.backends.balls import Ball, ball, exponential, joined, up
+from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
 from mercer.kernels.base import Kernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _UNIT = float(np.finfo(np.float64).eps) / 2
 _PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
-_ROWS = 2**15
 
 
 class PreciseIntegrals(Protocol):
@@ -88,13 +88,9 @@ class PreciseGaussian:
 
     def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
         precise = X.shape[0] * self._points.shape[0] <= _PRECISE_ENTRIES
-        rows = max(1, _ROWS // self._points.shape[0])
-        for lo in range(0, X.shape[0], rows):
-            part = np.ldexp(X[lo : lo + rows], self._power)
-            yield (
-                slice(lo, lo + rows),
-                self._precise(part) if precise else rounded_exponential(part, self._points, self._rate),
-            )
+        for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._points.shape[0])):
+            part = np.ldexp(X[rows], self._power)
+            yield rows, self._precise(part) if precise else rounded_exponential(part, self._points, self._rate)
 
     def _precise(self, X: Array) -> Ball:
         return exponential(-(squared_distances(X, self._points) * self._rate))
@@ -119,9 +115,8 @@ class _GivenValues:
         return Ball(np.asarray(self._kernel(self._points), np.float64))
 
     def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
-        rows = max(1, _ROWS // self._points.shape[0])
-        for lo in range(0, X.shape[0], rows):
-            yield slice(lo, lo + rows), Ball(np.asarray(self._kernel(X[lo : lo + rows], self._points), np.float64))
+        for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._points.shape[0])):
+            yield rows, Ball(np.asarray(self._kernel(X[rows], self._points), np.float64))
 
 
 @final
@@ -143,8 +138,7 @@ class PreciseNodes(_GivenValues):
 
     def _added(self, term: Callable[[Ball, Array], Ball]) -> Ball:
         """The sum of a term over some nodes at a time."""
-        rows = max(1, _ROWS // self._values.shape[1])
-        parts = [slice(lo, lo + rows) for lo in range(0, self._weights.size, rows)]
+        parts = row_chunks(self._weights.size, rows_within(BALL_ENTRIES, self._values.shape[1]))
         total = term(ball(self._values[parts[0]]), self._weights[parts[0]])
         for part in parts[1:]:
             total = total + term(ball(self._values[part]), self._weights[part])

@@ -13,12 +13,12 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.balls import Ball, exponential, joined
+from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
 from mercer.kernels.precise_integrals import powered, rounded_exponential, squared_distances
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PRECISE_ENTRIES = 10**6
-_ROWS = 2**15
 
 
 @final
@@ -96,9 +96,7 @@ class PreciseLosses:
     def sections(self, X: Array, y: Array) -> Iterator[tuple[slice, Ball, Ball]]:
         """k(x_i, ξ_a), and the kernel of pairs between (x_i, y_i) and ζ_a, for some rows at a time."""
         precise = X.shape[0] * self._inputs.shape[0] <= _PRECISE_ENTRIES
-        rows = max(1, _ROWS // self._inputs.shape[0])
-        for lo in range(0, X.shape[0], rows):
-            part = slice(lo, lo + rows)
+        for part in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._inputs.shape[0])):
             yield part, *self._rows(np.ldexp(X[part], self._power), np.ldexp(y[part], self._target_power), precise)
 
     def _rows(self, X: Array, y: Array, precise: bool) -> tuple[Ball, Ball]:

@@ -25,6 +25,9 @@ def put(store: Array, places: Array, block: Array) -> None:
         store[places] = block.T
         return
     size, width = block.shape
+    if width == 1:
+        store[places[0]] = block[:, 0]
+        return
     over_rows(lambda rows: _put(store, places, block, rows.start, rows.stop), size, width, _PIECE)
 
 

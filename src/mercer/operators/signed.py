@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, is_tensor, namespace, unique
+from mercer.backends.arrays import Array, as_double, is_tensor, namespace, unique_rows
 from mercer.kernels.base import Kernel
 from mercer.operators.gram import GramOperator
 
@@ -15,7 +15,7 @@ def difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[
     Weights of equal points are added up, so what two samples have in common leaves no rounding error behind.
     """
     both = namespace(X).concat([X, Y]) + 0.0  # which turns -0.0 into 0.0
-    first, where = unique(both, axis=0)
+    first, where = unique_rows(both)
     n, count = X.shape[0], first.shape[0]
     signed = _added(where[:n], x_weights, count) - _added(where[n:], y_weights, count)
     kept = signed != 0

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from mercer.backends.arrays import namespace, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.kernels.precise_losses import PreciseLosses
 from mercer.problems.precise_squares import exact_shares
@@ -35,6 +36,8 @@ class PairSample(NamedTuple):
 @final
 class PreciseRegression:
     """Losses, prices, distances and embeddings of the game as balls.
+
+    Balls are NumPy's: tensors are brought over once, when the proof begins.
 
     Parameters
     ----------
@@ -58,11 +61,12 @@ class PreciseRegression:
         density_basis: Array | None = None,
         whitening: Array | None = None,
     ) -> None:
-        self.losses, self.functions = losses, ball(function_basis)
+        self.losses, self.functions = losses, ball(to_numpy(function_basis))
         if density_basis is not None and whitening is not None:
-            self.basis, self.whitening = ball(density_basis), ball(whitening)
-        self._sample = sample
-        self._shares = exact_shares(sample.weights, sample.inputs.shape[0])
+            self.basis, self.whitening = ball(to_numpy(density_basis)), ball(to_numpy(whitening))
+        weights = None if sample.weights is None else to_numpy(sample.weights)
+        self._sample = PairSample(to_numpy(sample.inputs), to_numpy(sample.targets), weights)
+        self._shares = exact_shares(weights, sample.inputs.shape[0])
         self._kept: list[tuple[slice, Ball]] | None = None
 
     @cached_property
@@ -128,6 +132,8 @@ class PreciseRegression:
         return self._kept
 
 
-def coordinates(basis: Array, coefficients: Array) -> Array:
+def coordinates(basis: Any, coefficients: Any) -> Any:
     """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
-    return np.asarray((basis.T @ coefficients) / np.sum(basis**2, axis=0).reshape(-1, *[1] * (coefficients.ndim - 1)))
+    xp = namespace(basis)
+    sizes = xp.reshape(xp.sum(basis**2, axis=0), (-1, *[1] * (coefficients.ndim - 1)))
+    return (basis.T @ coefficients) / sizes

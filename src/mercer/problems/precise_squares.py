@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from mercer.backends.arrays import to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.kernels.integrals import KernelIntegrals
 
@@ -34,6 +35,8 @@ class Sample(NamedTuple):
 @final
 class PreciseSquares:
     """W, K̃, the sample's embedding at the support and λ as balls.
+
+    Balls are NumPy's: tensors are brought over once, when the proof begins.
 
     Parameters
     ----------
@@ -60,8 +63,8 @@ class PreciseSquares:
         regularization: float,
     ) -> None:
         self.integrals = integrals.precise()
-        self.basis, self.whitening = ball(basis), ball(whitening)
-        self._sample = sample
+        self.basis, self.whitening = ball(to_numpy(basis)), ball(to_numpy(whitening))
+        self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
         self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
     @cached_property
@@ -101,6 +104,11 @@ class PreciseSquares:
         if np.any(self.strength.hi):
             M = M + self.gram * self.strength
         return self.in_basis(M)
+
+
+def _plain(sample: Sample) -> Sample:
+    """The sample as NumPy arrays."""
+    return Sample(to_numpy(sample.points), None if sample.weights is None else to_numpy(sample.weights))
 
 
 def embedded_sample(integrals: Any, sample: Sample) -> Ball:

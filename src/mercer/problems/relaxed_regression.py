@@ -13,13 +13,12 @@ of f, hence convex, and F is strongly convex: F(β) - min F ≤ ‖∇F(β)‖²
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, copied, namespace
 from mercer.kernels.stationary import Gaussian
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @final
@@ -59,7 +58,7 @@ class RelaxedRegression:
         regularization: float,
     ) -> None:
         self.radius, self.regularization = radius, regularization
-        self._root = np.asarray(Gaussian(sigma=float(np.sqrt(2) * sigma))(inputs), np.float64)  # E
+        self._root = as_double(Gaussian(sigma=float(np.sqrt(2) * sigma))(inputs))  # E
         self._basis = function_basis
         self._curvature = features.T @ (weights[:, None] * features)
         self._slope = features.T @ (weights * targets)
@@ -67,8 +66,7 @@ class RelaxedRegression:
 
     def start(self) -> Array:
         """Ridge regression without the penalty."""
-        matrix = self._curvature + self.regularization * np.eye(self._slope.size)
-        return np.asarray(np.linalg.solve(matrix, self._slope))
+        return namespace(self._slope).linalg.solve(self._curved(), self._slope)
 
     def sample_loss(self, beta: Array) -> float:
         """R̂(β)."""
@@ -77,7 +75,7 @@ class RelaxedRegression:
     def square_norm(self, beta: Array) -> float:
         """‖f²‖ in the space of bandwidth σ/√2."""
         alpha = self._basis @ beta
-        return float(np.sqrt(max(alpha @ self._middle_values(alpha) ** 2 @ alpha, 0.0)))
+        return float(np.sqrt(max(float(alpha @ self._middle_values(alpha) ** 2 @ alpha), 0.0)))
 
     def value(self, beta: Array) -> float:
         """F(β)."""
@@ -91,22 +89,28 @@ class RelaxedRegression:
         norm = self.square_norm(beta)
         if norm > 0:
             pull = self._basis.T @ (self._middle_values(alpha) ** 2 @ alpha)
-            slope += self.radius * 2 / norm * np.asarray(pull, np.float64)
-        return np.asarray(slope)
+            slope += self.radius * 2 / norm * pull
+        return slope
 
     def hessian(self, beta: Array) -> Array:
         """The Hessian of F; that of the penalty, Tr((DE)⁴)^(1/2), vanishes with f."""
-        matrix = 2 * (self._curvature + self.regularization * np.eye(beta.size))
+        matrix = 2 * self._curved()
         norm = self.square_norm(beta)
         if norm > 0:
             alpha = self._basis @ beta
             P = self._middle_values(alpha)
             second = 4 * (2 * self._root * (P @ (alpha[:, None] * self._root)) + P**2)  # of Tr((DE)⁴)
             first = 4 * P**2 @ alpha
-            moved = self._basis.T @ (second / (2 * norm) - np.outer(first, first) / (4 * norm**3)) @ self._basis
+            moved = self._basis.T @ (second / (2 * norm) - first[:, None] * first / (4 * norm**3)) @ self._basis
             matrix += self.radius * (moved + moved.T) / 2
-        return np.asarray(matrix)
+        return matrix
+
+    def _curved(self) -> Array:
+        """Half the Hessian without the penalty on f²."""
+        matrix = copied(self._curvature)
+        add_to_diagonal(matrix, self.regularization)
+        return matrix
 
     def _middle_values(self, alpha: Array) -> Array:
         """E D E: f((ξ_a + ξ_b)/2) exp(-‖ξ_a - ξ_b‖²/(4σ²))."""
-        return np.asarray((self._root * alpha) @ self._root)
+        return (self._root * alpha) @ self._root

@@ -25,15 +25,11 @@ regression on μ, a linear system.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
-import numpy as np
-from scipy.linalg import eigh
-
+from mercer.backends.arrays import Array, add_to_diagonal, eigvalsh, namespace, norm
 from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
 from mercer.problems.sum_of_squares import SumOfSquares
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Bounds(NamedTuple):
@@ -92,10 +88,11 @@ class RobustRegression:
         self.goal = ball.goal
         self._quadratic, self._linear, self._constant = losses.quadratic, losses.linear, losses.constant
         self.order, self.n_functions = ball.dimension, features.shape[1]
-        self.anchor = Adversary(np.zeros((self.order, self.order)), 1.0) if anchor is None else anchor
-        self._embedding = np.array(
-            [packed(ball.adjoint(y)) for y in np.eye(self.goal.size)]
-        )  # rows: A* of unit vectors
+        xp, options = namespace(features), {"dtype": features.dtype, "device": features.device}
+        nothing = xp.zeros((self.order, self.order), **options)
+        self.anchor = Adversary(nothing, 1.0) if anchor is None else anchor
+        units = xp.eye(self.goal.shape[0], **options)
+        self._embedding = xp.stack([packed(ball.adjoint(y)) for y in units])  # rows: A* of unit vectors
         self._features, self._targets, self._weights = features, targets, weights
         self.sample_curvature = features.T @ (weights[:, None] * features)
         self.sample_slope = features.T @ (weights * targets)
@@ -125,13 +122,13 @@ class RobustRegression:
 
     def loss_curvature(self, C: Array) -> Array:
         """∫ u uᵀ p_C, of order l: half the Hessian of the loss of p_C in β."""
-        return np.asarray(self._quadratic @ packed(C))
+        return self._quadratic @ packed(C)
 
     def _bilinear(self, beta: Array) -> Array:
-        return np.tensordot(beta, self._quadratic, 1)
+        return namespace(beta).tensordot(beta, self._quadratic, axes=1)
 
     def _polynomial(self, beta: Array, products: Array) -> Array:
-        return np.asarray(beta @ (products - 2 * self._linear) + self._constant)
+        return beta @ (products - 2 * self._linear) + self._constant
 
     def priced(self, y: Array) -> Array:
         """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
@@ -149,11 +146,11 @@ class RobustRegression:
         """
         if not self.keeps_sample:
             share = 0.0
-        mass = float(np.trace(matrix)) + share
+        mass = float(namespace(matrix).linalg.trace(matrix)) + share
         if mass <= 0:
             return self.anchor
         found = Adversary(matrix / mass, share / mass)
-        away, least = (float(np.linalg.norm(self.displacement(which))) for which in (found, self.anchor))
+        away, least = (norm(self.displacement(which)) for which in (found, self.anchor))
         if away > self.radius:
             kept = (self.radius - least) / (away - least)
             share = kept * found.share + (1 - kept) * self.anchor.share
@@ -170,23 +167,28 @@ class RobustRegression:
         C, a = adversary
         flat = packed(C)
         H = self._quadratic @ flat + a * self.sample_curvature
-        H[np.diag_indices_from(H)] += self.regularization
+        add_to_diagonal(H, self.regularization)
         r = self._linear @ flat + a * self.sample_slope
-        beta = np.linalg.solve(H, r)
+        beta = namespace(H).linalg.solve(H, r)
         return beta, float(self._constant @ flat + a * self.sample_constant - r @ beta)
 
     def bounds(self, beta: Array, y: Array, adversary: Adversary) -> Bounds:
         """What no learner can go below and what this one risks at most, plus λ‖β‖², but for rounding."""
-        values, vectors = np.linalg.eigh(0.5 * (adversary.matrix + adversary.matrix.T))
-        positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        fair = self.admissible(positive, max(adversary.share, 0.0))
+        fair = self.admissible(positive_part(adversary.matrix), max(adversary.share, 0.0))
         upper = self.worst_case(beta, y) + self.regularization * float(beta @ beta)
         return Bounds(self.best_response(fair)[1], upper)
 
     def worst_case(self, beta: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
         slack, s = self.loss_matrix(beta) - self.priced(y), self.order
-        top = float(eigh(slack, eigvals_only=True, subset_by_index=[s - 1, s - 1])[0])
+        top = float(eigvalsh(slack, s - 1, s)[0])
         if self.keeps_sample:
             top = max(top, self.sample_loss(beta) - float(self.goal @ y))
-        return top + float(self.goal @ y) + self.radius * float(np.linalg.norm(y))
+        return top + float(self.goal @ y) + self.radius * norm(y)
+
+
+def positive_part(matrix: Array) -> Array:
+    """The nearest positive semi-definite matrix to the symmetric part of this one."""
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh(0.5 * (matrix + matrix.T))
+    return (vectors * xp.clip(values, 0.0, None)) @ vectors.T

@@ -9,16 +9,15 @@ C = R B Rᵀ, W = RᵀR, the constraint is the spectrahedron {C ≽ 0, Tr C = 1}
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer.backends.arrays import Array, eigvalsh, namespace, norm
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.problems.precise_squares import PreciseSquares, Sample
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _TRUNCATION = 1e-10
 
 
@@ -111,7 +110,7 @@ class SumOfSquares:
     @cached_property
     def scale(self) -> float:
         """‖P_m v‖² plus the least eigenvalue of R: the size of the objective, for tolerances."""
-        least = eigh(self.penalty, eigvals_only=True, subset_by_index=[0, 0])[0] if self.regularization > 0 else 0.0
+        least = eigvalsh(self.penalty, 0, 1)[0] if self.regularization > 0 else 0.0
         return self.constant + max(float(least), 0.0)
 
     def embed(self, factor: Array, other: Array | None = None) -> Array:
@@ -125,12 +124,12 @@ class SumOfSquares:
         return self._embed(self.basis @ C @ self.basis.T)
 
     def _embed(self, B: Array) -> Array:
-        return np.asarray(self.whitening.T @ self.integrals.embed(B))
+        return self.whitening.T @ self.integrals.embed(B)
 
     def adjoint(self, y: Array) -> Array:
         """A*(y), symmetric of order s."""
         inner = self.basis.T @ self.integrals.weighted_mass(self.whitening @ y) @ self.basis
-        return np.asarray((inner + inner.T) / 2)
+        return (inner + inner.T) / 2
 
     def residual(self, factor: Array) -> Array:
         """A(C) - b, of C = F Fᵀ."""
@@ -139,7 +138,7 @@ class SumOfSquares:
     def value(self, factor: Array, residual: Array | None = None) -> float:
         """f(C) of C = F Fᵀ."""
         residual = self.residual(factor) if residual is None else residual
-        return float(residual @ residual) + float(np.sum(factor * (self.penalty @ factor)))
+        return float(residual @ residual) + float((factor * (self.penalty @ factor)).sum())
 
     def gradient(self, residual: Array) -> Array:
         """∇f(C) = 2 A*(A(C) - b) + R, symmetric of order s."""
@@ -152,7 +151,7 @@ class SumOfSquares:
         """
         columns = self.basis @ V
         blocks = [self.integrals.weighted_mass(columns[:, i]) @ columns[:, i:] for i in range(V.shape[1])]
-        return np.asarray(self.whitening.T @ np.hstack(blocks))
+        return self.whitening.T @ namespace(V).concat(blocks, axis=1)
 
     def tangent(self, factor: Array) -> Tangent:
         """The linear map D ↦ A(½(F Dᵀ + D Fᵀ)) and its transpose, for many products."""
@@ -160,14 +159,14 @@ class SumOfSquares:
 
     def coefficients(self, factor: Array) -> Array:
         """The factor T F of the scaled B, with Tr(B W) = 1 to rounding: B = exp(-log_scale) (TF)(TF)ᵀ."""
-        return np.asarray(self.basis @ (factor / np.linalg.norm(factor)))
+        return self.basis @ (factor / norm(factor))
 
     def coordinates(self, coefficients: Array) -> Array:
         """The F with T F nearest to a factor of the scaled B, of shape (m, r): T has orthogonal columns.
 
         What T does not span is left out.
         """
-        return np.asarray((self.basis.T @ coefficients) / np.sum(self.basis**2, axis=0)[:, None])
+        return (self.basis.T @ coefficients) / namespace(coefficients).sum(self.basis**2, axis=0)[:, None]
 
 
 def _spanned(integrals: KernelIntegrals, gram: Array, truncation: float) -> Spans:
@@ -175,12 +174,13 @@ def _spanned(integrals: KernelIntegrals, gram: Array, truncation: float) -> Span
     m = gram.shape[0]
     masses, Q = positive_eigenpairs(integrals.mass(), truncation / m)
     levels, V = positive_eigenpairs(gram, truncation / m)
-    if masses.size == 0 or levels.size == 0:
+    if masses.shape[0] == 0 or levels.shape[0] == 0:
         raise ValueError(
             "The kernel's sections have no mass under the reference measure, to double precision: take a reference "
             "nearer to the points, or a wider kernel."
         )
-    return Spans(Q / np.sqrt(masses), V / np.sqrt(levels))
+    xp = namespace(gram)
+    return Spans(Q / xp.sqrt(masses), V / xp.sqrt(levels))
 
 
 @final
@@ -196,9 +196,9 @@ class Tangent:
         """A(½(F Dᵀ + D Fᵀ)), of as many entries as the span has dimensions."""
         columns = self._problem.basis @ D
         total = sum(block @ column for block, column in zip(self._blocks, columns.T, strict=True))
-        return np.asarray(self._problem.whitening.T @ total)
+        return self._problem.whitening.T @ total
 
     def transpose(self, y: Array) -> Array:
         """A*(y) F, of shape (s, r)."""
         weights = self._problem.whitening @ y
-        return np.asarray(self._problem.basis.T @ np.column_stack([block @ weights for block in self._blocks]))
+        return self._problem.basis.T @ namespace(y).stack([block @ weights for block in self._blocks], axis=1)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.result import Status
 from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep, oracle_gap
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST = 40
 _LOOSEST = 1e-8
@@ -20,6 +19,8 @@ _LOOSEST = 1e-8
 
 def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Array:
     """A factor F of the minimiser C = F Fᵀ, by an interior-point method through the optional package cvxpy.
+
+    The programme goes to it, and its answer comes back, through NumPy.
 
     Parameters
     ----------
@@ -49,17 +50,18 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
         cvxpy: Any = importlib.import_module("cvxpy")
     except ModuleNotFoundError:
         raise ModuleNotFoundError("solver='conic' needs cvxpy: pip install 'mercer[conic]'.") from None
-    pairs = problem.embed_pairs(np.eye(s))
+    identity = namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
+    pairs, goal, penalty = (to_numpy(part) for part in (problem.embed_pairs(identity), problem.goal, problem.penalty))
     i, j = np.triu_indices(s)
-    columns = np.zeros((problem.goal.size, s * s))
+    columns = np.zeros((goal.size, s * s))
     columns[:, i * s + j] = pairs
     columns[:, j * s + i] += np.where(i == j, 0.0, 1.0) * pairs
     C = cvxpy.Variable((s, s), PSD=True)
-    misfit = cvxpy.sum_squares(columns @ cvxpy.vec(C, order="C") - problem.goal)
-    programme = cvxpy.Problem(cvxpy.Minimize(misfit + cvxpy.trace(problem.penalty @ C)), [cvxpy.trace(C) == 1])
-    goal = min(tol, _LOOSEST)
+    misfit = cvxpy.sum_squares(columns @ cvxpy.vec(C, order="C") - goal)
+    programme = cvxpy.Problem(cvxpy.Minimize(misfit + cvxpy.trace(penalty @ C)), [cvxpy.trace(C) == 1])
+    gap = min(tol, _LOOSEST)
     try:
-        programme.solve(solver=cvxpy.CLARABEL, tol_gap_abs=goal * problem.scale, tol_gap_rel=goal)
+        programme.solve(solver=cvxpy.CLARABEL, tol_gap_abs=gap * problem.scale, tol_gap_rel=gap)
         values, vectors = np.linalg.eigh((C.value + C.value.T) / 2)
     except (cvxpy.error.SolverError, ArithmeticError, AttributeError, TypeError, ValueError, np.linalg.LinAlgError):
         # there is no value, or one that is no number
@@ -67,7 +69,7 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
             f"The conic solver ended with the status {programme.status!r}: use solver='auto'."
         ) from None
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(factor / np.linalg.norm(factor))
+    return like(factor / np.linalg.norm(factor), problem.basis)
 
 
 def conic_result(problem: SumOfSquares, *, tol: float, callback: Callback | None = None) -> SpectrahedronResult:

@@ -16,17 +16,15 @@ Near a solution with strict complementarity rounds converge as Newton's method d
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer.backends.arrays import Array, eigh, namespace, norm
+from mercer.backends.chunks import KEPT_BYTES
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.result import Status
 from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
 from mercer.solvers.spectrahedron import Callback, SpectrahedronResult, SpectrahedronStep, small_enough
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
 _LARGEST_FACE = 36
@@ -35,7 +33,6 @@ _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
 _TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
 _MAIN = 1e-6
 _REMEMBERED = 8
-_TANGENT_BYTES = 2**28  # for the matrices of a derivative, one a column: beyond, only the largest columns move
 _MOST_COLUMNS = 24  # of F on a face, which must have room for new ones
 _RANK_LEVELS = (1e-4, 1e-6, 1e-8)
 _MOST_PRODUCTS = 100
@@ -110,12 +107,12 @@ class _Point:
     """C = F Fᵀ with its gradient, the eigenpairs of that, and the oracle's gap."""
 
     def __init__(self, problem: SumOfSquares, factor: Array) -> None:
-        self.factor = factor / np.linalg.norm(factor)
+        self.factor = factor / norm(factor)
         residual = problem.residual(self.factor)
         self.value = problem.value(self.factor, residual)
         self.gradient = problem.gradient(residual)
         self.levels, self.vectors = eigh(self.gradient)
-        self.level = float(np.sum(self.factor * (self.gradient @ self.factor)))
+        self.level = float((self.factor * (self.gradient @ self.factor)).sum())
         self.gap = min(max(self.level - float(self.levels[0]), 0.0), self.value)  # f is never negative
 
 
@@ -159,7 +156,7 @@ class _Run:
         """Leave out directions of little weight where the best C on the face of the others is still within tol."""
         assert self.best is not None
         F = self.best.factor
-        vectors, sizes, _ = np.linalg.svd(F, full_matrices=False)
+        vectors, sizes, _ = namespace(F).linalg.svd(F, full_matrices=False)
         for level in _RANK_LEVELS:
             kept = sizes**2 > level
             if kept.all():
@@ -174,19 +171,19 @@ def _first_face(problem: SumOfSquares, start: Array | None) -> Array:
     """An orthonormal basis of the range of the start, or of the least eigenvectors of the gradient at zero."""
     s = problem.dimension
     if s <= _WHOLE_UP_TO:
-        return np.eye(s)
-    best = eigh(problem.gradient(-problem.goal), subset_by_index=[0, _FIRST_FACE - 1])[1]
+        return namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
+    best = eigh(problem.gradient(-problem.goal), 0, _FIRST_FACE)[1]
     return best if start is None else _span([start, best])
 
 
 def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
     """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
-    entries = SymmetricEntries(face.shape[1])
+    xp, entries = namespace(face), SymmetricEntries(face.shape[1], face)
     A = problem.embed_pairs(face) * entries.scale
     S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=_ON_FACE * tol)
-    values, vectors = np.linalg.eigh(S)
+    values, vectors = xp.linalg.eigh(S)
     kept = values > _TINY * values[-1]
-    return np.asarray(face @ (vectors[:, kept] * np.sqrt(values[kept])))
+    return face @ (vectors[:, kept] * xp.sqrt(values[kept]))
 
 
 def _next_face(problem: SumOfSquares, point: _Point) -> Array:
@@ -196,46 +193,48 @@ def _next_face(problem: SumOfSquares, point: _Point) -> Array:
     """
     main = _carries_mass(point.factor)
     F, rest = point.factor[:, main][:, -_MOST_COLUMNS:], point.factor[:, ~main]
-    promising = int(np.sum(point.levels < point.level - _PROMISING * point.gap))
+    promising = int((point.levels < point.level - _PROMISING * point.gap).sum())
     new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
-    moving = F[:, -max(4, _TANGENT_BYTES // (8 * problem.size**2)) :]
-    direction = _newton_direction(problem, point, moving / np.linalg.norm(moving))
-    return _span([F, new, direction, rest[:, ::-1][:, :_REMEMBERED]])
+    # a derivative keeps one matrix a column: beyond the memory for them, only the largest columns move
+    moving = F[:, -max(4, KEPT_BYTES // (8 * problem.size**2)) :]
+    direction = _newton_direction(problem, point, moving / norm(moving))
+    return _span([F, new, direction, namespace(rest).flip(rest, axis=1)[:, :_REMEMBERED]])
 
 
 def _span(blocks: list[Array]) -> Array:
     """An orthonormal basis of some blocks, the first first, of at most 36 columns."""
-    basis = np.empty((blocks[0].shape[0], 0))
+    xp, basis = namespace(*blocks), blocks[0][:, :0]
     for block in blocks:
-        size = np.linalg.norm(block)
+        size = norm(block)
         if size == 0:
             continue
         rest = block / size
         for _ in range(2):
             rest = rest - basis @ (basis.T @ rest)
-        vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-        basis = np.hstack([basis, vectors[:, sizes > _INDEPENDENT]])
-    return np.linalg.qr(basis[:, :_LARGEST_FACE])[0]
+        vectors, sizes, _ = xp.linalg.svd(rest, full_matrices=False)
+        basis = xp.concat([basis, vectors[:, sizes > _INDEPENDENT]], axis=1)
+    return xp.linalg.qr(basis[:, :_LARGEST_FACE])[0]
 
 
 def _carries_mass(factor: Array) -> Array:
     """Which columns do, as those of an interior point which should vanish do not quite."""
-    sizes = np.sum(factor**2, axis=0)
-    return np.asarray(sizes > _MAIN * np.max(sizes))
+    xp = namespace(factor)
+    sizes = xp.sum(factor**2, axis=0)
+    return sizes > _MAIN * xp.max(sizes)
 
 
 def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
     """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
-    G = point.gradient
+    xp, G = namespace(F), point.gradient
     tangent = problem.tangent(F)
     room = point.levels - point.level
-    flat = float(np.finfo(np.float64).eps) * float(np.linalg.norm(G))  # where all points are isolated, G is level·I
+    flat = float(np.finfo(np.float64).eps) * norm(G)  # where all points are isolated, G is level·I
     if not float(room[-1]) > flat:
-        return np.zeros_like(F)
-    scale = 1.0 / (2.0 * np.maximum(room, _FLOOR * float(room[-1])))
+        return xp.zeros_like(F)
+    scale = 1.0 / (2.0 * xp.clip(room, _FLOOR * float(room[-1]), None))
 
     def project(D: Array) -> Array:
-        return np.asarray(D - np.sum(F * D) * F)
+        return D - (F * D).sum() * F
 
     def precondition(D: Array) -> Array:
         return project(point.vectors @ (scale[:, None] * (point.vectors.T @ D)))
@@ -244,20 +243,20 @@ def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
         return project(2.0 * (G @ D - point.level * D) + 8.0 * tangent.transpose(tangent.apply(D)))
 
     residual = -project(2.0 * (G @ F))
-    first = float(np.linalg.norm(residual))
-    enough = first * min(0.1, np.sqrt(first / max(float(np.linalg.norm(G)), np.finfo(np.float64).tiny)))
-    D, step = np.zeros_like(F), precondition(residual)
-    along = float(np.sum(residual * step))
+    first = norm(residual)
+    enough = first * min(0.1, float(np.sqrt(first / max(norm(G), np.finfo(np.float64).tiny))))
+    D, step = xp.zeros_like(F), precondition(residual)
+    along = float((residual * step).sum())
     for number in range(_MOST_PRODUCTS):
         curved = hessian(step)
-        curvature = float(np.sum(step * curved))
-        if curvature <= _TINY * float(np.sum(step**2)) * float(room[-1]):
+        curvature = float((step * curved).sum())
+        if curvature <= _TINY * float((step**2).sum()) * float(room[-1]):
             return step if number == 0 else D
         D = D + (along / curvature) * step
         residual = residual - (along / curvature) * curved
-        if np.linalg.norm(residual) <= enough:
+        if norm(residual) <= enough:
             break
         ready = precondition(residual)
-        along, before = float(np.sum(residual * ready)), along
+        along, before = float((residual * ready).sum()), along
         step = ready + (along / before) * step
     return D

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from mercer.backends.arrays import Array, add_to_diagonal, cholesky_factor, cholesky_solve, copied, namespace
 from mercer.solvers.result import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ENOUGH = 1e-4  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-10
@@ -109,11 +107,14 @@ def _lower(problem: SmoothConvex, x: Array, step: Array, value: float, decrease:
 
 def _newton_step(hessian: Array, gradient: Array) -> Array:
     """-H⁻¹g; a growing multiple of the identity is added where H is not positive definite."""
-    ridge, scale = 0.0, float(np.trace(hessian)) / hessian.shape[0]
-    if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(gradient))):
+    xp, ridge = namespace(hessian), 0.0
+    scale = float(xp.linalg.trace(hessian)) / hessian.shape[0]
+    if not (bool(xp.isfinite(hessian).all()) and bool(xp.isfinite(gradient).all())):
         raise ArithmeticError("The objective leaves the range of double precision: bring the data to a scale near one.")
     while True:
+        matrix = copied(hessian)
+        add_to_diagonal(matrix, ridge)
         try:
-            return np.asarray(-cho_solve(cho_factor(hessian + ridge * np.eye(hessian.shape[0])), gradient))
+            return -cholesky_solve(cholesky_factor(matrix), gradient)
         except np.linalg.LinAlgError:
             ridge = max(10 * ridge, _RIDGE * scale)

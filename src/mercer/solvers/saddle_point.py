@@ -22,12 +22,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
+from mercer.backends.arrays import (
+    Array,
+    add_to_diagonal,
+    cholesky,
+    cholesky_factor,
+    cholesky_solve,
+    copied,
+    namespace,
+    solve_triangular,
+)
 from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.solvers.result import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _GROWTH = 10.0  # of the barrier weight
 _CENTRED = 0.5  # Newton decrement below which a point counts as central
@@ -36,6 +43,7 @@ _SHORTEST = 1e-8
 _PATIENCE = 30  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
+_TINY = float(np.finfo(np.float64).tiny)
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
 
@@ -119,7 +127,7 @@ class _Point(NamedTuple):
     v: float
 
     def moved(self, step: Array, length: float) -> _Point:
-        l, q = self.beta.size, self.y.size
+        l, q = self.beta.shape[0], self.y.shape[0]
         beta, y = self.beta + length * step[:l], self.y + length * step[l : l + q]
         return _Point(beta, y, self.t + length * float(step[-2]), self.v + length * float(step[-1]))
 
@@ -143,11 +151,12 @@ class _CentralPath:
         self._problem, self._certify, self._callback = problem, certify, callback
         self._began = time.perf_counter()
         beta, least = problem.best_response(problem.anchor)
-        top = problem.worst_case(beta, np.zeros(problem.goal.size))
+        nothing = namespace(beta).zeros_like(problem.goal)
+        top = problem.worst_case(beta, nothing)
         t = 1.5 * top if top > 0 else 1.0
         self._weight = (problem.order + 3) / t
         v = 2 / (self._weight * problem.radius)  # where the barrier is least for y = 0
-        self._point = _Point(beta, np.zeros(problem.goal.size), t, v)
+        self._point = _Point(beta, nothing, t, v)
         self._here = self._terms(self._point)
         self._at_weight = self._stuck = 0
         self._upper, self._lower = np.inf, least
@@ -176,7 +185,8 @@ class _CentralPath:
 
     def _give_up(self, number: int, parts: _Derivatives, tol: float) -> Status:
         """Rounding leaves no direction of descent: what can be proved here is kept."""
-        return self._certified(number, parts, np.zeros(parts.gradient.size), tol) or Status.STALLED
+        nowhere = namespace(parts.gradient).zeros_like(parts.gradient)
+        return self._certified(number, parts, nowhere, tol) or Status.STALLED
 
     def result(self, status: Status) -> SaddlePoint:
         beta, y = self._learner
@@ -186,33 +196,36 @@ class _CentralPath:
         """S, s and v² - ‖y‖², N(β) given."""
         problem = self._problem
         S = problem.priced(point.y) - losses
-        S[np.diag_indices_from(S)] += point.t
+        add_to_diagonal(S, point.t)
         gap = point.t - problem.sample_loss(point.beta) + float(problem.goal @ point.y)
         return S, gap, point.v**2 - float(point.y @ point.y)
 
     def _derivatives(self) -> _Derivatives:
         problem, point = self._problem, self._point
-        l, q, order = problem.n_functions, problem.goal.size, problem.order
+        l, q, order = problem.n_functions, problem.goal.shape[0], problem.order
+        xp, options = namespace(point.beta), {"dtype": point.beta.dtype, "device": point.beta.device}
         losses, slopes = problem.loss_derivatives(point.beta)
         S, gap, cone = self._slack(point, losses)
-        root = solve_triangular(cholesky(S, lower=True), np.eye(order), lower=True)
-        changes = np.concatenate([-slopes, problem.embeddings, np.eye(order)[None]])
+        identity = xp.eye(order, **options)
+        root = solve_triangular(cholesky(S), identity)
+        changes = xp.concat([-slopes, problem.embeddings, identity[None]])
         scaled = root @ changes @ root.T
-        gradient, hessian = np.zeros(l + q + 2), np.zeros((l + q + 2, l + q + 2))
-        gradient[:-1] = -np.trace(scaled, axis1=1, axis2=2)
-        flat = scaled.reshape(l + q + 1, order**2)
+        gradient, hessian = xp.zeros(l + q + 2, **options), xp.zeros((l + q + 2, l + q + 2), **options)
+        gradient[:-1] = -xp.linalg.trace(scaled)
+        flat = xp.reshape(scaled, (l + q + 1, order**2))
         hessian[:-1, :-1] = flat @ flat.T
         hessian[:l, :l] += 2 * problem.loss_curvature(root.T @ root)
         slope = 2 * (problem.sample_curvature @ point.beta - problem.sample_slope)
-        gap_change = np.concatenate([-slope, problem.goal, [1.0, 0.0]])
+        gap_change = xp.concat([-slope, problem.goal, xp.asarray([1.0, 0.0], **options)])
         if problem.keeps_sample:
             gradient -= gap_change / gap
-            hessian += np.outer(gap_change, gap_change) / gap**2
+            hessian += gap_change[:, None] * gap_change / gap**2
             hessian[:l, :l] += 2 * problem.sample_curvature / gap
-        cone_change = np.concatenate([np.zeros(l), -2 * point.y, [0.0, 2 * point.v]])
+        ends = xp.zeros(l, **options), xp.asarray([0.0, 2 * point.v], **options)
+        cone_change = xp.concat([ends[0], -2 * point.y, ends[1]])
         gradient -= cone_change / cone
-        hessian += np.outer(cone_change, cone_change) / cone**2
-        hessian[range(l, l + q), range(l, l + q)] += 2 / cone
+        hessian += cone_change[:, None] * cone_change / cone**2
+        add_to_diagonal(hessian[l : l + q, l : l + q], 2 / cone)
         hessian[-1, -1] -= 2 / cone
         return _Derivatives(root, changes, gap, gap_change, gradient, hessian)
 
@@ -221,15 +234,17 @@ class _CentralPath:
         problem, point = self._problem, self._point
         l = problem.n_functions
         strength = problem.regularization
-        slope = np.concatenate([2 * strength * point.beta, problem.goal, [1.0, problem.radius]])
+        xp, beta = namespace(point.beta), point.beta
+        last = xp.asarray([1.0, problem.radius], dtype=beta.dtype, device=beta.device)
+        slope = xp.concat([2 * strength * beta, problem.goal, last])
         gradient = parts.gradient + self._weight * slope
-        hessian = parts.hessian.copy()
-        hessian[range(l), range(l)] += 2 * self._weight * strength
-        scale = 1 / np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
+        hessian = copied(parts.hessian)
+        add_to_diagonal(hessian[:l, :l], 2 * self._weight * strength)
+        scale = 1 / xp.sqrt(xp.clip(xp.linalg.diagonal(hessian), _TINY, None))
         matrix = hessian * scale[:, None] * scale
-        matrix[np.diag_indices_from(matrix)] += _JITTER
+        add_to_diagonal(matrix, _JITTER)
         try:
-            step = -scale * cho_solve(cho_factor(matrix), scale * gradient)
+            step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
         except np.linalg.LinAlgError:
             return None
         return step, float(np.sqrt(max(-float(gradient @ step), 0.0)))
@@ -241,13 +256,14 @@ class _CentralPath:
         if cone <= 0 or point.v <= 0 or (problem.keeps_sample and gap <= 0):
             return np.inf, np.inf
         try:
-            diagonal = np.diag(cholesky(S, lower=True))
+            root = cholesky(S)
         except np.linalg.LinAlgError:
             return np.inf, np.inf
         value = point.t + float(problem.goal @ point.y) + problem.radius * point.v
         value += problem.regularization * float(beta @ beta)
         kept = float(np.log(gap)) if problem.keeps_sample else 0.0
-        return value, -2 * float(np.sum(np.log(diagonal))) - kept - float(np.log(cone))
+        logs = namespace(root).log(namespace(root).linalg.diagonal(root))
+        return value, -2 * float(logs.sum()) - kept - float(np.log(cone))
 
     def _walked(self, step: Array, decrement: float) -> bool:
         """Move along the step as far as the barrier allows; whether that was possible."""
@@ -264,9 +280,11 @@ class _CentralPath:
 
     def _certified(self, number: int, parts: _Derivatives, step: Array, tol: float) -> Status | None:
         """Bounds from this point; the best ones are kept."""
-        change = np.tensordot(step[:-1], parts.changes, 1)
+        xp = namespace(step)
+        change = xp.tensordot(step[:-1], parts.changes, axes=1)
         root = parts.inverse_root
-        corrected = np.eye(root.shape[0]) - root @ change @ root.T
+        corrected = -(root @ change @ root.T)
+        add_to_diagonal(corrected, 1.0)
         C = root.T @ corrected @ root / self._weight
         share = (1 - float(parts.gap_change @ step) / parts.gap) / (self._weight * parts.gap)
         adversary = Adversary(C, share if self._problem.keeps_sample else 0.0)

@@ -8,14 +8,20 @@ Nesterov and Todd, μ by Mehrotra's rule. The dual residual is zero from the sta
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from mercer.backends.arrays import (
+    Array,
+    cholesky,
+    cholesky_factor,
+    cholesky_solve,
+    double,
+    namespace,
+    upper_triangle,
+)
 from mercer.backends.threads import single_threaded_blas
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_STEPS = 60
 _TO_BOUNDARY = 0.98
@@ -24,31 +30,37 @@ _PROGRESS, _STEPS_BACK = 0.9, 4  # a gap no smaller than some steps ago is as sm
 
 
 class SymmetricEntries:
-    """The entries of a symmetric matrix of order k as a vector with the same inner product."""
+    """The entries of a symmetric matrix of order k as a vector with the same inner product.
 
-    def __init__(self, order: int) -> None:
+    ``reference`` is an array whose library and device they belong to; NumPy's if left out.
+    """
+
+    def __init__(self, order: int, reference: Array = None) -> None:
         self.order = order
-        self.rows, self.cols = np.triu_indices(order)
-        self.scale = np.where(self.rows == self.cols, 1.0, np.sqrt(2.0))
+        self.rows, self.cols = upper_triangle(order, reference)
+        xp, options = namespace(reference), {"dtype": double(reference), "device": self.rows.device}
+        self.identity = xp.eye(order, **options)
+        self.scale = xp.full(self.rows.shape[0], math.sqrt(2.0), **options)
+        self.scale[self.rows == self.cols] = 1.0
 
     def pack(self, M: Array) -> Array:
         """The vector of a symmetric matrix."""
-        return np.asarray(M[self.rows, self.cols] * self.scale)
+        return M[self.rows, self.cols] * self.scale
 
     def unpack(self, x: Array) -> Array:
         """The matrix of a vector."""
-        M = np.empty((self.order, self.order))
+        M = namespace(x).empty_like(self.identity)
         M[self.rows, self.cols] = M[self.cols, self.rows] = x / self.scale
         return M
 
     def congruence(self, P: Array) -> Array:
         """The matrix of S ↦ P S P, P symmetric, on these vectors."""
-        one, other = P[self.rows], P[self.cols]
-        matrix = np.take(one, self.rows, 1) * np.take(other, self.cols, 1)
-        matrix += np.take(one, self.cols, 1) * np.take(other, self.rows, 1)
+        take, one, other = namespace(P).take, P[self.rows], P[self.cols]
+        matrix = take(one, self.rows, axis=1) * take(other, self.cols, axis=1)
+        matrix += take(one, self.cols, axis=1) * take(other, self.rows, axis=1)
         matrix *= 0.5 * self.scale
         matrix *= self.scale[:, None]
-        return np.asarray(matrix)
+        return matrix
 
 
 def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
@@ -75,9 +87,9 @@ def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
     Some twenty steps of O(k⁶/24) operations: for k up to about 40.
     """
     k = R.shape[0]
-    entries = SymmetricEntries(k)
+    entries = SymmetricEntries(k, R)
     if k == 1:
-        return np.ones((1, 1))
+        return entries.identity
     with single_threaded_blas():
         H, c = 2.0 * (A.T @ A), entries.pack(R) - 2.0 * (A.T @ b)
         return _minimised(entries, H, c, tol)
@@ -86,51 +98,54 @@ def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:
 def _minimised(entries: SymmetricEntries, H: Array, c: Array, tol: float) -> Array:
     """Minimise ½ s·Hs + c·s over the entries s of the matrices of the spectrahedron."""
     k = entries.order
-    S = np.eye(k) / k
+    xp, identity = namespace(c), entries.identity
+    S = identity / k
     slope = entries.unpack(H @ entries.pack(S) + c)
-    levels = np.linalg.eigvalsh(slope)
+    levels = xp.linalg.eigvalsh(slope)
     spread = max(float(levels[-1] - levels[0]), tol)
-    Z = slope - (levels[0] - 0.1 * spread) * np.eye(k)
+    Z = slope - (levels[0] - 0.1 * spread) * identity
     gaps: list[float] = []
     for _ in range(_MOST_STEPS):
-        gaps.append(float(np.sum(S * Z)))
+        gaps.append(float((S * Z).sum()))
         if gaps[-1] <= tol or gaps[-1] > _PROGRESS * min(gaps[:-_STEPS_BACK], default=np.inf):
             break
         try:
             S, Z = _step(entries, H, S, Z)
         except np.linalg.LinAlgError:  # S or Z has reached the boundary to rounding
             break
-    return S / np.trace(S)
+    return S / xp.linalg.trace(S)
 
 
 def _step(entries: SymmetricEntries, H: Array, S: Array, Z: Array) -> tuple[Array, Array]:
     """One predictor and one corrector step."""
     k = entries.order
-    mu = float(np.sum(S * Z)) / k
-    L = np.linalg.cholesky(S)
-    inverse = np.linalg.inv(L)
-    values, vectors = np.linalg.eigh(L.T @ Z @ L)
+    xp = namespace(S)
+    mu = float((S * Z).sum()) / k
+    L = cholesky(S)
+    inverse = xp.linalg.inv(L)
+    values, vectors = xp.linalg.eigh(L.T @ Z @ L)
     if values[0] <= 0:
         raise np.linalg.LinAlgError("Z is not positive definite.")
-    P = inverse.T @ (vectors * np.sqrt(values)) @ vectors.T @ inverse  # P S P = Z
+    P = inverse.T @ (vectors * xp.sqrt(values)) @ vectors.T @ inverse  # P S P = Z
     scaling = entries.congruence((P + P.T) / 2)
     matrix = H + scaling
-    matrix[np.diag_indices_from(matrix)] *= 1.0 + _RIDGE
-    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+    diagonal = xp.arange(matrix.shape[0], device=matrix.device)
+    matrix[diagonal, diagonal] *= 1.0 + _RIDGE
+    factor = cholesky_factor(matrix)
     centre = entries.pack(inverse.T @ inverse)
-    ones = entries.pack(np.eye(k))
-    unit = cho_solve(factor, ones)
+    ones = entries.pack(entries.identity)
+    unit = cholesky_solve(factor, ones)
 
     def direction(target: float) -> tuple[Array, Array]:
         """dS and dZ towards S Z = target · I, along Tr dS = 0."""
         wanted = target * centre - entries.pack(Z)
-        free = cho_solve(factor, wanted)
+        free = cholesky_solve(factor, wanted)
         move = free - (ones @ free) / (ones @ unit) * unit
         return entries.unpack(move), entries.unpack(wanted - scaling @ move)
 
     dS, dZ = direction(0.0)
     length = min(_longest(S, dS), _longest(Z, dZ))
-    ahead = max(float(np.sum((S + length * dS) * (Z + length * dZ))) / k, 0.0)
+    ahead = max(float(((S + length * dS) * (Z + length * dZ)).sum()) / k, 0.0)
     dS, dZ = direction(mu * (ahead / mu) ** 3)
     length = min(_longest(S, dS), _longest(Z, dZ))
     return S + length * dS, Z + length * dZ
@@ -138,6 +153,7 @@ def _step(entries: SymmetricEntries, H: Array, S: Array, Z: Array) -> tuple[Arra
 
 def _longest(M: Array, dM: Array) -> float:
     """The step, at most one, that keeps M + t dM well inside the cone."""
-    inverse = np.linalg.inv(np.linalg.cholesky(M))
-    least = float(np.linalg.eigvalsh(inverse @ dM @ inverse.T)[0])
+    linalg = namespace(M).linalg
+    inverse = linalg.inv(cholesky(M))
+    least = float(linalg.eigvalsh(inverse @ dM @ inverse.T)[0])
     return 1.0 if least > -_TO_BOUNDARY else -_TO_BOUNDARY / least

@@ -6,18 +6,16 @@ point is the extrapolation of gradients: one gradient a step, at the iterate its
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
+from mercer.backends.arrays import Array, eigh, eigvalsh, like, namespace, norm
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.result import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _POWER_STEPS = 100
 _POWER_ACCURACY = 0.01
@@ -55,11 +53,13 @@ Callback = Callable[[SpectrahedronStep], bool | None]
 
 def project_on_simplex(values: Array) -> Array:
     """The nearest point with no negative entry and sum one."""
-    values = values - np.max(values)  # which changes nothing but the rounding of large ones
-    falling = np.sort(values)[::-1]
-    excess = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
-    threshold = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.asarray(np.maximum(values - threshold, 0.0))
+    xp = namespace(values)
+    values = values - xp.max(values)  # which changes nothing but the rounding of large ones
+    falling = xp.flip(xp.sort(values))
+    counts = xp.arange(1, values.shape[0] + 1, dtype=values.dtype, device=values.device)
+    excess = (falling.cumsum(0) - 1.0) / counts
+    threshold = excess[xp.nonzero(falling > excess)[0][-1]]
+    return xp.clip(values - threshold, 0.0, None)
 
 
 def factor_on_spectrahedron(M: Array) -> Array:
@@ -67,7 +67,7 @@ def factor_on_spectrahedron(M: Array) -> Array:
     values, vectors = eigh(M)
     weights = project_on_simplex(values)
     kept = weights > 0
-    return np.asarray(vectors[:, kept] * np.sqrt(weights[kept]))
+    return vectors[:, kept] * namespace(M).sqrt(weights[kept])
 
 
 def curvature_bound(problem: SumOfSquares) -> float:
@@ -75,22 +75,22 @@ def curvature_bound(problem: SumOfSquares) -> float:
 
     Such an iteration stops short of it: the norm of the residual M y - θ y is added to the Rayleigh quotient θ.
     """
-    y = np.random.default_rng(0).standard_normal(problem.goal.size)
-    y, size, short = y / np.linalg.norm(y), 0.0, np.inf
+    y = like(np.random.default_rng(0).standard_normal(problem.goal.shape[0]), problem.goal)
+    y, size, short = y / norm(y), 0.0, np.inf
     for _ in range(_POWER_STEPS):
         image = problem.embed_matrix(problem.adjoint(y))
         size = float(y @ image)
-        short = float(np.linalg.norm(image - size * y))
+        short = norm(image - size * y)
         if short <= _POWER_ACCURACY * size:
             break
-        y = image / np.linalg.norm(image)
+        y = image / norm(image)
     return 2.0 * _MARGIN * (size + short)
 
 
 def oracle_gap(G: Array, factor: Array, value: float) -> float:
     """⟨∇f, C⟩ - λ_min(∇f), or f(C) itself: no C' is better than C by more (linear minimisation oracle; f ≥ 0)."""
-    least = float(eigh(G, eigvals_only=True, subset_by_index=[0, 0])[0])
-    return min(max(float(np.sum(factor * (G @ factor))) - least, 0.0), value)
+    least = float(eigvalsh(G, 0, 1)[0])
+    return min(max(float((factor * (G @ factor)).sum()) - least, 0.0), value)
 
 
 def small_enough(gap: float, value: float, tol: float, relative: float) -> bool:
@@ -129,29 +129,30 @@ def accelerated_spectrahedron(
     SpectrahedronResult
         The last iterate; on Ctrl-C too, with the status ``INTERRUPTED``.
     """
-    s = problem.dimension
-    factor = np.eye(s) / np.sqrt(s) if start is None else start / np.linalg.norm(start)
+    xp, s = namespace(problem.basis), problem.dimension
+    centre = xp.eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
+    factor = centre / math.sqrt(s) if start is None else start / norm(start)
     log = _Log(problem, tol, relative, callback)
     status = Status.MAX_ITER
     try:
         step = 1.0 / curvature_bound(problem)
         residual = problem.residual(factor)
         C, G = factor @ factor.T, problem.gradient(residual)
-        dC, dG, momentum = np.zeros_like(C), np.zeros_like(G), 1.0
+        dC, dG, momentum = xp.zeros_like(C), xp.zeros_like(G), 1.0
         for number in range(max_iter + 1):
             if number % _ASK_EVERY == 0 or number == max_iter:
                 ended = log.verdict(number, factor, residual, G)
                 if ended is not None:
                     status = ended
                     break
-            following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+            following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
             beta = (momentum - 1.0) / following
             Y = C + beta * dC
             factor = factor_on_spectrahedron(Y - step * (G + beta * dG))
             residual = problem.residual(factor)
             new_C, new_G = factor @ factor.T, problem.gradient(residual)
             dC, dG = new_C - C, new_G - G
-            momentum = 1.0 if float(np.sum((Y - new_C) * dC)) > 0 else float(following)
+            momentum = 1.0 if float(((Y - new_C) * dC).sum()) > 0 else following
             C, G = new_C, new_G
     except KeyboardInterrupt:
         status = Status.INTERRUPTED

@@ -8,6 +8,8 @@ import numpy as np
 
 from mercer.backends.cpu.evaluator import Evaluator, Side, Which
 from mercer.backends.cpu.profiles import log_in_place
+from mercer.backends.cpu.program import Builder
+from mercer.backends.cpu.steps import ADD, LOGARITHM, MULTIPLY, RAISE, SCALE
 from mercer.backends.rounding import EntryError, unit_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,17 +23,22 @@ class PairEvaluator(Evaluator):
         self.shape = left.shape
         self._left, self._right, self._product = left, right, product
 
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._left.panel(side, which), self._right.panel(side, which)
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         if log and not self.nonnegative:
-            self.tile(rows, cols, out)
+            self.values(rows, cols, out)
             return log_in_place(out)
         other = np.empty_like(out)
-        self._left.tile(rows[0], cols[0], out, log=log)
-        self._right.tile(rows[1], cols[1], other, log=log)
+        self._left.values(rows, cols, out, log=log)
+        self._right.values(rows, cols, other, log=log)
         self._combine(out, other, out, log)
+
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        inner = log and self.nonnegative
+        self._left.emit(builder, log=inner)
+        self._right.emit(builder, log=inner)
+        builder.join(MULTIPLY if self._product else ADD, inner)
+        if log and not inner:
+            builder.step(LOGARITHM, 0, True)
 
     def _combine(self, a: Array, b: Array, out: Array, log: bool) -> None:
         operation = (np.add if self._product else np.logaddexp) if log else (np.multiply if self._product else np.add)
@@ -66,14 +73,18 @@ class ScalarEvaluator(Evaluator):
         self.shape = inner.shape
         self._inner, self._value, self._power = inner, value, power
 
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._inner.panel(side, which)
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        inner = log and (self._inner.nonnegative or not self._power)
+        self._inner.emit(builder, log=inner)
+        builder.step(RAISE if self._power else SCALE, 0, inner, float(self._value))
+        if log and not inner:
+            builder.step(LOGARITHM, 0, True)
 
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         if log and self._power and not self._inner.nonnegative:
-            self.tile(rows, cols, out)
+            self.values(rows, cols, out)
             return log_in_place(out)
-        self._inner.tile(rows, cols, out, log=log)
+        self._inner.values(rows, cols, out, log=log)
         if log:
             out *= self._value if self._power else 1.0
             out += 0.0 if self._power else np.log(self._value)
@@ -123,16 +134,18 @@ class NormalizedEvaluator(Evaluator):
         with np.errstate(divide="ignore"):
             return np.where(diagonal > 0, 1 / np.sqrt(diagonal), 0).astype(diagonal.dtype)
 
-    def panel(self, side: Side, which: Which) -> Any:
-        return self._inner.panel(side, which), self._scales[side][which]
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        self._inner.emit(builder, log=log)
+        builder.scaled(self._scales["rows"], self._scales["cols"], log)
 
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        self._inner.tile(rows[0], cols[0], out, log=log)
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        self._inner.values(rows, cols, out, log=log)
+        left, right = self._scales["rows"][rows], self._scales["cols"][cols]
         if log:
             with np.errstate(divide="ignore"):
-                out += np.log(rows[1])[:, None] + np.log(cols[1])
+                out += np.log(left)[:, None] + np.log(right)
         else:
-            out *= rows[1][:, None] * cols[1]  # the outer product first: it keeps the matrix symmetric to the last bit
+            out *= left[:, None] * right  # the outer product first: it keeps the matrix symmetric to the last bit
 
     @property
     def nonnegative(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer.backends.cpu.program import Builder, Compiled, NotCompiledError
 from mercer.backends.rounding import EntryError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -16,7 +17,10 @@ Which = slice | Array
 
 
 class Evaluator(ABC):
-    """One form on given points, filled tile by tile in the arithmetic of the points, or in a wider one."""
+    """One form on given points, evaluated block by block in the arithmetic of the points, or in a wider one.
+
+    Most forms become a program of compiled loops (:attr:`compiled`); :meth:`values` is for those that do not.
+    """
 
     def __init__(self, rows: Any, cols: Any | None, dtype: Any = None) -> None:
         self._points = {"rows": rows, "cols": rows if cols is None else cols}
@@ -26,12 +30,12 @@ class Evaluator(ABC):
         self.n_features = int(rows.shape[1])
 
     @abstractmethod
-    def panel(self, side: Side, which: Which) -> Any:
-        """Prepare some points of one side."""
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        """Write k (or log k) of some rows and columns into the contiguous array out."""
 
-    @abstractmethod
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        """Write k (or log k) of two panels into the contiguous array out."""
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        """Add the steps of a compiled program that makes k (or log k)."""
+        raise NotCompiledError
 
     @abstractmethod
     def diagonal(self, side: Side = "rows") -> Array:
@@ -54,7 +58,7 @@ class Evaluator(ABC):
 
     def fill(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         """Write k (or log k) of some rows and columns into out, with the diagonal as :meth:`diagonal` has it."""
-        self.tile(self.panel("rows", rows), self.panel("cols", cols), out, log=log)
+        self.values(rows, cols, out, log=log)
         self.set_diagonal(rows, cols, out, log=log)
 
     def set_diagonal(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
@@ -81,3 +85,23 @@ class Evaluator(ABC):
     @cached_property
     def _diagonal(self) -> Array:
         return self.diagonal("rows")
+
+    @cached_property
+    def compiled(self) -> Compiled | None:
+        """The program of the entries; None where a part of the form is no program."""
+        return self._compiled(log=False)
+
+    @cached_property
+    def compiled_log(self) -> Compiled | None:
+        """The program of their logarithms."""
+        return self._compiled(log=True)
+
+    def _compiled(self, *, log: bool) -> Compiled | None:
+        builder = Builder()
+        try:
+            self.emit(builder, log=log)
+        except NotCompiledError:
+            return None
+        diagonal = self._diagonal if self.symmetric else np.empty(0, self.dtype)
+        points = self._points["rows"], self._points["cols"]
+        return Compiled(builder.program(self.n_features, self.shape, diagonal, self.dtype), points, builder.widest)

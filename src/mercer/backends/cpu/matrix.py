@@ -10,8 +10,8 @@ from mercer.backends import forms
 from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.cpu import products
 from mercer.backends.cpu.evaluator import Evaluator
+from mercer.backends.cpu.pairings import StoredEvaluator, compile_form
 from mercer.backends.cpu.profiles import log_in_place
-from mercer.backends.cpu.tiles import StoredEvaluator, compile_form
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks

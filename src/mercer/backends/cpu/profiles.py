@@ -1,7 +1,7 @@
 """The profiles of :mod:`mercer.backends.profiles` on NumPy arrays, in place, with their logarithms.
 
-The two that most products spend their time in, exp(-t) and (1 + a s + b s²) exp(-s), are compiled loops of
-:mod:`mercer.backends.cpu.compiled`; the others run as NumPy expressions.
+Most entries are made by the compiled loops of :mod:`mercer.backends.cpu.rows`; these are for what no loop knows (Bessel
+functions), for parts of forms that are not all compiled, and for the diagonal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def log_in_place(values: Array) -> None:
 
 @singledispatch
 def apply(profile: Profile, t: Array) -> None:
-    """Replace t by f(t), in place; t has two axes."""
+    """Replace t by f(t), in place."""
     raise TypeError(f"No profile {type(profile).__name__} on the CPU.")
 
 
@@ -50,9 +50,7 @@ def apply_log(profile: Profile, t: Array) -> None:
 
 @apply.register
 def _(profile: Exponential, t: Array) -> None:
-    from mercer.backends.cpu import compiled
-
-    compiled.exponential(t)
+    np.exp(np.negative(t, out=t), out=t)
 
 
 @apply_log.register
@@ -62,9 +60,10 @@ def _(profile: Exponential, t: Array) -> None:
 
 @apply.register
 def _(profile: RootExponential, t: Array) -> None:
-    from mercer.backends.cpu import compiled
-
-    compiled.root_exponential(t, t.dtype.type(profile.linear), t.dtype.type(profile.quadratic))
+    s = np.sqrt(t)
+    a, b = s.dtype.type(profile.linear), s.dtype.type(profile.quadratic)
+    np.exp(-s, out=t)
+    t *= 1 + s * (a + b * s)
 
 
 @apply_log.register

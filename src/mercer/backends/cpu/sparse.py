@@ -20,8 +20,8 @@ from numba import njit
 from scipy.sparse import csr_array
 
 from mercer.backends import forms
+from mercer.backends.cpu.pairings import compile_form
 from mercer.backends.cpu.profiles import log_in_place
-from mercer.backends.cpu.tiles import compile_form
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.sparse_values import sparse_values

@@ -1,14 +1,10 @@
-"""Forms compiled for the CPU: an evaluator fills one tile of the kernel matrix at a time.
+"""Forms on points in this machine's memory: how points are paired, in which arithmetic, and how accurate that is.
 
-An evaluator is made once for a form and its points. ``panel(side, which)`` prepares a run of rows or columns (centred,
-scaled, transposed where that helps), ``tile(rows, cols, out)`` pairs two panels. Nothing of size n × d is copied:
-panels are made again for each tile, which costs 1/(tile side) of the tile itself.
-
-Squared distances come from inner products (BLAS) when that is accurate, and from differences otherwise. With the
-points centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest
-norm and u the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not
-enough the points are subtracted. A profile that behaves like t^p at zero, p < 1, turns an error e into e^p and is held
-to a stricter bound.
+Squared distances come from inner products when that is accurate, and from differences otherwise. With the points
+centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest norm
+and u the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not enough
+the points are subtracted. A profile that behaves like t^p at zero, p < 1, turns an error e into e^p and is held to a
+stricter bound.
 
 Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
 the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
@@ -25,11 +21,29 @@ import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.accuracy import profile_error
+from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
 from mercer.backends.cpu.evaluator import Evaluator, Side, Which
+from mercer.backends.cpu.panels import largest_norm
 from mercer.backends.cpu.profiles import apply, apply_log, log_in_place
+from mercer.backends.cpu.program import Builder, Compiled, NotCompiledError
+from mercer.backends.cpu.steps import (
+    ABSOLUTE,
+    CHI2,
+    COSINE,
+    DOT,
+    EXPONENTIAL,
+    IDENTITY,
+    INNER,
+    POWER,
+    ROOT_EXPONENTIAL,
+    SQUARED,
+    TANH,
+)
+from mercer.backends.cpu.tasks import fill
 from mercer.backends.profiles import Exponential, Identity, PowerOfAffine, Profile, RootExponential, TanhOfAffine
 from mercer.backends.rounding import EntryError, gamma, unit_of
+from mercer.backends.threads import run_chunks, unwatched
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,9 +54,7 @@ _LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long b
 _SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
 _PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
 _PREPARE_ROWS = 4096
-_UNPACKED = 10**6
-_LOWEST_STRIP = 64
-_WHOLE = 2**30
+_PAIRINGS = {"sqeuclidean": SQUARED, "cityblock": ABSOLUTE, "chi2": CHI2, "dot": DOT, "cosine": COSINE}
 
 
 class _DistanceEvaluator(Evaluator):
@@ -70,13 +82,12 @@ class _DistanceEvaluator(Evaluator):
         return False
 
     def _largest_norm(self) -> float:
-        largest = 0.0
-        for side in ("rows", "cols") if not self.symmetric else ("rows",):
-            points = self._points[side]
-            for lo in range(0, points.shape[0], _PREPARE_ROWS):
-                norms = self._centered(points[lo : lo + _PREPARE_ROWS])[1]
-                largest = max(largest, float(norms.max(initial=0.0)))
-        return largest
+        sides = ("rows", "cols") if not self.symmetric else ("rows",)
+        chunks = [self._points[side][part] for side in sides for part in row_chunks(len(self._points[side]), TALL_ROWS)]
+        numbers = np.array([self._length, self._limit])
+        with unwatched():
+            norms = run_chunks(lambda points: largest_norm(points, INNER, numbers, self._center), chunks)
+        return max(norms, default=0.0)
 
     def _choose_scale(self) -> None:
         """Points times a power of two, distances times a factor: a division by the length without rounding."""
@@ -94,54 +105,24 @@ class _DistanceEvaluator(Evaluator):
             yield points.min(axis=0, initial=0.0)
             yield points.max(axis=0, initial=0.0)
 
-    def _centered(self, points: Array) -> tuple[Array, Array]:
-        from mercer.backends.cpu import compiled
-
-        out = np.empty(points.shape, self._work)
-        norms = np.empty(points.shape[0], self._work)
-        compiled.scale_panel(points, self._center, self._length, self._limit, out, norms)
-        return out, norms
-
-    def panel(self, side: Side, which: Which) -> Any:
-        points = self._points[side][which]
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        profile, parameters = profile_step(self._profile)
         if self._use_blas:
-            centered, norms = self._centered(points)
-            return (_as_right_factor(centered) if side == "cols" else centered), norms
-        scaled = np.multiply(points, self._scale, dtype=self._work)
-        return scaled if side == "rows" else np.ascontiguousarray(scaled.T)
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        from mercer.backends.cpu import compiled
-
-        if self._use_blas:
-            (x, x_norms), (yt, y_norms) = rows, cols
-            compiled_profile = isinstance(self._profile, (Exponential, RootExponential))
-            if compiled_profile and not log and self._work == out.dtype:
-                self._sweep_products(x, x_norms, yt, y_norms, out)
-                return
-            compiled.squared_distances_from_products(x @ yt, x_norms, y_norms, out)
+            numbers = [self._length, self._limit, 0.0, 0.0, *parameters]
+            builder.leaf(INNER, profile, numbers, self._center, self._work, log)
         else:
-            loops = {
-                "sqeuclidean": compiled.squared_differences,
-                "cityblock": compiled.absolute_differences,
-                "chi2": compiled.chi_squared_differences,
-            }
-            loops[self._metric](rows, cols, self._factor, out.dtype.type(_LARGEST_DISTANCE[out.dtype.name]), out)
+            most = _LARGEST_DISTANCE[self.dtype.name]
+            numbers = [float(self._scale), 0.0, float(self._factor), most, *parameters]
+            builder.leaf(_PAIRINGS[self._metric], profile, numbers, None, self._work, log)
+
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        """Distances by compiled loops, and a profile that is none by NumPy."""
+        fill(self._distances, rows, cols, out)
         _apply_profile(self._profile, out, log)
 
-    def _sweep_products(self, x: Array, x_norms: Array, yt: Array, y_norms: Array, out: Array) -> None:
-        """Inner products by BLAS, then distance and profile in one sweep, strip by strip."""
-        from mercer.backends.cpu import compiled
-
-        height = _strip_height(yt)
-        for lo in range(0, out.shape[0], height):
-            strip, norms = out[lo : lo + height], x_norms[lo : lo + height]
-            np.matmul(x[lo : lo + height], yt, out=strip)
-            if isinstance(self._profile, RootExponential):
-                a, b = out.dtype.type(self._profile.linear), out.dtype.type(self._profile.quadratic)
-                compiled.root_exponential_of_products(strip, norms, y_norms, a, b)
-            else:
-                compiled.exponential_of_products(strip, norms, y_norms)
+    @cached_property
+    def _distances(self) -> Compiled:
+        return without_profile(self)
 
     @property
     def nonnegative(self) -> bool:
@@ -182,19 +163,17 @@ class _InnerProductEvaluator(Evaluator):
         super().__init__(rows, cols, dtype)
         self._metric, self._profile = form.metric, form.profile
 
-    def panel(self, side: Side, which: Which) -> Array:
-        points: Array = self._points[side][which]
-        if self._metric == "dot":
-            return points.astype(self.dtype, copy=False)
-        from mercer.backends.cpu import compiled
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        profile, parameters = profile_step(self._profile)
+        builder.leaf(_PAIRINGS[self._metric], profile, [0.0, 0.0, 0.0, 0.0, *parameters], None, self.dtype, log)
 
-        out = np.empty(points.shape, self.dtype)
-        compiled.direction_panel(points, out)
-        return out
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
-        np.matmul(rows, cols.T, out=out)
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        fill(self._products, rows, cols, out)
         _apply_profile(self._profile, out, log)
+
+    @cached_property
+    def _products(self) -> Compiled:
+        return without_profile(self)
 
     @property
     def nonnegative(self) -> bool:
@@ -238,7 +217,7 @@ class _InnerProductEvaluator(Evaluator):
             values = np.einsum("ij,ij->i", points, points, dtype=self.dtype)
         else:
             values = np.any(points != 0, axis=1).astype(self.dtype)
-        apply(self._profile, values[:, None])
+        apply(self._profile, values)
         return values
 
 
@@ -251,10 +230,7 @@ class StoredEvaluator(Evaluator):
         self.shape = rows.shape
         self._new_diagonal = form.new_diagonal
 
-    def panel(self, side: Side, which: Which) -> Which:
-        return which
-
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         block = self.matrix[rows][:, cols]
         out[...] = block.toarray() if hasattr(block, "toarray") else block
         if log:
@@ -296,12 +272,12 @@ class FunctionEvaluator(Evaluator):
         super().__init__(rows, cols, dtype)
         self._form = form
 
-    def panel(self, side: Side, which: Which) -> Array:
+    def _some(self, side: Side, which: Which) -> Array:
         return np.asarray(self._points[side][which], self.dtype)
 
-    def tile(self, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
         logarithm = self._form.logarithm if log else None
-        block = (logarithm or self._form.function)(rows, cols)
+        block = (logarithm or self._form.function)(self._some("rows", rows), self._some("cols", cols))
         forms.require_block(block, out.shape)
         out[...] = block
         if log and logarithm is None:
@@ -320,7 +296,7 @@ class FunctionEvaluator(Evaluator):
         return self._form.roundings.in_units(unit_of(self.dtype))
 
     def diagonal(self, side: Side = "rows") -> Array:
-        values = np.array(self._form.diagonal(self.panel(side, slice(None))), self.dtype)
+        values = np.array(self._form.diagonal(self._some(side, slice(None))), self.dtype)
         forms.require_block(values, (self._points[side].shape[0],))
         return values
 
@@ -349,18 +325,28 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype:
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
 
 
-def _as_right_factor(points: Array) -> Array:
-    """The transposed points: laid out anew where strips will read them often, else as a view that BLAS packs itself."""
-    return np.ascontiguousarray(points.T) if _strip_height(points) != _WHOLE else points.T
+def without_profile(evaluator: _DistanceEvaluator | _InnerProductEvaluator) -> Compiled:
+    """The program of the pairing alone, for a profile that compiled loops do not know."""
+    twin = object.__new__(type(evaluator))
+    twin.__dict__.update(evaluator.__dict__, _profile=Identity(), symmetric=False)
+    program = twin._compiled(log=False)
+    assert program is not None
+    return program
 
 
-def _strip_height(yt: Array) -> int:
-    """Rows a call of BLAS should get: OpenBLAS multiplies small matrices, up to 10⁶ multiplications, without packing.
-
-    For few features that is up to 1.7 times as fast; where strips would be low, packing pays and the tile goes whole.
-    """
-    height = _UNPACKED // max(1, yt.size) // 16 * 16
-    return height if height >= _LOWEST_STRIP else _WHOLE
+def profile_step(profile: Profile) -> tuple[int, tuple[float, float, float]]:
+    """The number of a profile in compiled loops, and its parameters."""
+    if isinstance(profile, Exponential):
+        return EXPONENTIAL, (0.0, 0.0, 0.0)
+    if isinstance(profile, RootExponential):
+        return ROOT_EXPONENTIAL, (profile.linear, profile.quadratic, 0.0)
+    if isinstance(profile, Identity):
+        return IDENTITY, (0.0, 0.0, 0.0)
+    if isinstance(profile, PowerOfAffine) and profile.degree % 1 == 0:
+        return POWER, (profile.gamma, profile.coef0, float(profile.degree))
+    if isinstance(profile, TanhOfAffine):
+        return TANH, (profile.gamma, profile.coef0, 0.0)
+    raise NotCompiledError
 
 
 def _apply_profile(profile: Profile, out: Array, log: bool) -> None:

@@ -1,0 +1,98 @@
+"""Points made ready for pairing: centred, scaled or brought to unit length, for every leaf of a program."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mercer.backends.cpu.steps import COSINE, DOT, INNER, LENGTH, LIMIT
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _prepare(raw, pairing, numbers, center, out):  # type: ignore[no-untyped-def]
+    """One point as a pairing wants it, into out; returns its squared norm where the pairing needs that.
+
+    Centring is exact where it matters (Sterbenz), so an offset common to all points costs no digit; the limit keeps
+    squares finite. A scale is a power of two and costs nothing.
+    """
+    total = 0.0
+    if pairing == INNER:
+        length, limit = numbers[LENGTH], numbers[LIMIT]
+        for k in range(raw.size):
+            value = (raw[k] - center[k]) / length
+            out[k] = min(max(value, -limit), limit)
+        for k in range(raw.size):
+            total += np.float64(out[k]) * np.float64(out[k])
+    elif pairing == COSINE:
+        _direction(raw, out)
+    else:
+        scale = 1.0 if pairing == DOT else numbers[LENGTH]
+        for k in range(raw.size):
+            out[k] = raw[k] * scale
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _direction(raw, out):  # type: ignore[no-untyped-def]
+    """A point divided by its length; zero stays zero."""
+    largest = 0.0
+    for k in range(raw.size):
+        largest = max(largest, abs(raw[k]))
+    total = 0.0
+    for k in range(raw.size):
+        value = raw[k] / largest if largest > 0 else 0.0
+        total += value * value
+    factor = 1.0 / np.sqrt(total) if total > 0 else 0.0
+    for k in range(raw.size):
+        out[k] = raw[k] / largest * factor if largest > 0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def prepare(program, points, start, stop, out, norms):  # type: ignore[no-untyped-def]
+    """Points from start to stop into out[leaf, start:stop], and their squared norms."""
+    raw = np.empty(points.shape[1])
+    for i in range(start, stop):
+        for k in range(raw.size):
+            raw[k] = points[i, k]
+        for leaf in range(program.pairings.size):
+            center, numbers = program.centers[leaf], program.numbers[leaf]
+            norms[leaf, i] = _prepare(raw, program.pairings[leaf], numbers, center, out[leaf, i])
+
+
+@njit(nogil=True, cache=True)
+def load(kept, kept_norms, lo, count, out, norms, points_too):  # type: ignore[no-untyped-def]
+    """Norms of some prepared points and, for loops of ours, the points; BLAS reads them where they lie."""
+    for leaf in range(out.shape[0]):
+        for i in range(count):
+            norms[leaf, i] = kept_norms[leaf, lo + i]
+            if points_too:
+                for k in range(out.shape[2]):
+                    out[leaf, i, k] = kept[leaf, lo + i, k]
+
+
+@njit(nogil=True, cache=True)
+def transpose(y, width, yt):  # type: ignore[no-untyped-def]
+    """Turn the prepared columns of a tile, so that loops over columns run along memory."""
+    for leaf in range(y.shape[0]):
+        for k in range(y.shape[2]):
+            for j in range(width):
+                yt[leaf, k, j] = y[leaf, j, k]
+
+
+@njit(nogil=True, cache=True)
+def load_scales(scales, lo, count, out):  # type: ignore[no-untyped-def]
+    """Scales of the rows or columns of a tile."""
+    for s in range(scales.shape[0]):
+        for i in range(count):
+            out[s, i] = scales[s, lo + i]
+
+
+@njit(nogil=True, cache=True)
+def largest_norm(points, pairing, numbers, center):  # type: ignore[no-untyped-def]
+    """The largest squared norm of the prepared points."""
+    raw, out, largest = np.empty(points.shape[1]), np.empty(points.shape[1]), 0.0
+    for i in range(points.shape[0]):
+        for k in range(raw.size):
+            raw[k] = points[i, k]
+        largest = max(largest, _prepare(raw, pairing, numbers, center, out))
+    return largest

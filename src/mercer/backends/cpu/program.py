@@ -1,0 +1,138 @@
+"""A form as a list of steps for compiled loops: leaves (a pairing and a profile) and what joins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.backends.cpu.steps import COSINE, DOT, EXPONENTIAL, INNER, LEAF, NORMALISE, SQUARED
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Program(NamedTuple):
+    """What an entry of the matrix is, in arrays that compiled loops read.
+
+    Attributes
+    ----------
+    steps : array of shape (s, 3)
+        Step, argument (a leaf, or a row of scales), and whether the step works on logarithms.
+    values : array of shape (s,)
+        The number of a step: a factor or an exponent.
+    depth : int
+        Blocks of entries that exist at the same time.
+    pairings, profiles : arrays of shape (l,)
+        Of the leaves.
+    numbers : array of shape (l, 7)
+        Lengths, factors and parameters of the leaves.
+    centers : array of shape (l, d)
+        What is subtracted from points before inner products.
+    row_scales, col_scales : arrays of shape (k, n) and (k, m)
+        Of normalised kernels.
+    diagonal : array of shape (n,) or (0,)
+        k(x, x) of a symmetric matrix.
+    by_products : bool
+        Whether every leaf pairs points by inner products.
+    """
+
+    steps: Array
+    values: Array
+    depth: int
+    pairings: Array
+    profiles: Array
+    numbers: Array
+    centers: Array
+    row_scales: Array
+    col_scales: Array
+    diagonal: Array
+    by_products: bool
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether an entry is exp(-t) of a squared distance and no more."""
+        return self.steps.shape[0] == 1 and self.pairings[0] in (INNER, SQUARED) and self.profiles[0] == EXPONENTIAL
+
+
+class Compiled(NamedTuple):
+    """A program, the points it runs on, and the arithmetic in which it pairs them."""
+
+    program: Program
+    points: tuple[Array, Array]
+    work: np.dtype[Any]
+
+    @property
+    def n_features(self) -> int:
+        """Coordinates of a point."""
+        return int(self.points[0].shape[1])
+
+
+class NotCompiledError(Exception):
+    """A form has a part that compiled loops do not know."""
+
+
+@dataclass
+class Builder:
+    """Collects the steps of a form from its evaluators, which emit themselves in the order in which they run."""
+
+    steps: list[tuple[int, int, bool]] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    leaves: list[tuple[int, int, list[float], Array]] = field(default_factory=list)
+    scales: list[tuple[Array, Array]] = field(default_factory=list)
+    work: list[np.dtype[Any]] = field(default_factory=list)
+    depth: int = 0
+    _height: int = 0
+
+    def leaf(
+        self, pairing: int, profile: int, numbers: list[float], center: Array | None, work: np.dtype[Any], log: bool
+    ) -> None:
+        """A pairing with its profile: a block of entries on top of the others."""
+        self._height += 1
+        self.depth = max(self.depth, self._height)
+        self.step(LEAF, len(self.leaves), log)
+        self.leaves.append((pairing, profile, numbers, np.zeros(0) if center is None else center))
+        self.work.append(work)
+
+    def join(self, step: int, log: bool) -> None:
+        """The two topmost blocks become one."""
+        self._height -= 1
+        self.step(step, 0, log)
+
+    def scaled(self, row_scales: Array, col_scales: Array, log: bool) -> None:
+        """The topmost block is multiplied by scales of its rows and columns."""
+        self.step(NORMALISE, len(self.scales), log)
+        self.scales.append((row_scales, col_scales))
+
+    def step(self, step: int, argument: int, log: bool, value: float = 0.0) -> None:
+        """Any other step on the topmost block."""
+        self.steps.append((step, argument, log))
+        self.values.append(value)
+
+    @property
+    def widest(self) -> np.dtype[Any]:
+        """The arithmetic that is accurate enough for every pairing."""
+        return np.result_type(*self.work)
+
+    def program(self, n_features: int, shape: tuple[int, int], diagonal: Array, dtype: Any) -> Program:
+        """The arrays of what was emitted."""
+        centers = np.zeros((len(self.leaves), n_features))
+        for row, leaf in zip(centers, self.leaves, strict=True):
+            row[: leaf[3].size] = leaf[3]
+        rows, cols = (
+            np.array([pair[side] for pair in self.scales], dtype).reshape(len(self.scales), shape[side])
+            for side in (0, 1)
+        )
+        return Program(
+            np.array(self.steps, np.int64),
+            np.array(self.values, np.float64),
+            self.depth,
+            np.array([leaf[0] for leaf in self.leaves], np.int64),
+            np.array([leaf[1] for leaf in self.leaves], np.int64),
+            np.array([leaf[2] for leaf in self.leaves], np.float64),
+            centers,
+            rows,
+            cols,
+            diagonal,
+            all(leaf[0] in (INNER, DOT, COSINE) for leaf in self.leaves),
+        )

@@ -1,0 +1,313 @@
+"""Whole sweeps over the tiles of a kernel matrix, compiled, that never take the interpreter's lock.
+
+Several threads call :func:`sweep` at once and take tasks from a counter they share until none is left; a task is a tile
+or a run of tiles. Pairing, profile and product with the columns happen four rows at a time in the first-level cache
+(:mod:`mercer.backends.cpu.rows`); tiles are added up in double precision.
+
+A symmetric matrix is swept by its upper triangle: a tile K_IJ serves both K_IJ V_J and K_IJᵀ V_I. Tiles are played like
+a tournament: in every round each panel of points meets one other panel, so that no two tasks of a round add to the same
+rows, and a task waits until both its panels have finished the round before. So every row adds up the same numbers in
+the same order whatever the number of threads, and no thread needs a sum of its own. A task's panels were busy half a
+round of tasks ago: with more panels than twice the threads nobody waits.
+
+Views of arrays that threads share are made once a task and not inside loops: they touch reference counters, for which
+threads would queue.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mercer.backends.cpu.blocks import any_block, gaussian_block, pair_strip
+from mercer.backends.cpu.exponential import exp_negative
+from mercer.backends.cpu.native import atomic_add, atomic_read, gemm, let_others_run
+from mercer.backends.cpu.panels import load, load_scales, transpose
+from mercer.backends.cpu.rows import BLOCK, add_columns, add_rows
+
+SYMMETRIC, PRODUCT, SCALED, FILL, FILL_SYMMETRIC = range(5)  # what a sweep does
+_PATIENCE = 2000  # looks at a busy panel before other threads may run
+_N, _T = ord("N"), ord("T")
+
+
+class Sizes(NamedTuple):
+    """How the matrix is cut.
+
+    Attributes
+    ----------
+    side : int
+        Rows and columns of a tile.
+    strip : int
+        Rows of a tile that BLAS pairs at a time; four where pairings are loops of ours.
+    height : int
+        Rows of a task of a product.
+    width : int
+        Columns of a task of a product.
+    fused : bool
+        Whether the product with the columns is made four rows at a time, or by BLAS.
+    """
+
+    side: int
+    strip: int
+    height: int
+    width: int
+    fused: bool
+
+
+@njit(nogil=True, cache=True)
+def pairing_of(task, panels):  # type: ignore[no-untyped-def]
+    """The round of a task of the tournament, and the two panels that meet; a panel may meet nobody (the last plus one).
+
+    Round 0 is each panel with itself; then the circle method: one place stays, the others turn.
+    """
+    if task < panels:
+        return 0, task, task
+    players = panels + panels % 2
+    half = players // 2
+    turn, place = (task - panels) // half, (task - panels) % half
+    first = (turn + place) % (players - 1)
+    second = players - 1 if place == 0 else (turn - place) % (players - 1)
+    return turn + 1, min(first, second), max(first, second)
+
+
+@njit(nogil=True, cache=True)
+def _wait(progress, panel, turn, yield_address):  # type: ignore[no-untyped-def]
+    looks = 0
+    while atomic_read(progress, panel) < turn:
+        looks += 1
+        if looks > _PATIENCE and yield_address:
+            let_others_run(yield_address)
+
+
+@njit(nogil=True, cache=True)
+def _rectangle(mode, task, n, m, sizes):  # type: ignore[no-untyped-def]
+    """The chunk, the first row, the rows, the first and the last column of a task that is not in a tournament."""
+    side, height = sizes.side, sizes.height
+    if mode == FILL:
+        lanes = (m + side - 1) // side
+        lo, start = task // lanes * height, task % lanes * side
+        return 0, lo, min(height, n - lo), start, min(start + side, m)
+    strips = (n + height - 1) // height
+    chunk, lo = task // strips, task % strips * height
+    start = chunk * sizes.width
+    return chunk, lo, min(height, n - lo), start, min(start + sizes.width, m)
+
+
+@njit(nogil=True, cache=True)
+def _load_v(v, lo, h, rows):  # type: ignore[no-untyped-def]
+    """Rows of v as they are, and zeros up to a multiple of four."""
+    for i in range((h + BLOCK - 1) // BLOCK * BLOCK):
+        for c in range(v.shape[1]):
+            rows[i, c] = v[lo + i, c] if i < h else 0
+
+
+@njit(nogil=True, cache=True)
+def _load_vt(v, lo, w, cols):  # type: ignore[no-untyped-def]
+    """Rows of v transposed."""
+    for j in range(w):
+        for c in range(v.shape[1]):
+            cols[c, j] = v[lo + j, c]
+
+
+@njit(nogil=True, cache=True)
+def _set_diagonal(diagonal, row, height, col, w, logs, e):  # type: ignore[no-untyped-def]
+    """The exact diagonal in four rows of entries; where it underflows, the logarithm that was found stays."""
+    for at in range(max(row, col), min(row + min(BLOCK, height), col + w, diagonal.size)):
+        if not logs:
+            e[at - row, at - col] = diagonal[at]
+        elif diagonal[at] > 0:
+            e[at - row, at - col] = np.log(diagonal[at])
+
+
+@njit(nogil=True, cache=True)
+def _add_to(out, lo, h, total):  # type: ignore[no-untyped-def]
+    for i in range(h):
+        for c in range(total.shape[1]):
+            out[lo + i, c] += total[i, c]
+
+
+@njit(nogil=True, cache=True)
+def _add_transposed_to(out, lo, w, total):  # type: ignore[no-untyped-def]
+    for j in range(w):
+        for c in range(total.shape[0]):
+            out[lo + j, c] += total[c, j]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _exponentials(tile, i, w, least, p):  # type: ignore[no-untyped-def]
+    """p = exp(row - top) with top the largest of the row, or ``least`` if that is larger; returns top."""
+    top = least
+    for j in range(w):
+        top = max(top, np.float64(tile[i, j]))
+    if top > -np.inf:
+        for j in range(w):
+            p[j] = exp_negative(top - np.float64(tile[i, j]))
+    return top
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _weighted_sum(p, w, vt, c):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(w):
+        total += p[j] * vt[c, j]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _add_scaled(tile, lo, h, w, vt, p, scales, out):  # type: ignore[no-untyped-def]
+    """Add exp(tile) v to exp(scales) out: a row is rescaled whenever a larger entry turns up."""
+    for i in range(h):
+        top = _exponentials(tile, i, w, scales[lo + i], p)
+        if top > scales[lo + i]:
+            factor = np.exp(scales[lo + i] - top)
+            scales[lo + i] = top
+            for c in range(vt.shape[0]):
+                out[lo + i, c] *= factor
+        if top > -np.inf:
+            for c in range(vt.shape[0]):
+                out[lo + i, c] += _weighted_sum(p, w, vt, c)
+
+
+@njit(nogil=True, cache=True)
+def _write(tile, lo, h, col, w, mirror, out):  # type: ignore[no-untyped-def]
+    """A tile of entries into out and, if mirror, its transpose across the diagonal."""
+    for i in range(h):
+        for j in range(w):
+            if not mirror or col != lo or j >= i:
+                out[lo + i, col + j] = tile[i, j]
+    if mirror:
+        for j in range(w):
+            for i in range(h):
+                if col != lo or j >= i:
+                    out[col + j, lo + i] = tile[i, j]
+
+
+@njit(nogil=True, cache=True)
+def sweep(  # type: ignore[no-untyped-def]
+    mode, logs, general, program, rows, cols, v, sizes, tasks, most, counters, addresses, scales, out
+):
+    """Take up to ``most`` tasks from the counter and do them; returns how many were done.
+
+    Parameters
+    ----------
+    mode : int
+        SYMMETRIC: K v by the upper triangle. PRODUCT: K v by rows. SCALED: exp(-scales) K v by rows. FILL,
+        FILL_SYMMETRIC: entries.
+    logs : bool
+        Whether the program makes logarithms of entries.
+    general : int or None
+        None for exp(-t) of a squared distance, so that only what that needs is compiled.
+    program : Program
+        What an entry is.
+    rows, cols : pairs of arrays of shape (l, n, d) and (l, n), and of (l, m, d) and (l, m)
+        The points prepared for every leaf, and their squared norms.
+    v : array of shape (m, r)
+        The columns.
+    sizes : Sizes
+        How the matrix is cut.
+    tasks, most : int
+        Tasks in all, and how many at most to do before returning.
+    counters : pair of arrays of int
+        Shared: of tasks taken, and of rounds that each panel has finished.
+    addresses : pair of int
+        Of the matrix product of BLAS, and of the function that lets others run.
+    scales : array of shape (chunks, n)
+        Of SCALED: the logarithms of the scales, minus infinity at first.
+    out : array of shape (chunks, n, r), or of the shape of the entries with a leading one
+        What is added to, or filled.
+    """
+    control, progress = counters
+    blas, yield_address = addresses
+    leaves, n, d = rows[0].shape
+    m, r = cols[0].shape[1], v.shape[1]
+    side, strip = sizes.side, sizes.strip
+    panels, padded = (n + side - 1) // side, (max(side, sizes.height) + BLOCK - 1) // BLOCK * BLOCK
+    normalised, real = program.row_scales.shape[0], rows[0].dtype
+    turned = strip == BLOCK or not program.by_products
+    x, row_norms = np.zeros((leaves, padded if turned else 1, d), real), np.zeros((leaves, padded), real)
+    y, col_norms = np.zeros((leaves, side if turned else 1, d), real), np.zeros((leaves, side), real)
+    yt = np.zeros((leaves, d, side if turned else 1), real)
+    row_scales, col_scales = np.zeros((normalised, padded), real), np.zeros((normalised, side), real)
+    g, stack = np.zeros((leaves, strip, side), real), np.zeros((program.depth, BLOCK, side), real)
+    v_rows, vt, vt_double = np.zeros((padded, r), real), np.zeros((r, side), real), np.zeros((r, side))
+    total, total_t = np.zeros((padded, r), real), np.zeros((r, side), real)
+    tile = np.zeros((padded if not sizes.fused else 1, side), real)
+    part, p = np.zeros((side if not sizes.fused else 1, r), real), np.zeros(side)
+    e = stack[0]
+    in_tournament = mode in (SYMMETRIC, FILL_SYMMETRIC)
+    done = 0
+    while done < most:
+        task = atomic_add(control, 0, 1)
+        if task >= tasks:
+            break
+        done += 1
+        turn, first, second, chunk = 0, 0, 0, 0
+        if in_tournament:
+            turn, first, second = pairing_of(task, panels)
+            lo, start = first * side, second * side
+            h, stop = min(side, n - lo), min(start + side, m)
+        else:
+            chunk, lo, h, start, stop = _rectangle(mode, task, n, m, sizes)
+        both = mode == SYMMETRIC and first != second
+        if mode == SYMMETRIC:
+            _wait(progress, first, turn, yield_address)
+            if second < panels:
+                _wait(progress, second, turn, yield_address)
+        if start < m:
+            load(rows[0], rows[1], lo, h, x, row_norms, turned)
+            load_scales(program.row_scales, lo, h, row_scales)
+            if both:
+                _load_v(v, lo, h, v_rows)
+        for col in range(start, stop, side):
+            w = min(side, stop - col)
+            load(cols[0], cols[1], col, w, y, col_norms, turned)
+            load_scales(program.col_scales, col, w, col_scales)
+            if turned:
+                transpose(y, w, yt)
+            if mode == SCALED:
+                _load_vt(v, col, w, vt_double)
+            else:
+                _load_vt(v, col, w, vt)
+            total[:] = 0
+            total_t[:] = 0
+            for i in range(0, h, BLOCK):
+                if i % strip == 0:
+                    pair_strip(program, rows[0], lo + i, cols[0], col, x, yt, i, min(strip, h - i), w, g, blas)
+                if general is None:
+                    gaussian_block(program, x, row_norms, yt, col_norms, g, i, strip, w, logs, e)
+                else:
+                    any_block(
+                        program, x, row_norms, yt, col_norms, g, row_scales, col_scales, i, strip, w, BLOCK, stack
+                    )
+                _set_diagonal(program.diagonal, lo + i, h - i, col, w, logs, e)
+                for b in range(h - i, BLOCK):
+                    for j in range(w):
+                        e[b, j] = 0
+                if sizes.fused:
+                    add_rows(e, w, vt, i, total)
+                    if both:
+                        add_columns(e, w, v_rows, i, total_t)
+                else:
+                    for b in range(BLOCK):
+                        for j in range(w):
+                            tile[i + b, j] = e[b, j]
+            if mode == SCALED:
+                _add_scaled(tile, lo, h, w, vt_double, p, scales[chunk], out[chunk])
+            elif mode in (FILL, FILL_SYMMETRIC):
+                _write(tile, lo, h, col, w, mode == FILL_SYMMETRIC, out[0])
+            else:
+                if not sizes.fused:  # total = tile vtᵀ and part = tileᵀ v_rows, in the order of rows
+                    gemm(blas, _T, _N, r, h, w, vt, 0, side, tile, 0, side, total, 0, r)
+                _add_to(out[chunk], lo, h, total)
+                if both and sizes.fused:
+                    _add_transposed_to(out[0], col, w, total_t)
+                elif both:
+                    gemm(blas, _N, _T, r, w, h, v_rows, 0, r, tile, 0, side, part, 0, r)
+                    _add_to(out[0], col, w, part)
+        if mode == SYMMETRIC:
+            atomic_add(progress, first, 1)
+            if both and second < panels:
+                atomic_add(progress, second, 1)
+    return done

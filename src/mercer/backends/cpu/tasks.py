@@ -1,0 +1,250 @@
+"""Compiled sweeps on our threads: how a matrix is cut into tasks, and who does them.
+
+How it is cut depends on the matrix and the columns alone, so that a product is the same to the last bit for any number
+of threads. A call of a sweep lasts some milliseconds, in which no thread needs the interpreter; between calls a thread
+reports progress and sees whether the caller was interrupted.
+
+Cost: n² d flops for the pairing, n² profile evaluations (half of both if symmetric), 2 n² r flops for the product.
+Memory: a few tiles a thread, and n × r doubles; for matrices of few rows and many columns up to 16 MB more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.chunks import TALL_ROWS, panel_rows, row_chunks
+from mercer.backends.cpu import panels, sweeps
+from mercer.backends.cpu.native import gemm_address, yield_address
+from mercer.backends.cpu.program import Compiled
+from mercer.backends.cpu.rows import BLOCK
+from mercer.backends.cpu.steps import COSINE, DOT, INNER
+from mercer.backends.threads import run_chunks, run_workers, unwatched
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SIDES = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of half a megabyte
+_PANELS = 36  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
+_LOWEST_SIDE, _LOWEST_MANY = 64, 192  # of tiles, and with many features
+_TASKS, _LOWEST_TASK = 48, 16  # tasks of a product by rows, at least, and rows of one
+MOST_CHUNKS = _TASKS  # of columns
+_CHUNK_BYTES = 16 * 2**20  # for sums over chunks of columns, where rows alone are too few tasks
+_LOOPS_UP_TO = 8  # features: beyond, BLAS pairs faster than loops of ours
+_STRIP, _MANY_FEATURES = 64, 48  # rows that BLAS pairs at a time; with many features the whole tile, packed once
+_FUSED_UP_TO = 16  # columns: beyond, BLAS multiplies a tile faster than loops that make it
+_ENTRIES_A_CALL = 2**23
+_KEPT_BYTES, _FEWEST_POINTS = 512 * 2**20, 1024  # for prepared points: at most, and how many at least
+_SMALL = 2**15  # entries that one thread makes before another is awake
+
+
+def side_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
+    """The side of the tiles of n points."""
+    least = _LOWEST_MANY if d >= _MANY_FEATURES else _LOWEST_SIDE
+    return int(min(SIDES[dtype.name], max(least, -(-n // (16 * _PANELS)) * 16)))
+
+
+def height_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
+    """The rows of a task of a product by rows."""
+    least = _LOWEST_MANY if d >= _MANY_FEATURES and n >= 4 * _LOWEST_MANY else _LOWEST_TASK
+    return int(min(SIDES[dtype.name], max(least, -(-n // (4 * _TASKS)) * 4)))
+
+
+def tournament(panels: int) -> int:
+    """How many tasks a tournament of so many panels has, those that meet nobody counted."""
+    players = panels + panels % 2
+    return panels + (players - 1) * (players // 2) if panels > 1 else panels
+
+
+def symmetric_product(compiled: Compiled, v: Array) -> Array:
+    """K v by the upper triangle."""
+    n, v = v.shape[0], _columns(v)
+    runs = _runs(compiled)
+    if len(runs[0]) == 1:
+        side = side_of(n, compiled.n_features, compiled.work)
+        out = np.zeros((1, n, v.shape[1]))
+        sizes = _sizes(compiled, side, side, side, v.shape[1] <= _FUSED_UP_TO)
+        _run(sweeps.SYMMETRIC, compiled, v, out, sizes)
+        return out[0]
+    total = np.zeros((n, v.shape[1]))
+    for first in runs[0]:  # points do not fit at once: some with some others, both ways
+        total[first] += symmetric_product(_part(compiled, first, first), v[first])
+        for second in runs[0]:
+            if second != first:
+                total[first] += product(_part(compiled, first, second), v[second])
+    return total
+
+
+def product(compiled: Compiled, v: Array, *, transpose: bool = False) -> Array:
+    """K v (or Kᵀ v) by rows."""
+    compiled = _transposed(compiled) if transpose else compiled
+    v = _columns(v)
+    total = np.zeros((compiled.points[0].shape[0], v.shape[1]))
+    rows, cols = _runs(compiled)
+    for first in rows:
+        for second in cols:
+            part = _part(compiled, first, second)
+            sizes, chunks = _cut(part, v.shape[1], v.shape[1] <= _FUSED_UP_TO)
+            out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
+            _run(sweeps.PRODUCT, part, v[second], out, sizes)
+            for chunk in out:
+                total[first] += chunk
+    return total
+
+
+def scaled_product(compiled: Compiled, v: Array) -> tuple[Array, Array]:
+    """K v = exp(s) P by rows; the program makes logarithms."""
+    n, v = compiled.points[0].shape[0], _columns(v)
+    top, total = np.full(n, -np.inf), np.zeros((n, v.shape[1]))
+    rows, cols = _runs(compiled)
+    for first in rows:
+        for second in cols:
+            part = _part(compiled, first, second)
+            sizes, chunks = _cut(part, v.shape[1], False)
+            out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
+            scales = np.full(out.shape[:2], -np.inf)
+            _run(sweeps.SCALED, part, v[second], out, sizes, scales=scales)
+            for chunk, scale in zip(out, scales, strict=True):
+                _add_scaled(top[first], total[first], scale, chunk)
+    top[top == -np.inf] = 0.0  # no positive entry at all: the product is zero
+    return top, total
+
+
+def _add_scaled(top: Array, total: Array, scale: Array, part: Array) -> None:
+    """Add exp(scale) part to exp(top) total, row by row, in place."""
+    high = np.maximum(top, scale)
+    safe = np.where(high > -np.inf, high, 0.0)
+    total *= np.exp(top - safe)[:, None]
+    total += np.exp(scale - safe)[:, None] * part
+    top[:] = high
+
+
+def fill(compiled: Compiled, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
+    """Entries of some rows and columns, slices or index arrays, into out."""
+    whole = _part(compiled, rows, cols)
+    for first in _runs(whole)[0]:
+        for second in _runs(whole)[1]:
+            part = _part(whole, first, second)
+            height, width = first.stop - first.start, second.stop - second.start
+            side = min(SIDES[compiled.work.name], max(BLOCK, width))
+            sizes = _sizes(part, side, height_of(height, compiled.n_features, compiled.work), side, False)
+            _run(sweeps.FILL, part, np.empty((0, 0)), out[None, first, second], sizes, log=log)
+
+
+def fill_symmetric(compiled: Compiled, out: Array) -> None:
+    """All entries of a symmetric matrix, each pair made once."""
+    side = side_of(out.shape[0], compiled.n_features, compiled.work)
+    sizes = _sizes(compiled, side, side, side, False)
+    _run(sweeps.FILL_SYMMETRIC, compiled, np.empty((0, 0)), out[None], sizes)
+
+
+def _columns(v: Array) -> Array:
+    """The columns in double precision, whatever that of the entries: loops are compiled for one kind of columns.
+
+    What cannot be written to is another kind too, and copied.
+    """
+    v = np.ascontiguousarray(v, np.float64)
+    return v if v.flags.writeable else v.copy()
+
+
+def _runs(compiled: Compiled) -> tuple[list[slice], list[slice]]:
+    """Rows and columns whose prepared points are kept at the same time: all of them, where memory allows."""
+    program = compiled.program
+    width = program.pairings.size * (compiled.points[0].shape[1] + 1)
+    most = max(_FEWEST_POINTS, panel_rows(2 * width, compiled.work.itemsize, most=_KEPT_BYTES))
+    rows, cols = (row_chunks(points.shape[0], most) or [slice(0, 0)] for points in compiled.points)
+    return rows, cols
+
+
+def _part(compiled: Compiled, rows: Any, cols: Any) -> Compiled:
+    """Some rows and columns; the diagonal goes with a symmetric part of a symmetric matrix alone."""
+    program, points = compiled.program, compiled.points
+    runs = isinstance(rows, slice) and isinstance(cols, slice)
+    if runs and all(run == slice(0, len(side)) for run, side in zip((rows, cols), points, strict=True)):
+        return compiled
+    symmetric = runs and rows == cols and points[0] is points[1]
+    left = points[0][rows]
+    some = program._replace(
+        diagonal=program.diagonal[rows] if symmetric else program.diagonal[:0],
+        row_scales=np.ascontiguousarray(program.row_scales[:, rows]),
+        col_scales=np.ascontiguousarray(program.col_scales[:, cols]),
+    )
+    return Compiled(some, (left, left if symmetric else points[1][cols]), compiled.work)
+
+
+def _transposed(compiled: Compiled) -> Compiled:
+    program = compiled.program
+    turned = program._replace(row_scales=program.col_scales, col_scales=program.row_scales)
+    return Compiled(turned, compiled.points[::-1], compiled.work)
+
+
+def _cut(compiled: Compiled, r: int, fused: bool) -> tuple[sweeps.Sizes, int]:
+    """Sizes of a product by rows, and how many chunks of columns it is summed over."""
+    n, m = (points.shape[0] for points in compiled.points)
+    side, height = SIDES[compiled.work.name], height_of(n, compiled.n_features, compiled.work)
+    strips, lanes = max(1, -(-n // height)), max(1, -(-m // side))
+    affordable = _CHUNK_BYTES // (8 * max(1, n * r))
+    chunks = max(1, min(-(-_TASKS // strips), lanes, affordable))
+    width = -(-lanes // chunks) * side
+    return _sizes(compiled, side, height, width, fused), max(1, -(-m // width))
+
+
+def _sizes(compiled: Compiled, side: int, height: int, width: int, fused: bool) -> sweeps.Sizes:
+    d = compiled.n_features
+    strip = BLOCK
+    if d > _LOOPS_UP_TO and np.any(np.isin(compiled.program.pairings, (INNER, DOT, COSINE))):
+        strip = _STRIP if d < _MANY_FEATURES else -(-side // BLOCK) * BLOCK
+    return sweeps.Sizes(side, strip, height, width, fused)
+
+
+def _prepared(compiled: Compiled, points: Array) -> tuple[Array, Array]:
+    """Points made ready for every leaf, and their squared norms."""
+    leaves, work = compiled.program.pairings.size, compiled.work
+    out, norms = np.empty((leaves, *points.shape), work), np.empty((leaves, points.shape[0]), work)
+
+    def fill(part: slice) -> None:
+        panels.prepare(compiled.program, points, part.start, part.stop, out, norms)
+
+    with unwatched():
+        run_chunks(fill, row_chunks(points.shape[0], TALL_ROWS))
+    return out, norms
+
+
+def _run(
+    mode: int,
+    compiled: Compiled,
+    v: Array,
+    out: Array,
+    sizes: sweeps.Sizes,
+    *,
+    scales: Array | None = None,
+    log: bool = False,
+) -> None:
+    """Let the threads do the tasks of a sweep."""
+    n, m = (points.shape[0] for points in compiled.points)
+    meeting, strips = -(-n // sizes.side), -(-n // sizes.height)
+    if mode in (sweeps.SYMMETRIC, sweeps.FILL_SYMMETRIC):
+        tasks, entries = tournament(meeting), sizes.side**2
+    elif mode == sweeps.FILL:
+        tasks, entries = strips * -(-m // sizes.side), sizes.height * sizes.side
+    else:
+        tasks, entries = strips * out.shape[0], sizes.height * min(m, sizes.width)
+    program = compiled.program
+    rows = _prepared(compiled, compiled.points[0])
+    cols = rows if compiled.points[1] is compiled.points[0] else _prepared(compiled, compiled.points[1])
+    counters = np.zeros(1, np.int64), np.zeros(meeting, np.int64)
+    addresses = gemm_address(compiled.work.name), yield_address()
+    scales = np.empty((0, 0)) if scales is None else scales
+    log = log or mode == sweeps.SCALED
+    general = None if program.is_gaussian else 1
+
+    def some(most: int) -> int:
+        return int(
+            sweeps.sweep(
+                mode, log, general, program, rows, cols, v, sizes, tasks, most, counters, addresses, scales, out
+            )
+        )
+
+    blas = sizes.strip > BLOCK or (mode in (sweeps.SYMMETRIC, sweeps.PRODUCT) and not sizes.fused)
+    threads = tasks if tasks * entries > _SMALL else 1
+    run_workers(some, tasks, most=max(1, _ENTRIES_A_CALL // max(1, entries)), workers=threads, blas=blas)
