@@ -64,7 +64,8 @@ class Programme:
         exact = gram if gram.dtype == double else GramOperator(kernel, points, weights=weights, dtype=double)
         gram.stored_share = exact.stored_share = _STORED_SHARE
         if gram.shape[0] <= _AT_ONCE:
-            exact.store()
+            with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are named
+                exact.store()
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
         operator.below_zero = found.slack if found.shift == 0 else None
