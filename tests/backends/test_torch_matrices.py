@@ -144,20 +144,40 @@ def test_a_row_without_a_positive_entry_is_zero_of_scale_zero():
     assert float(scale[0]) == 0
 
 
+def exact_distances(X):
+    X = X.astype(np.longdouble)
+    return ((X[:, None] - X[None]) ** 2).sum(axis=2)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_offset_or_a_narrow_kernel_costs_no_digit(dtype, offset):
-    """Where inner products would lose digits the points are multiplied in double, or subtracted."""
-    X = (np.random.default_rng(0).integers(-8, 9, (40, 7)) / 8 + offset).astype(dtype)
+    """Where inner products would lose the digits of near points, these are multiplied in double, or subtracted."""
+    far = np.random.default_rng(0).normal(size=(20, 7))
+    X = (np.concatenate([far, far + 1e-4 * far[::-1]]) + offset).astype(dtype)
     for length in (1e-3, 0.05, 1.0):
-        form = forms.Pairing("sqeuclidean", profiles.RootExponential(), length)
-        expected = kernel_matrix(form, (X - dtype_of(dtype)(offset)).astype(np.float64)).dense()
-        actual = kernel_matrix(form, torch.as_tensor(X)).dense().numpy()
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5 if dtype == "float32" else 1e-11)
+        K = kernel_matrix(forms.Pairing("sqeuclidean", profiles.RootExponential(), length), tensor(X)).dense()
+        expected = np.exp(-np.sqrt(exact_distances(X)) / np.longdouble(length))
+        np.testing.assert_allclose(
+            K.numpy(), expected.astype(float), rtol=0, atol=2e-6 if dtype == "float32" else 1e-13
+        )
 
 
-def dtype_of(name):
-    return np.dtype(name).type
+@pytest.mark.parametrize("to", [np.asarray, tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_inner_products_lose_is_stated(dtype, to):
+    """Near points far from the centre: their distances cancel, and the bound must say so, no more than need be."""
+    spread = {"float64": 20.0, "float32": 2.5}[dtype]
+    rng = np.random.default_rng(4)
+    centres = rng.normal(size=(6, 30))
+    centres *= spread / np.linalg.norm(centres, axis=1, keepdims=True)
+    X = (np.repeat(centres, 12, axis=0) + 0.1 * rng.normal(size=(72, 30))).astype(dtype)
+    matrix = kernel_matrix(forms.Pairing("sqeuclidean", profiles.Exponential()), to(X))
+    truth, error, unit = np.exp(-exact_distances(X)), matrix.entry_error, np.finfo(dtype).eps / 2
+    off = np.abs(np.asarray(matrix.dense()) - truth)
+    assert np.all(off <= error.relative * truth + error.scaled)
+    assert np.max(off / truth, where=truth > 0.1, initial=0.0) > 8 * unit  # more than exp alone would lose
+    assert error.relative < 200 * unit * spread**2
 
 
 # --- matrices that are given --------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -88,10 +90,12 @@ def length(kernel):
     return kernel.sigma if hasattr(kernel, "sigma") else kernel.length_scale
 
 
-@pytest.mark.parametrize("make", RULED)
+@pytest.mark.parametrize(
+    ("make", "n"),
+    [*itertools.product(RULED, [2, 150]), (Gaussian, 2500)],  # all points, or a sample of them
+)
 @pytest.mark.parametrize("rule", ["median", "slope"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [2, 150, 2500])
 def test_bandwidths_are_those_of_numpy(make, rule, weighted, n):
     rng = np.random.default_rng(3)
     X, w = rng.normal(size=(n, 5)), (rng.integers(0, 3, n) + (np.arange(n) < 2) if weighted else None)

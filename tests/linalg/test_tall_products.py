@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mercer import config_context
-from mercer.linalg import tall
 from mercer.linalg.tall import inner_products, square_row_lengths, tall_product, weighted_gram
 
 SHAPES = [(5, 3), (4096, 7), (9000, 1), (9000, 300)]
@@ -51,9 +50,3 @@ def test_tensors(arrays):
     for got, want in zip(_answers(*tensors), _answers(*arrays), strict=True):
         assert isinstance(got, torch.Tensor)
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-12, atol=1e-10 * np.abs(want).max())
-
-
-def test_chunks_of_a_tensor_run_in_line():
-    torch = pytest.importorskip("torch")
-    seen = tall.on_chunks(lambda c: c * c, range(3), torch.ones(2))
-    assert seen == tall.on_chunks(lambda c: c * c, range(3), np.ones(2)) == [0, 1, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from mercer.backends.arrays import dtype_name
 _MORE = 1.01  # for products of errors, and for the rounding of these bounds
 
 
+@cache
 def unit_of(dtype: Any) -> float:
     """The unit roundoff of an arithmetic: a single operation errs by no more than this part of its result."""
     return float(np.finfo(dtype_name(dtype)).eps) / 2

@@ -24,7 +24,8 @@ import numpy as np
 from mercer.backends.arrays import is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import gamma, unit_of
-from mercer.linalg.tall import on_chunks, square_row_lengths
+from mercer.backends.threads import run_chunks_of
+from mercer.linalg.tall import square_row_lengths
 from mercer.operators import LinearMap, LowRankOperator
 from mercer.problems import Elliptope
 
@@ -85,7 +86,7 @@ def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
         inexact += (chain * size + 1.01 * above) * weights + unit * lengths
         return weights, disagreement + (chain * size * lengths + 1.01 * k**0.5 * beyond), inexact
 
-    found = on_chunks(look, row_chunks(n, _ROWS), F)
+    found = run_chunks_of(F, look, row_chunks(n, _ROWS))
     weights, disagreement, inexact = (xp.concat(parts) for parts in zip(*found, strict=True))
     return FactorErrors(weights, disagreement, inexact, float(xp.linalg.vector_norm(disagreement[pivots])))
 
@@ -93,7 +94,7 @@ def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
 def _largest_entries(F: Array) -> Array:
     """The largest absolute value of each column."""
     xp = namespace(F)
-    parts = on_chunks(lambda part: xp.max(xp.abs(F[part]), axis=0), row_chunks(F.shape[0], _ROWS), F)
+    parts = run_chunks_of(F, lambda part: xp.max(xp.abs(F[part]), axis=0), row_chunks(F.shape[0], _ROWS))
     return xp.max(xp.stack(parts), axis=0)
 
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import unit_of
-from mercer.backends.threads import blas_for
+from mercer.backends.threads import one_thread_for
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.validation import pad_components, refuse_degenerate, widened
 from mercer.kernels.validation import positive_number
@@ -84,7 +84,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         time = positive_number(self.time, "time", zero=True)
         alpha = positive_number(self.alpha, "alpha", zero=True)
         X = checked_points(self, X, fitting=True)
-        with blas_for(X.shape[0]):
+        with one_thread_for(X.shape[0], X):
             self.kernel_ = resolved_kernel(self.kernel, X)
             operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
             refuse_degenerate(operator, self.kernel_, X)

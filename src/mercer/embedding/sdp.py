@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, like, namespace
 from mercer.backends.config import require_memory
-from mercer.backends.threads import blas_for, single_threaded_blas
+from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
@@ -232,7 +232,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         weights = sample_weight
         if weights is not None:
             weights = checked_weights(weights, X.shape[0], "sample_weight", reference=X)
-        with blas_for(X.shape[0]):  # a small fit wakes none of its threads
+        with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
             self.kernel_ = resolved_kernel(self.kernel, X, weights)
             support = choose_support(self.landmarks, weights, X)
             points = support.points(X, self.kernel_)

@@ -7,8 +7,7 @@ threads. Tensors are multiplied by their own library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +16,8 @@ from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
 
 Array = Any
-T = TypeVar("T")
-R = TypeVar("R")
 _COLUMNS = 128  # of a tile of a Gram matrix
 _TASKS = 32  # tiles of a small Gram matrix are summed in parts, so that there is work for many threads
-
-
-def on_chunks(function: Callable[[T], R], chunks: Iterable[T], array: Array) -> list[R]:
-    """``[function(c) for c in chunks]`` on our threads; one after the other on a tensor, whose library has its own."""
-    return [function(chunk) for chunk in chunks] if is_tensor(array) else run_chunks(function, chunks)
 
 
 def tall_product(F: Array, M: Array) -> Array:

@@ -34,9 +34,9 @@ from mercer.backends.arrays import (
     solve_triangular,
 )
 from mercer.backends.chunks import row_chunks
-from mercer.backends.threads import run_chunks, single_threaded_blas
+from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
 from mercer.kernels.validation import first_place
-from mercer.linalg.tall import inner_product, on_chunks, row_products
+from mercer.linalg.tall import inner_product, row_products
 from mercer.solvers.result import Iteration, Status
 
 Callback = Callable[[Iteration], bool | None]
@@ -254,7 +254,7 @@ class _Pair:
             if mu:
                 dX[rows] += mu * inverse[rows]
 
-        on_chunks(add, row_chunks(W.shape[0], _CHUNK), W)
+        run_chunks_of(W, add, row_chunks(W.shape[0], _CHUNK))
         dX[self._on_diagonal, self._on_diagonal] = 0.0
         return dX
 
@@ -268,14 +268,14 @@ class _Pair:
             return dX @ v if is_tensor(v) else blas.dsymv(1.0, dX.T, v, lower=1)
 
         pairs = [(self._LX, times), (self._LZ, lambda v: dy * v)]
-        least = on_chunks(lambda pair: _least(*pair, self._start), pairs, dX)
+        least = run_chunks_of(dX, lambda pair: _least(*pair, self._start), pairs)
         primal, dual = (most if value >= -1 / most else -1 / value for value in least)
         return primal, dual
 
     def _move(self, dX: Array, dy: Array, primal: float, dual: float) -> bool:
         """Go so far, or back from there until both matrices factor."""
         pairs = [(primal, lambda part: self.X + part * dX), (dual, lambda part: self._slack(self.y + part * dy))]
-        (primal, LX), (dual, LZ) = on_chunks(lambda pair: _shortened(*pair), pairs, dX)
+        (primal, LX), (dual, LZ) = run_chunks_of(dX, lambda pair: _shortened(*pair), pairs)
         if LX is None or LZ is None or max(primal, dual) < _SHORT:
             return False
         X, y = self.X + primal * dX, self.y + dual * dy
