@@ -42,7 +42,7 @@ class Case(NamedTuple):
     @property
     def points(self) -> int:
         """Fewer where an entry costs more."""
-        return 20_000 if self.features <= 18 else 12_000 if self.features <= 100 else 6_000
+        return 20_000 if self.features <= 18 else 12_000
 
     def product(self, seed: int = 0) -> tuple[Callable[[], Any], int]:
         """What is timed, and how many entries it uses."""

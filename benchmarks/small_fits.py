@@ -27,7 +27,7 @@ from result_page import write_table
 RESULT = Path(__file__).parent / "results" / "small_fits.md"
 HERE = Path(__file__).parents[1]
 SIZES = (20, 50, 100, 200, 500)
-ROUNDS, SECONDS = 3, 1.5
+ROUNDS, SECONDS = 2, 1.0
 
 
 def points(n: int) -> Any:

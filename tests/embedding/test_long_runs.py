@@ -50,7 +50,7 @@ def test_every_solver_finds_the_same_kernel(X, reference, solver):
 
 
 def test_automatic_solver_needs_few_exact_columns():
-    X = two_moons(n_points=200)[0]
+    X = two_moons(n_points=260)[0]
     automatic = SDPEmbedding(KERNEL, random_state=0).fit(X)
     accelerated = SDPEmbedding(KERNEL, solver="accelerated", random_state=0).fit(X)
     assert automatic.n_products_ < accelerated.n_products_ / 4

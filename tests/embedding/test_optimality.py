@@ -157,7 +157,7 @@ def test_solvers_agree(solver, points):
 
 
 def test_products_are_counted(monkeypatch):
-    points = three_clusters(n_per_cluster=70)[0]  # enough of them for a stand-in
+    points = three_clusters(n_per_cluster=85)[0]  # enough of them for a stand-in
     columns = []
     original = DiffusionOperator._multiply
 
@@ -356,7 +356,7 @@ def test_operator_is_not_kept(points):
 
 
 def test_verbose_logs_every_step(caplog):
-    X, _ = three_clusters(70, 4)
+    X, _ = three_clusters(90, 4)
     with caplog.at_level("INFO", logger="mercer"):
         model = SDPEmbedding(Gaussian(sigma=1.2), random_state=0, verbose=True).fit(X)
     lines = [record.getMessage() for record in caplog.records if record.name == "mercer"]

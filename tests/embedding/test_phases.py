@@ -26,7 +26,7 @@ def test_time_goes_to_the_phase_under_way(monkeypatch):
     ("n", "named"),
     [
         (20, {"climbing by power steps"}),
-        (70, {"factoring a stand-in", "solving with the stand-in", "climbing by lower models"}),
+        (90, {"factoring a stand-in", "solving with the stand-in", "climbing by lower models"}),
     ],
 )
 def test_phases_of_a_fit_add_up_to_it(n, named):

@@ -17,10 +17,11 @@ from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
 
-_PART, _MOST, _LEAST = 4, 1500, 48  # a stand-in has at most n/4 and this many columns; with fewer than the last, none:
+_PART, _MOST, _LEAST = 4, 1500, 64  # a stand-in has at most n/4 and this many columns; with fewer than the last, none:
 # products with a stored matrix of so few rows take less than it takes to make one
 _LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as the matrix
 _FACTOR_SHARE, _STORED_SHARE = 1 / 8, 0.5  # of the memory limit: a factor, and a matrix that is stored
+_AT_ONCE = 1024  # rows of a matrix that is stored before the first product: every fit has more of them
 _WARM_NOISE = 0.03
 
 
@@ -62,6 +63,9 @@ class Programme:
         double = namespace(gram.reference).float64
         exact = gram if gram.dtype == double else GramOperator(kernel, points, weights=weights, dtype=double)
         gram.stored_share = exact.stored_share = _STORED_SHARE
+        if gram.shape[0] <= _AT_ONCE:
+            with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are named
+                exact.store()
         operator = DiffusionOperator(exact)
         found = _definiteness(operator, kernel, rng)
         operator.below_zero = found.slack if found.shift == 0 else None

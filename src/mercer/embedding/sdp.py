@@ -153,7 +153,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     Notes
     -----
-    Cost, from some two hundred points on (before, the stored matrix is its own stand-in):
+    Cost, from 256 points on (before, the stored matrix is its own stand-in):
     a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
     products of the kernel matrix with as many columns as the solution has dimensions, where the factor represents the
     matrix well, and some hundreds where it does not, as with very small bandwidths. The matrix is stored only where

@@ -182,10 +182,15 @@ class GramOperator(LinearMap):
         return product if self.weights is None else self.weights[:, None] * product
 
     def _kernel_product(self, v: Array, *, transpose: bool) -> Array:
-        if not self.is_stored and self._products >= _PRODUCTS_BEFORE_STORING and self._storing_pays():
-            self._matrix = self._matrix.stored()
+        if self._products >= _PRODUCTS_BEFORE_STORING:
+            self.store()
         self._products += 1
         return self._matrix.multiply(v, transpose=transpose)
+
+    def store(self) -> None:
+        """Store the entries now, where that pays and fits the memory limit: for one who knows of products to come."""
+        if not self.is_stored and self._storing_pays():
+            self._matrix = self._matrix.stored()
 
     def _storing_pays(self) -> bool:
         return self._matrix.worth_storing(get_config().share(self.stored_share))

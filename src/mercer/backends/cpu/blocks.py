@@ -30,9 +30,12 @@ def pair_strip(program, rows, row, cols, col, x, yt, start, height, w, g, addres
     n, m, d, side = rows.shape[1], cols.shape[1], rows.shape[2], g.shape[2]
     for leaf in range(program.pairings.size):
         if program.pairings[leaf] in (INNER, DOT, COSINE):
-            if g.shape[1] > r4.BLOCK:
+            if yt.shape[2] != side:  # many features: BLAS reads the points where they lie
                 left, right = (leaf * m + col) * d, (leaf * n + row) * d
                 gemm(address, _T, _N, w, height, d, cols, left, d, rows, right, d, g, leaf * g.shape[1] * side, side)
+            elif g.shape[1] > r4.BLOCK:  # without a transpose OpenBLAS has quicker ways for small matrices
+                left, right = leaf * d * side, (leaf * x.shape[1] + start) * d
+                gemm(address, _N, _N, w, height, d, yt, left, side, x, right, d, g, leaf * g.shape[1] * side, side)
             else:
                 r4.inner_products(x[leaf], start, yt[leaf], w, height, g[leaf])
 

@@ -41,9 +41,7 @@ def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
 def summation_depth(evaluator: Evaluator) -> int:
     """The most roundings that a term of a product goes through: those inside a tile, over tiles and over chunks."""
     longest = max(evaluator.shape)
-    side = tasks.SIDES[evaluator.dtype.name]
-    least = tasks.side_of(longest, evaluator.n_features, evaluator.dtype) if evaluator.symmetric else side
-    return min(longest, side + -(-longest // least) + tasks.MOST_CHUNKS)
+    return min(longest, tasks.longest_sum(longest, evaluator.n_features, evaluator.dtype, evaluator.symmetric))
 
 
 def dense(evaluator: Evaluator) -> Array:
@@ -103,6 +101,8 @@ def _selection(n: int, which: Any) -> Any:
         start, stop, step = which.indices(n)
         if step == 1:
             return slice(start, max(start, stop))
+    if isinstance(which, np.ndarray) and which.dtype.kind in "iu" and (which.size == 0 or which.min() >= 0):
+        return np.ascontiguousarray(which)
     return np.ascontiguousarray(np.arange(n)[which])
 
 

@@ -33,8 +33,8 @@ class Program(NamedTuple):
         Of normalised kernels.
     diagonal : array of shape (n,) or (0,)
         k(x, x) of a symmetric matrix.
-    by_products : bool
-        Whether every leaf pairs points by inner products.
+    by_products, any_products : bool
+        Whether every leaf pairs points by inner products, and whether some leaf does.
     """
 
     steps: Array
@@ -48,6 +48,7 @@ class Program(NamedTuple):
     col_scales: Array
     diagonal: Array
     by_products: bool
+    any_products: bool
 
     @property
     def is_gaussian(self) -> bool:
@@ -135,4 +136,5 @@ class Builder:
             cols,
             diagonal,
             all(leaf[0] in (INNER, DOT, COSINE) for leaf in self.leaves),
+            any(leaf[0] in (INNER, DOT, COSINE) for leaf in self.leaves),
         )

@@ -225,7 +225,7 @@ def sweep(  # type: ignore[no-untyped-def]
     side, strip = sizes.side, sizes.strip
     panels, padded = (n + side - 1) // side, (max(side, sizes.height) + BLOCK - 1) // BLOCK * BLOCK
     normalised, real = program.row_scales.shape[0], rows[0].dtype
-    turned = strip == BLOCK or not program.by_products
+    turned = strip == BLOCK or strip < side or not program.by_products
     x, row_norms = np.zeros((leaves, padded if turned else 1, d), real), np.zeros((leaves, padded), real)
     y, col_norms = np.zeros((leaves, side if turned else 1, d), real), np.zeros((leaves, side), real)
     yt = np.zeros((leaves, d, side if turned else 1), real)

@@ -19,29 +19,37 @@ from mercer.backends.cpu import panels, sweeps
 from mercer.backends.cpu.native import gemm_address, yield_address
 from mercer.backends.cpu.program import Compiled
 from mercer.backends.cpu.rows import BLOCK
-from mercer.backends.cpu.steps import COSINE, DOT, INNER
 from mercer.backends.threads import run_chunks, run_workers, unwatched
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 SIDES = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of half a megabyte
+_SIDES_OF_MANY = {"float32": 736, "float64": 480}  # with many features pairing is all the work, and BLAS packs less
 _PANELS = 36  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
 _LOWEST_SIDE, _LOWEST_MANY = 64, 192  # of tiles, and with many features
 _TASKS, _LOWEST_TASK = 48, 16  # tasks of a product by rows, at least, and rows of one
-MOST_CHUNKS = _TASKS  # of columns
 _CHUNK_BYTES = 16 * 2**20  # for sums over chunks of columns, where rows alone are too few tasks
 _LOOPS_UP_TO = 8  # features: beyond, BLAS pairs faster than loops of ours
 _STRIP, _MANY_FEATURES = 64, 48  # rows that BLAS pairs at a time; with many features the whole tile, packed once
 _FUSED_UP_TO = 16  # columns: beyond, BLAS multiplies a tile faster than loops that make it
 _ENTRIES_A_CALL = 2**23
 _KEPT_BYTES, _FEWEST_POINTS = 512 * 2**20, 1024  # for prepared points: at most, and how many at least
-_SMALL = 2**15  # entries that one thread makes before another is awake
+_FEW_NUMBERS = 2**18  # of prepared points: not worth asking how much memory there is
+_SMALL = _FILLED = 2**15  # entries that one thread makes before another is awake, and a task at least
+
+
+def longest_sum(longest: int, d: int, dtype: np.dtype[Any], symmetric: bool) -> int:
+    """The most roundings that a term of a product goes through: in a tile, over tiles, chunks and runs of points."""
+    side = (_SIDES_OF_MANY if d >= _MANY_FEATURES else SIDES)[dtype.name]
+    least = side_of(longest, d, dtype) if symmetric else SIDES[dtype.name]
+    return side + -(-longest // min(side, least)) + _TASKS + -(-longest // _FEWEST_POINTS)
 
 
 def side_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
     """The side of the tiles of n points."""
-    least = _LOWEST_MANY if d >= _MANY_FEATURES else _LOWEST_SIDE
-    return int(min(SIDES[dtype.name], max(least, -(-n // (16 * _PANELS)) * 16)))
+    many = d >= _MANY_FEATURES
+    most, least = (_SIDES_OF_MANY, _LOWEST_MANY) if many else (SIDES, _LOWEST_SIDE)
+    return int(min(most[dtype.name], max(least, -(-n // (16 * _PANELS)) * 16)))
 
 
 def height_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
@@ -122,12 +130,14 @@ def _add_scaled(top: Array, total: Array, scale: Array, part: Array) -> None:
 def fill(compiled: Compiled, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
     """Entries of some rows and columns, slices or index arrays, into out."""
     whole = _part(compiled, rows, cols)
-    for first in _runs(whole)[0]:
-        for second in _runs(whole)[1]:
+    row_runs, col_runs = _runs(whole)
+    for first in row_runs:
+        for second in col_runs:
             part = _part(whole, first, second)
             height, width = first.stop - first.start, second.stop - second.start
             side = min(SIDES[compiled.work.name], max(BLOCK, width))
-            sizes = _sizes(part, side, height_of(height, compiled.n_features, compiled.work), side, False)
+            tall = max(height_of(height, compiled.n_features, compiled.work), _FILLED // side // BLOCK * BLOCK)
+            sizes = _sizes(part, side, tall, side, False)
             _run(sweeps.FILL, part, np.empty((0, 0)), out[None, first, second], sizes, log=log)
 
 
@@ -149,8 +159,10 @@ def _columns(v: Array) -> Array:
 
 def _runs(compiled: Compiled) -> tuple[list[slice], list[slice]]:
     """Rows and columns whose prepared points are kept at the same time: all of them, where memory allows."""
-    program = compiled.program
-    width = program.pairings.size * (compiled.points[0].shape[1] + 1)
+    width = compiled.program.pairings.size * (compiled.n_features + 1)
+    n, m = (points.shape[0] for points in compiled.points)
+    if (n + m) * width <= _FEW_NUMBERS:
+        return [slice(0, n)], [slice(0, m)]
     most = max(_FEWEST_POINTS, panel_rows(2 * width, compiled.work.itemsize, most=_KEPT_BYTES))
     rows, cols = (row_chunks(points.shape[0], most) or [slice(0, 0)] for points in compiled.points)
     return rows, cols
@@ -192,8 +204,8 @@ def _cut(compiled: Compiled, r: int, fused: bool) -> tuple[sweeps.Sizes, int]:
 def _sizes(compiled: Compiled, side: int, height: int, width: int, fused: bool) -> sweeps.Sizes:
     d = compiled.n_features
     strip = BLOCK
-    if d > _LOOPS_UP_TO and np.any(np.isin(compiled.program.pairings, (INNER, DOT, COSINE))):
-        strip = _STRIP if d < _MANY_FEATURES else -(-side // BLOCK) * BLOCK
+    if d > _LOOPS_UP_TO and compiled.program.any_products:
+        strip = _STRIP if d < _MANY_FEATURES else max(-(-side // BLOCK), -(-height // BLOCK)) * BLOCK
     return sweeps.Sizes(side, strip, height, width, fused)
 
 
@@ -205,8 +217,11 @@ def _prepared(compiled: Compiled, points: Array) -> tuple[Array, Array]:
     def fill(part: slice) -> None:
         panels.prepare(compiled.program, points, part.start, part.stop, out, norms)
 
-    with unwatched():
-        run_chunks(fill, row_chunks(points.shape[0], TALL_ROWS))
+    if points.shape[0] <= TALL_ROWS:
+        fill(slice(0, points.shape[0]))
+    else:
+        with unwatched():
+            run_chunks(fill, row_chunks(points.shape[0], TALL_ROWS))
     return out, norms
 
 
