@@ -120,7 +120,7 @@ def _times(rows: Array, matrix: Array, triangular: bool, *, below: bool) -> Arra
     product = xp.empty_like(rows)
     for part in row_chunks(k, _COLUMNS):
         inner = slice(part.start, k) if below else slice(0, part.stop)
-        product[:, part] = rows[:, inner] @ matrix[inner, part]
+        np.matmul(rows[:, inner], matrix[inner, part], out=product[:, part])
     return product
 
 

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 SIDES = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of half a megabyte
 _SIDES_OF_MANY = {"float32": 736, "float64": 480}  # with many features pairing is all the work, and BLAS packs less
-_PANELS = 36  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
+_PANELS = 52  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
 _LOWEST_SIDE, _LOWEST_MANY = 64, 192  # of tiles, and with many features
 _TASKS, _LOWEST_TASK = 48, 16  # tasks of a product by rows, at least, and rows of one
 _CHUNK_BYTES = 16 * 2**20  # for sums over chunks of columns, where rows alone are too few tasks
