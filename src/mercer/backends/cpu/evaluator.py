@@ -104,4 +104,4 @@ class Evaluator(ABC):
             return None
         diagonal = self._diagonal if self.symmetric else np.empty(0, self.dtype)
         points = self._points["rows"], self._points["cols"]
-        return Compiled(builder.program(self.n_features, self.shape, diagonal, self.dtype), points, builder.widest)
+        return Compiled(builder.program(self.n_features, self.shape, diagonal, self.dtype), points, builder.widest, {})

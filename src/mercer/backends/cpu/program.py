@@ -57,11 +57,12 @@ class Program(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """A program, the points it runs on, and the arithmetic in which it pairs them."""
+    """A program, the points it runs on, the arithmetic in which it pairs them, and what is kept between products."""
 
     program: Program
     points: tuple[Array, Array]
     work: np.dtype[Any]
+    kept: dict[str, Any]
 
     @property
     def n_features(self) -> int:

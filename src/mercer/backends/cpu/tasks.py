@@ -34,6 +34,7 @@ _STRIP, _MANY_FEATURES = 64, 48  # rows that BLAS pairs at a time; with many fea
 _FUSED_UP_TO = 16  # columns: beyond, BLAS multiplies a tile faster than loops that make it
 _ENTRIES_A_CALL = 2**23
 _KEPT_BYTES, _FEWEST_POINTS = 512 * 2**20, 1024  # for prepared points: at most, and how many at least
+_REMEMBERED_BYTES = 2**24  # of prepared points that stay from one product to the next
 _FEW_NUMBERS = 2**18  # of prepared points: not worth asking how much memory there is
 _SMALL = _FILLED = 2**15  # entries that one thread makes before another is awake, and a task at least
 
@@ -181,13 +182,13 @@ def _part(compiled: Compiled, rows: Any, cols: Any) -> Compiled:
         row_scales=np.ascontiguousarray(program.row_scales[:, rows]),
         col_scales=np.ascontiguousarray(program.col_scales[:, cols]),
     )
-    return Compiled(some, (left, left if symmetric else points[1][cols]), compiled.work)
+    return Compiled(some, (left, left if symmetric else points[1][cols]), compiled.work, {})
 
 
 def _transposed(compiled: Compiled) -> Compiled:
     program = compiled.program
     turned = program._replace(row_scales=program.col_scales, col_scales=program.row_scales)
-    return Compiled(turned, compiled.points[::-1], compiled.work)
+    return Compiled(turned, compiled.points[::-1], compiled.work, {})
 
 
 def _cut(compiled: Compiled, r: int, fused: bool) -> tuple[sweeps.Sizes, int]:
@@ -207,6 +208,17 @@ def _sizes(compiled: Compiled, side: int, height: int, width: int, fused: bool) 
     if d > _LOOPS_UP_TO and compiled.program.any_products:
         strip = _STRIP if d < _MANY_FEATURES else max(-(-side // BLOCK), -(-height // BLOCK)) * BLOCK
     return sweeps.Sizes(side, strip, height, width, fused)
+
+
+def _both_prepared(compiled: Compiled) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Points of rows and columns made ready; those of a small matrix are kept for its next product."""
+    if "points" in compiled.kept:
+        return compiled.kept["points"]
+    rows = _prepared(compiled, compiled.points[0])
+    cols = rows if compiled.points[1] is compiled.points[0] else _prepared(compiled, compiled.points[1])
+    if rows[0].nbytes + cols[0].nbytes <= _REMEMBERED_BYTES:
+        compiled.kept["points"] = rows, cols
+    return rows, cols
 
 
 def _prepared(compiled: Compiled, points: Array) -> tuple[Array, Array]:
@@ -245,8 +257,7 @@ def _run(
     else:
         tasks, entries = strips * out.shape[0], sizes.height * min(m, sizes.width)
     program = compiled.program
-    rows = _prepared(compiled, compiled.points[0])
-    cols = rows if compiled.points[1] is compiled.points[0] else _prepared(compiled, compiled.points[1])
+    rows, cols = _both_prepared(compiled)
     counters = np.zeros(1, np.int64), np.zeros(meeting, np.int64)
     addresses = gemm_address(compiled.work.name), yield_address()
     scales = np.empty((0, 0)) if scales is None else scales
