@@ -20,6 +20,7 @@ KERNELS = {
     ),
     "linear": (Linear(), lambda r2, r1, p: p),
     "polynomial": (Polynomial(3, gamma=0.5, coef0=1.0), lambda r2, r1, p: (p / 2 + 1) ** 3),
+    "steep polynomial": (Polynomial(20, gamma=0.0625, coef0=1.0), lambda r2, r1, p: (p / 16 + 1) ** 20),
     "shifted polynomial": (Polynomial(2, gamma=0.5, coef0=-1.0), lambda r2, r1, p: (p / 2 - 1) ** 2),
     "sigmoid": (Sigmoid(gamma=0.5, coef0=-0.25), lambda r2, r1, p: np.tanh(p / 2 - LONG(0.25))),
     "square": (Gaussian(0.7) ** 2, lambda r2, r1, p: np.exp(-2 * r2 / LONG(0.7) ** 2)),

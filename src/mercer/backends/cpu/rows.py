@@ -163,9 +163,11 @@ def _log_root_exponential(out, w, count, linear, quadratic):  # type: ignore[no-
 
 @njit(nogil=True, cache=True)
 def _power(out, w, count, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+    """Squares by a product; beyond, a power of the system's library errs by one rounding, repeated products by many."""
     for b in range(count):
         for j in range(w):
-            out[b, j] = (out[b, j] * gamma + coef0) ** degree
+            t = out[b, j] * gamma + coef0
+            out[b, j] = t * t if degree == 2 else t**degree
 
 
 @njit(nogil=True, cache=True)
@@ -196,7 +198,7 @@ def apply_profile(profile, numbers, in_log, w, count, out):  # type: ignore[no-u
             _root_exponential(out, w, count, real(numbers[FIRST]), real(numbers[SECOND]))
     else:
         if profile == POWER:
-            _power(out, w, count, real(numbers[FIRST]), real(numbers[SECOND]), int(numbers[THIRD]))
+            _power(out, w, count, real(numbers[FIRST]), real(numbers[SECOND]), real(numbers[THIRD]))
         elif profile == TANH:
             _tanh(out, w, count, real(numbers[FIRST]), real(numbers[SECOND]))
         if in_log:
