@@ -25,15 +25,16 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 SIDES = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of half a megabyte
 _SIDES_OF_MANY = {"float32": 736, "float64": 480}  # with many features pairing is all the work, and BLAS packs less
-_PANELS = 52  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
-_LOWEST_SIDE, _LOWEST_MANY = 64, 192  # of tiles, and with many features
+_PANELS = 40  # at least so many, where tiles are not too low for that: then hardly a thread of sixteen waits for one
+_LOWEST_SIDES, _LOWEST_MANY = {"float32": 256, "float64": 64}, 192  # of tiles, and with many features
 _TASKS, _LOWEST_TASK = 48, 16  # tasks of a product by rows, at least, and rows of one
 _CHUNK_BYTES = 16 * 2**20  # for sums over chunks of columns, where rows alone are too few tasks
 _LOOPS_UP_TO = 8  # features: beyond, BLAS pairs faster than loops of ours
 _STRIP, _MANY_FEATURES = 64, 48  # rows that BLAS pairs at a time; with many features the whole tile, packed once
 _FUSED_UP_TO = 16  # columns: beyond, BLAS multiplies a tile faster than loops that make it
 _ENTRIES_A_CALL = 2**23
-_KEPT_BYTES, _FEWEST_POINTS = 512 * 2**20, 1024  # for prepared points: at most, and how many at least
+_KEPT_BYTES, _KEPT_SHARE = 512 * 2**20, 1 / 4  # for prepared points: at most, and of the memory limit
+_FEWEST_POINTS = 1024  # prepared at a time, whatever the limit
 _REMEMBERED_BYTES = 2**24  # of prepared points that stay from one product to the next
 _FEW_NUMBERS = 2**18  # of prepared points: not worth asking how much memory there is
 _SMALL = _FILLED = 2**15  # entries that one thread makes before another is awake, and a task at least
@@ -49,8 +50,9 @@ def longest_sum(longest: int, d: int, dtype: np.dtype[Any], symmetric: bool) -> 
 def side_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
     """The side of the tiles of n points."""
     many = d >= _MANY_FEATURES
-    most, least = (_SIDES_OF_MANY, _LOWEST_MANY) if many else (SIDES, _LOWEST_SIDE)
-    return int(min(most[dtype.name], max(least, -(-n // (16 * _PANELS)) * 16)))
+    most = (_SIDES_OF_MANY if many else SIDES)[dtype.name]
+    least = _LOWEST_MANY if many else _LOWEST_SIDES[dtype.name]
+    return int(min(most, max(least, -(-n // (16 * _PANELS)) * 16)))
 
 
 def height_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
@@ -164,7 +166,9 @@ def _runs(compiled: Compiled) -> tuple[list[slice], list[slice]]:
     n, m = (points.shape[0] for points in compiled.points)
     if (n + m) * width <= _FEW_NUMBERS:
         return [slice(0, n)], [slice(0, m)]
-    most = max(_FEWEST_POINTS, panel_rows(2 * width, compiled.work.itemsize, most=_KEPT_BYTES))
+    copies = 1 if compiled.points[0] is compiled.points[1] else 2
+    fitting = panel_rows(copies * width, compiled.work.itemsize, most=_KEPT_BYTES, share=_KEPT_SHARE)
+    most = max(_FEWEST_POINTS, fitting)
     rows, cols = (row_chunks(points.shape[0], most) or [slice(0, 0)] for points in compiled.points)
     return rows, cols
 
