@@ -198,10 +198,12 @@ def _transposed(compiled: Compiled) -> Compiled:
 def _cut(compiled: Compiled, r: int, fused: bool) -> tuple[sweeps.Sizes, int]:
     """Sizes of a product by rows, and how many chunks of columns it is summed over."""
     n, m = (points.shape[0] for points in compiled.points)
-    side, height = SIDES[compiled.work.name], height_of(n, compiled.n_features, compiled.work)
-    strips, lanes = max(1, -(-n // height)), max(1, -(-m // side))
-    affordable = _CHUNK_BYTES // (8 * max(1, n * r))
-    chunks = max(1, min(-(-_TASKS // strips), lanes, affordable))
+    side = SIDES[compiled.work.name]
+    lanes = max(1, -(-m // side))
+    possible = max(1, min(lanes, _CHUNK_BYTES // (8 * max(1, n * r))))
+    height = height_of(n * possible, compiled.n_features, compiled.work)  # low tasks only where columns give too few
+    strips = max(1, -(-n // height))
+    chunks = max(1, min(-(-_TASKS // strips), possible))
     width = -(-lanes // chunks) * side
     return _sizes(compiled, side, height, width, fused), max(1, -(-m // width))
 
