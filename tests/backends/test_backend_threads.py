@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercer.backends import config_context, get_config, threads
-from mercer.backends.threads import blas_for, run_chunks, single_threaded_blas
+from mercer.backends.threads import blas_for, run_chunks, run_workers, single_threaded_blas, watch
 from mercer.kernels import Gaussian
 
 
@@ -61,6 +61,45 @@ def test_workers_see_the_configuration_of_the_caller():
     with config_context(n_threads=2, dtype="float32", memory_limit=77):
         config = get_config()
         assert run_chunks(lambda _: get_config(), range(4)) == [config] * 4
+
+
+class Counter:
+    """Tasks that several threads take from one counter."""
+
+    def __init__(self, tasks, fails_at=None):
+        self.left, self.tasks, self.fails_at, self.calls, self.lock = tasks, tasks, fails_at, 0, threading.Lock()
+
+    def __call__(self, most):
+        with self.lock:
+            self.calls += 1
+            if self.calls == self.fails_at:
+                raise ArithmeticError("here")
+            done = min(most, self.left)
+            self.left -= done
+        time.sleep(0.001)
+        return done
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize("tasks", [1, 5, 40])
+def test_workers_do_all_tasks_and_tell_how_far_they_are(n_threads, tasks):
+    counter, told = Counter(tasks), []
+    with config_context(n_threads=n_threads), watch(told.append):
+        run_workers(counter, tasks, most=3, workers=tasks, blas=False)
+    assert counter.left == 0
+    assert told[-1] == max(told) == 1.0
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_workers_stop_when_one_of_them_fails(n_threads):
+    counter = Counter(10_000, fails_at=6)
+    with config_context(n_threads=n_threads), pytest.raises(ArithmeticError, match="here"):
+        run_workers(counter, 10_000, most=1, workers=8, blas=True)
+    calls = counter.calls
+    time.sleep(0.02)
+    assert counter.calls == calls
+    assert counter.left > 0
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

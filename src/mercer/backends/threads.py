@@ -69,14 +69,18 @@ def run_workers(step: Callable[[int], int], tasks: int, *, most: int, workers: i
     lock, finished, stopped = threading.Lock(), 0, False
 
     def work() -> None:
-        nonlocal finished
+        nonlocal finished, stopped
         done = most
-        while done == most and not stopped:
-            done = step(most)
-            if report is not None:
-                with lock:
-                    finished += done
-                    report(finished / tasks)
+        try:
+            while done == most and not stopped:
+                done = step(most)
+                if report is not None:
+                    with lock:
+                        finished += done
+                        report(finished / tasks)
+        except BaseException:
+            stopped = True
+            raise
 
     threads = min(get_config().threads, workers, tasks)
     with _HOLD if blas else nullcontext():

@@ -190,6 +190,9 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """Take up to ``most`` tasks from the counter and do them; returns how many were done.
 
+    It is one long function because every compiled function is optimised again inside each that calls it: cut into the
+    tasks it consists of, it took a minute to compile instead of ten seconds.
+
     Parameters
     ----------
     mode : int
