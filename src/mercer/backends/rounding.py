@@ -28,7 +28,7 @@ def gamma(count: float, unit: float) -> float:
 class EntryError:
     """A bound on how far an evaluated entry K̂ᵢⱼ is from the kernel's value kᵢⱼ at the points given.
 
-    |K̂ᵢⱼ - kᵢⱼ| ≤ relative·|kᵢⱼ| + scaled·√(kᵢᵢ kⱼⱼ) + absolute. Two evaluations of one entry, by tiles of other
+    ``abs(K̂ᵢⱼ - kᵢⱼ) ≤ relative·abs(kᵢⱼ) + scaled·√(kᵢᵢ kⱼⱼ) + absolute``. Two evaluations of one entry, by tiles of other
     shapes or on another machine, differ by no more than twice as much.
 
     Attributes
@@ -50,14 +50,14 @@ class EntryError:
         return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), gamma(self.absolute, unit))
 
     def plus(self, other: EntryError, *, nonnegative: bool, unit: float) -> EntryError:
-        """Of a sum of two kernels. √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and |a| ≤ √(aᵢaⱼ) where signs differ."""
+        """Of a sum of two kernels. √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and ``abs(a) ≤ √(aᵢaⱼ)`` where signs differ."""
         relative, scaled = max(self.relative, other.relative), max(self.scaled, other.scaled)
         if not nonnegative:
             relative, scaled = 0.0, relative + scaled
         return EntryError(_MORE * relative + unit, _MORE * scaled, _MORE * (self.absolute + other.absolute))
 
     def times(self, other: EntryError, *, unit: float) -> EntryError:
-        """Of a product of two kernels, |a| ≤ √(aᵢaⱼ); what has no scale has none in a product."""
+        """Of a product of two kernels, ``abs(a) ≤ √(aᵢaⱼ)``; what has no scale has none in a product."""
         a, b = self, other
         scaled = a.scaled * (1 + b.relative) + b.scaled * (1 + a.relative) + a.scaled * b.scaled
         absolute = 0.0 if a.absolute == b.absolute == 0 else float("inf")
