@@ -28,8 +28,8 @@ def gamma(count: float, unit: float) -> float:
 class EntryError:
     """A bound on how far an evaluated entry K̂ᵢⱼ is from the kernel's value kᵢⱼ at the points given.
 
-    ``abs(K̂ᵢⱼ - kᵢⱼ) ≤ relative·abs(kᵢⱼ) + scaled·√(kᵢᵢ kⱼⱼ) + absolute``. Two evaluations of one entry, by tiles of other
-    shapes or on another machine, differ by no more than twice as much.
+    ``abs(K̂ᵢⱼ - kᵢⱼ) ≤ relative·abs(kᵢⱼ) + scaled·√(kᵢᵢ kⱼⱼ) + absolute``. Two evaluations of one entry, by tiles of
+    other shapes or on another machine, differ by no more than twice as much.
 
     Attributes
     ----------
@@ -50,7 +50,10 @@ class EntryError:
         return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), gamma(self.absolute, unit))
 
     def plus(self, other: EntryError, *, nonnegative: bool, unit: float) -> EntryError:
-        """Of a sum of two kernels. √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and ``abs(a) ≤ √(aᵢaⱼ)`` where signs differ."""
+        """Of a sum of two kernels.
+
+        √(aᵢaⱼ) + √(bᵢbⱼ) ≤ √((aᵢ + bᵢ)(aⱼ + bⱼ)), and ``abs(a) ≤ √(aᵢaⱼ)`` where signs differ.
+        """
         relative, scaled = max(self.relative, other.relative), max(self.scaled, other.scaled)
         if not nonnegative:
             relative, scaled = 0.0, relative + scaled
