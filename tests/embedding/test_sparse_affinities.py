@@ -104,7 +104,7 @@ def test_weights_and_landmarks_of_a_sparse_matrix():
     "model",
     [
         DiffusionMaps(Precomputed(2.0), n_components=2),
-        SDPEmbedding(Precomputed(2.0), tol=1e-2, random_state=0, solver="power"),
+        pytest.param(SDPEmbedding(Precomputed(2.0), tol=1e-2, random_state=0, solver="power"), marks=pytest.mark.slow),
         pytest.param(SDPEmbedding(Precomputed(2.0), tol=1e-2, random_state=0), marks=pytest.mark.slow),
     ],
     ids=["maps", "power", "auto"],
