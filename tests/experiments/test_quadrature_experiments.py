@@ -231,7 +231,7 @@ def test_picture_of_the_protocol():
 
 
 @pytest.mark.skipif(data_folder() is None, reason="MERCER_DATA names no folder with real data")
-@pytest.mark.parametrize("experiment", [covtype_quadrature, skin_quadrature])
+@pytest.mark.parametrize("experiment", [pytest.param(covtype_quadrature, marks=pytest.mark.slow), skin_quadrature])
 def test_parts_of_the_real_tables(experiment):
     result = experiment(n=2000)
     assert result.n_rows == 2000

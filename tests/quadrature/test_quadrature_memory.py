@@ -41,7 +41,7 @@ def _peak(task):
         {"trace_fraction": 0.5},
         {"trace_fraction": 0.5, "solver": "exchange"},
         {"trace_fraction": 0.5, "solver": "path"},
-        {"n_nodes": 40, "solver": "path"},
+        pytest.param({"n_nodes": 40, "solver": "path"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
