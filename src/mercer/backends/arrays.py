@@ -253,14 +253,6 @@ def add_to_diagonal(matrix: Any, value: Any) -> None:
     matrix[i, i] += value
 
 
-def times_power_of_two(array: Any, power: int) -> Any:
-    """The array times two to a power, exact where the result is a normal number."""
-    if is_tensor(array):
-        half = power // 2  # of which two to the power is a number where that of the whole may not be
-        return (array * 2.0**half) * 2.0 ** (power - half)
-    return np.ldexp(array, power)
-
-
 def special(name: str, array: Any) -> Any:
     """A function of ``scipy.special`` that ``torch.special`` has too, by its name, such as "erf" or "log_ndtr"."""
     if is_tensor(array):

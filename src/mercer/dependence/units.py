@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import Array, times_power_of_two
+from mercer.backends.arrays import Array
+from mercer.backends.sums import times_power_of_two
 from mercer.kernels import Kernel
 
 _TINY = float(np.finfo(np.float64).tiny)

@@ -8,8 +8,9 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace, times_power_of_two, to_numpy, upper_triangle
+from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy, upper_triangle
 from mercer.backends.chunks import SECTION_ROWS, row_chunks
+from mercer.backends.sums import times_power_of_two
 from mercer.kernels.integrals_base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.precise_integrals import PreciseGaussian, PreciseIntegrals

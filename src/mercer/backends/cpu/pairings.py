@@ -12,7 +12,6 @@ the length goes into the distance. So a difference keeps its digits whatever off
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,16 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.accuracy import profile_error
+from mercer.backends.accuracy import (
+    COORDINATE_LIMIT,
+    DIRECT_UP_TO,
+    EXPONENT_ERROR,
+    LARGEST_DISTANCE,
+    PRODUCTS,
+    SUBTRACTIONS,
+    power_of_two_below,
+    profile_error,
+)
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
 from mercer.backends.cpu.evaluator import Evaluator, Side, Which
@@ -47,34 +55,52 @@ from mercer.backends.threads import run_chunks, unwatched
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_DIRECT_UP_TO = 4  # coordinates: differences are then as fast as BLAS, and accurate for any points
-_EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
-_COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
-_LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
-_SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
-_PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
 _PREPARE_ROWS = 4096
 _PAIRINGS = {"sqeuclidean": SQUARED, "cityblock": ABSOLUTE, "chi2": CHI2, "dot": DOT, "cosine": COSINE}
 
 
-class _DistanceEvaluator(Evaluator):
-    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
+class _PairingEvaluator(Evaluator):
+    """A profile of a pairing: programs of compiled loops, and a profile that is none of them by NumPy."""
 
     def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None, dtype: Any) -> None:
         super().__init__(rows, cols, dtype)
         self._metric, self._profile = form.metric, form.profile
+
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        fill(self._pairing, rows, cols, out)
+        (apply_log if log else apply)(self._profile, out)
+
+    @cached_property
+    def _pairing(self) -> Compiled:
+        """The program of the pairing alone."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _profile=Identity(), symmetric=False)
+        program = twin._compiled(log=False)
+        assert program is not None
+        return program
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._profile.nonnegative
+
+
+class _DistanceEvaluator(_PairingEvaluator):
+    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
+
+    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None, dtype: Any) -> None:
+        super().__init__(form, rows, cols, dtype)
         self._length = float(form.length)
         self._work = self.dtype
-        self._use_blas = form.metric == "sqeuclidean" and rows.shape[1] > _DIRECT_UP_TO and self._inner_products_hold()
+        self._use_blas = form.metric == "sqeuclidean" and rows.shape[1] > DIRECT_UP_TO and self._inner_products_hold()
         if not self._use_blas:
             self._choose_scale()
 
     def _inner_products_hold(self) -> bool:
         """Find the precision in which inner products are accurate enough, if there is one."""
-        self._limit = _COORDINATE_LIMIT[self.dtype.name]
+        self._limit = COORDINATE_LIMIT[self.dtype.name]
         self._center = _center(self._points["cols"])
         self._largest = largest = self._largest_norm()
-        allowed = _EXPONENT_ERROR[self.dtype.name] ** (1 / self._profile.power_at_zero)
+        allowed = EXPONENT_ERROR[self.dtype.name] ** (1 / self._profile.power_at_zero)
         for work in (self.dtype, np.dtype(np.float64)):
             self._work = work
             if np.finfo(work).eps * largest <= allowed:
@@ -92,11 +118,11 @@ class _DistanceEvaluator(Evaluator):
     def _choose_scale(self) -> None:
         """Points times a power of two, distances times a factor: a division by the length without rounding."""
         largest = max(float(np.abs(points).max(initial=0.0)) for points in self._extremes())
-        scale = _power_of_two_below(1 / self._length, _COORDINATE_LIMIT["float64"], largest)
-        narrow = self.dtype == np.float32 and scale * largest < _COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
+        scale = power_of_two_below(1 / self._length, COORDINATE_LIMIT["float64"], largest)
+        narrow = self.dtype == np.float32 and scale * largest < COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
         self._work = self.dtype if narrow else np.dtype(np.float64)
         self._scale = self._work.type(scale)
-        rest = min(1 / max(self._length * scale, 1e-300), _COORDINATE_LIMIT[self.dtype.name])
+        rest = min(1 / max(self._length * scale, 1e-300), COORDINATE_LIMIT[self.dtype.name])
         self._factor = self.dtype.type(rest**2 if self._metric == "sqeuclidean" else rest)
 
     def _extremes(self) -> Iterator[Array]:
@@ -111,22 +137,9 @@ class _DistanceEvaluator(Evaluator):
             numbers = [self._length, self._limit, 0.0, 0.0, *parameters]
             builder.leaf(INNER, profile, numbers, self._center, self._work, log)
         else:
-            most = _LARGEST_DISTANCE[self.dtype.name]
+            most = LARGEST_DISTANCE[self.dtype.name]
             numbers = [float(self._scale), 0.0, float(self._factor), most, *parameters]
             builder.leaf(_PAIRINGS[self._metric], profile, numbers, None, self._work, log)
-
-    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
-        """Distances by compiled loops, and a profile that is none by NumPy."""
-        fill(self._distances, rows, cols, out)
-        _apply_profile(self._profile, out, log)
-
-    @cached_property
-    def _distances(self) -> Compiled:
-        return without_profile(self)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._profile.nonnegative
 
     @property
     def cost(self) -> float:
@@ -138,8 +151,8 @@ class _DistanceEvaluator(Evaluator):
     def entry_error(self) -> EntryError:
         d, unit = self.n_features, unit_of(self.dtype)
         if not self._use_blas:
-            return profile_error(self._profile, self.dtype, gamma(d + _SUBTRACTIONS, unit), 0.0, self._most())
-        lost = gamma(2 * d + _PRODUCTS, unit_of(self._work)) * self._largest
+            return profile_error(self._profile, self.dtype, gamma(d + SUBTRACTIONS, unit), 0.0, self._most())
+        lost = gamma(2 * d + PRODUCTS, unit_of(self._work)) * self._largest
         return profile_error(self._profile, self.dtype, 4 * unit, lost, 4 * self._largest)
 
     def _most(self) -> float:
@@ -152,32 +165,16 @@ class _DistanceEvaluator(Evaluator):
 
     def diagonal(self, side: Side = "rows") -> Array:
         zeros = np.zeros((1, 1), self.dtype)
-        _apply_profile(self._profile, zeros, log=False)
+        apply(self._profile, zeros)
         return np.full(self._points[side].shape[0], zeros[0, 0])
 
 
-class _InnerProductEvaluator(Evaluator):
+class _InnerProductEvaluator(_PairingEvaluator):
     """Inner products of the points or of their directions."""
-
-    def __init__(self, form: forms.Pairing, rows: Array, cols: Array | None, dtype: Any) -> None:
-        super().__init__(rows, cols, dtype)
-        self._metric, self._profile = form.metric, form.profile
 
     def emit(self, builder: Builder, *, log: bool) -> None:
         profile, parameters = profile_step(self._profile)
         builder.leaf(_PAIRINGS[self._metric], profile, [0.0, 0.0, 0.0, 0.0, *parameters], None, self.dtype, log)
-
-    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
-        fill(self._products, rows, cols, out)
-        _apply_profile(self._profile, out, log)
-
-    @cached_property
-    def _products(self) -> Compiled:
-        return without_profile(self)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._profile.nonnegative
 
     @property
     def cost(self) -> float:
@@ -325,15 +322,6 @@ def compile_form(form: forms.Form, rows: Any, cols: Any | None = None, *, dtype:
     raise TypeError(f"No CPU evaluator for {type(form).__name__}.")
 
 
-def without_profile(evaluator: _DistanceEvaluator | _InnerProductEvaluator) -> Compiled:
-    """The program of the pairing alone, for a profile that compiled loops do not know."""
-    twin = object.__new__(type(evaluator))
-    twin.__dict__.update(evaluator.__dict__, _profile=Identity(), symmetric=False)
-    program = twin._compiled(log=False)
-    assert program is not None
-    return program
-
-
 def profile_step(profile: Profile) -> tuple[int, tuple[float, float, float]]:
     """The number of a profile in compiled loops, and its parameters."""
     if isinstance(profile, Exponential):
@@ -347,18 +335,6 @@ def profile_step(profile: Profile) -> tuple[int, tuple[float, float, float]]:
     if isinstance(profile, TanhOfAffine):
         return TANH, (profile.gamma, profile.coef0, 0.0)
     raise NotCompiledError
-
-
-def _apply_profile(profile: Profile, out: Array, log: bool) -> None:
-    (apply_log if log else apply)(profile, out)
-
-
-def _power_of_two_below(value: float, limit: float, largest: float) -> float:
-    """A power of two of about value, or less where its product with largest would exceed the limit."""
-    exponents = [math.frexp(min(value, 1e300))[1] - 1]
-    if largest > 0:
-        exponents.append(math.frexp(limit)[1] - math.frexp(largest)[1] - 1)
-    return math.ldexp(1.0, max(min(exponents), -1000))
 
 
 def _center(points: Array) -> Array:

@@ -76,7 +76,7 @@ def _(profile: RootExponential, t: Array) -> None:
 
 @apply.register
 def _(profile: Identity, t: Array) -> None:
-    pass
+    """Leave t as it is."""
 
 
 @apply.register

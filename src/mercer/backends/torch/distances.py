@@ -9,7 +9,6 @@ of two near 1 / length, which is exact, and the rest of the length goes into the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -18,19 +17,22 @@ import numpy as np
 import torch
 
 from mercer.backends import forms
-from mercer.backends.accuracy import profile_error
+from mercer.backends.accuracy import (
+    COORDINATE_LIMIT,
+    DIRECT_UP_TO,
+    EXPONENT_ERROR,
+    LARGEST_DISTANCE,
+    PRODUCTS,
+    SUBTRACTIONS,
+    power_of_two_below,
+    profile_error,
+)
 from mercer.backends.arrays import dtype_name
 from mercer.backends.profiles import BesselMatern
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.backends.torch.entries import Entries, Side, Tensor, Which
 from mercer.backends.torch.profiles import applied
 
-_DIRECT_UP_TO = 4  # coordinates: differences are then about as fast, and accurate for any points
-_EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
-_COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
-_LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
-_SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
-_PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
 _PREPARE_ROWS = 4096
 
 
@@ -43,17 +45,17 @@ class DistanceEntries(Entries):
         self._length = float(form.length)
         self._name = dtype_name(self.dtype)
         self._work = self.dtype
-        euclidean = form.metric == "sqeuclidean" and self.n_features > _DIRECT_UP_TO
+        euclidean = form.metric == "sqeuclidean" and self.n_features > DIRECT_UP_TO
         self._by_products = euclidean and self._inner_products_hold()
         if not self._by_products:
             self._choose_scale()
 
     def _inner_products_hold(self) -> bool:
         """Find the precision in which inner products are accurate enough, if there is one."""
-        self._limit = _COORDINATE_LIMIT[self._name]
+        self._limit = COORDINATE_LIMIT[self._name]
         self._center = _center(self._points["cols"])
         self._largest = largest = self._largest_norm()
-        allowed = _EXPONENT_ERROR[self._name] ** (1 / self._profile.power_at_zero)
+        allowed = EXPONENT_ERROR[self._name] ** (1 / self._profile.power_at_zero)
         for work in (self.dtype, torch.float64):
             self._work = work
             if torch.finfo(work).eps * largest <= allowed:
@@ -71,11 +73,11 @@ class DistanceEntries(Entries):
     def _choose_scale(self) -> None:
         """Points times a power of two, distances times a factor: a division by the length without rounding."""
         largest = max(float(ends.abs().max()) for ends in self._extremes())
-        scale = _power_of_two_below(1 / self._length, _COORDINATE_LIMIT["float64"], largest)
-        narrow = self._name == "float32" and scale * largest < _COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
+        scale = power_of_two_below(1 / self._length, COORDINATE_LIMIT["float64"], largest)
+        narrow = self._name == "float32" and scale * largest < COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
         self._work = self.dtype if narrow else torch.float64
         self._scale = scale
-        rest = min(1 / max(self._length * scale, 1e-300), _COORDINATE_LIMIT[self._name])
+        rest = min(1 / max(self._length * scale, 1e-300), COORDINATE_LIMIT[self._name])
         self._factor = rest**2 if self._metric == "sqeuclidean" else rest
 
     def _extremes(self) -> Iterator[Tensor]:
@@ -119,7 +121,7 @@ class DistanceEntries(Entries):
             else:
                 both = x[:, k, None] + yt[k]
                 total.add_(torch.where(both > 0, off * (off / both), 0.0))
-        return total.mul_(self._factor).clamp_(max=_LARGEST_DISTANCE[self._name]).to(self.dtype)
+        return total.mul_(self._factor).clamp_(max=LARGEST_DISTANCE[self._name]).to(self.dtype)
 
     @property
     def nonnegative(self) -> bool:
@@ -135,9 +137,9 @@ class DistanceEntries(Entries):
     def entry_error(self) -> EntryError:
         d, dtype = self.n_features, np.dtype(self._name)
         if not self._by_products:
-            relative = gamma(d + _SUBTRACTIONS, self.unit)
+            relative = gamma(d + SUBTRACTIONS, self.unit)
             return profile_error(self._profile, dtype, relative, 0.0, self._most())
-        lost = gamma(2 * d + _PRODUCTS, unit_of(self._work)) * self._largest
+        lost = gamma(2 * d + PRODUCTS, unit_of(self._work)) * self._largest
         return profile_error(self._profile, dtype, 4 * self.unit, lost, 4 * self._largest)
 
     def _most(self) -> float:
@@ -149,14 +151,6 @@ class DistanceEntries(Entries):
     def diagonal(self, side: Side = "rows") -> Tensor:
         zeros = torch.zeros(1, dtype=self.dtype, device=self.device)
         return applied(self._profile, zeros).expand(self._points[side].shape[0]).clone()
-
-
-def _power_of_two_below(value: float, limit: float, largest: float) -> float:
-    """A power of two of about value, or less where its product with largest would exceed the limit."""
-    exponents = [math.frexp(min(value, 1e300))[1] - 1]
-    if largest > 0:
-        exponents.append(math.frexp(limit)[1] - math.frexp(largest)[1] - 1)
-    return math.ldexp(1.0, max(min(exponents), -1000))
 
 
 def _center(points: Tensor) -> Tensor:
