@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from mercer.backends import config_context
 from mercer.backends.cpu import sweeps, tasks
+from mercer.backends.rounding import gamma
 from mercer.kernels import Cosine, Gaussian, Linear, Matern, Polynomial, Precomputed
 
 SQUARE = [(dtype, n) for dtype in (np.float32, np.float64) for n in (1, 2, 63, 64, 65, 321, 700, 1100)]
@@ -201,3 +202,16 @@ def test_sums_of_many_small_numbers_do_not_drift_in_float32():
     X = points(6000, 3, np.float32)
     sums = matrix(X).row_sums()
     assert_allclose(sums[:50], reference(X[:50], X).sum(axis=1), rtol=2e-6)
+
+
+@pytest.mark.parametrize("square", [True, False])
+def test_the_stated_depth_of_sums_covers_their_rounding(square):
+    """Equal terms are rounded the same way again and again, so that the error is more than a rounding or two."""
+    X = (1e-3 * points(3000, 3, np.float32)).astype(np.float32)
+    made = matrix(X) if square else matrix(X, X[:2900])
+    v = np.full((made.shape[1], 1), np.float32(1 / 3))
+    exact = made.dense().astype(np.float64) @ v.astype(np.float64)
+    error = np.max(np.abs(made.multiply(v) - exact) / exact)
+    unit = np.finfo(np.float32).eps / 2
+    assert error <= gamma(made.summation_depth + 2, unit)
+    assert error > 3 * unit or not square  # a depth of one would not do
