@@ -21,9 +21,9 @@ from mercer import Gaussian, GramOperator, config_context
 from mercer.backends.config import usable_cores
 from mercer.problems import Discrepancy
 from mercer.quadrature import approximate_eigenpairs, eliminate
-from mercer.quadrature.swapping import swap
 from mercer.solvers import exchange
-from mercer.solvers.active_set import solve_exactly
+from mercer.solvers.measure.active_set import solve_exactly
+from mercer.solvers.measure.swapping import swap
 
 Array = np.ndarray[Any, Any]
 THREADS = (1, 2, 4, 8, 16)

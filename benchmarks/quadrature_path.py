@@ -18,8 +18,8 @@ from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator
 from mercer.problems import Discrepancy
-from mercer.solvers.measure import ExchangeStep
-from mercer.solvers.regularisation_path import Limits, follow
+from mercer.solvers.measure.regularisation_path import Limits, follow
+from mercer.solvers.measure.sparse_measure import ExchangeStep
 
 RESULTS = Path(__file__).parent / "results" / "quadrature_path.md"
 WIDTH = 0.06  # of the number of nodes: the window a median is taken over

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Gaussian, SDPEmbedding, datasets
 from mercer.datasets.tables import standardized
-from mercer.embedding.programme import Programme
+from mercer.embedding.diffusion_problem import Programme
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import solve_interior_point
 

@@ -36,7 +36,8 @@ _HOMES = {
     "verification": ("verify",),
     "dependence": ("MeanEmbedding", "mmd"),
     "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
-    "density": ("RobustKernelRidge", "SumOfSquaresDensity"),
+    "density": ("SumOfSquaresDensity",),
+    "robust": ("RobustKernelRidge",),
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from mercer.backends import get_config
 from mercer.backends.arrays import (
+    Array,
     as_double,
     cast,
     dtype_name,
@@ -22,15 +22,17 @@ from mercer.backends.arrays import (
     unique_rows,
 )
 from mercer.kernels import Gaussian, Kernel, Precomputed
-from mercer.kernels.names import NAMED, kernel_named
-from mercer.kernels.validation import (
+from mercer.kernels.checks import (
     as_points,
     as_sparse_tensor,
     checked_weights,
+    fraction,
     refuse_sparse_tensor,
     same_library,
     scale_free,
+    whole_number,
 )
+from mercer.kernels.names import NAMED, kernel_named
 
 __all__ = [
     "KernelParameters",
@@ -49,8 +51,6 @@ __all__ = [
     "weighted_sample",
     "whole_number",
 ]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class KernelParameters(BaseEstimator):
@@ -179,20 +179,6 @@ def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> 
     """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
     copy: Kernel = clone(checked_kernel(kernel))
     return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
-
-
-def whole_number(value: Any, name: str, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
-    return int(value)
-
-
-def fraction(value: Any, name: str) -> float:
-    """A number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name}={value!r} must lie strictly between 0 and 1.")
-    return float(value)
 
 
 def normalised(weights: Array | None, n: int, *, reference: Any = None) -> Array:

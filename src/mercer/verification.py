@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import Certificate
-from mercer.density import RobustKernelRidge, SumOfSquaresDensity
-from mercer.density.robust_verification import verify_robust_ridge
-from mercer.density.verification import verify_density
+from mercer.density import SumOfSquaresDensity
+from mercer.density.recertification import verify_density
 from mercer.embedding import SDPEmbedding
-from mercer.embedding.verification import verify_embedding
+from mercer.embedding.recertification import verify_embedding
 from mercer.quadrature import QuadratureSparsifier
-from mercer.quadrature.verification import verify_quadrature
+from mercer.quadrature.recertification import verify_quadrature
+from mercer.robust import RobustKernelRidge
+from mercer.robust.recertification import verify_robust_ridge
 
 
 def verify(

@@ -15,8 +15,8 @@ from mpmath import mpf
 import mercer
 from mercer import Gaussian, SumOfSquaresDensity
 from mercer.certificates import certify_spectrahedron
-from mercer.density.programme import make_programme
-from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.density.fitting_problem import make_programme
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 
 _BOX = 1e-12
 _STORED = 1e-12

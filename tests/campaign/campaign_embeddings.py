@@ -13,7 +13,7 @@ from campaign_runner import Trial, quiet
 import mercer
 from mercer import Precomputed, SDPEmbedding
 from mercer.certificates import certify_elliptope
-from mercer.embedding.programme import Programme
+from mercer.embedding.diffusion_problem import Programme
 
 METHODS = ("factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
 SOLVERS = ("auto", "power", "accelerated", "trust-region")

@@ -11,7 +11,7 @@ from campaign_runner import Trial, Verdict
 
 import mercer
 from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, SumOfSquaresDensity
-from mercer.density.programme import make_programme
+from mercer.density.fitting_problem import make_programme
 
 TWO = np.array([[0.0], [1.0]])
 

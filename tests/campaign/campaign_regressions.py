@@ -15,10 +15,10 @@ from mpmath import mpf
 
 import mercer
 from mercer import Gaussian, RobustKernelRidge
-from mercer.certificates.saddle_point import certify_saddle_point
+from mercer.certificates.game import certify_saddle_point
 from mercer.certificates.strong_convexity import certify_strongly_convex
-from mercer.density.robust_game import function_basis, make_ball, make_game, make_pairs, make_precise
 from mercer.problems.robust_regression import Adversary
+from mercer.robust.game import function_basis, make_ball, make_game, make_pairs, make_precise
 
 _STORED = 1e-12  # relative: the certificate is about the coordinates of dual_coef_, which are the same to rounding
 

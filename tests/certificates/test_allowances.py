@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, config_context, rp_cholesky
-from mercer.certificates import certify_elliptope, factorisation, krylov, stand_in
+from mercer.certificates import certify_elliptope, factorisation, krylov
 from mercer.certificates import factor_errors as factor_errors_module
+from mercer.certificates import low_rank_bound as stand_in
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
+from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.operators.base import LinearMap, MapRounding
 from mercer.problems import Elliptope
 

@@ -8,7 +8,7 @@ from elliptope_oracle import bracket
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Linear, Precomputed, rp_cholesky
 from mercer.certificates import certify_elliptope, factorisation
-from mercer.certificates import stand_in as stand_in_module
+from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.factorisation import bound_largest_eigenvalue, least_eigenvalues
 from mercer.problems import Elliptope

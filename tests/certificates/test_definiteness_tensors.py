@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import GramOperator, Precomputed
-from mercer.certificates.definiteness import prove_definite
+from mercer.certificates.measure_definiteness import prove_definite
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ import pytest
 from mercer import Gaussian, GramOperator, Linear, Polynomial
 from mercer.certificates import Certificate, certify_measure
 from mercer.problems import Discrepancy
-from mercer.solvers.active_set import solve_exactly, solve_on
+from mercer.solvers.measure.active_set import solve_exactly, solve_on
 
 
 def _problem(seed, *, caps=False, ridge=False):

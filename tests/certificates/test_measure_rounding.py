@@ -11,12 +11,13 @@ import pytest
 
 from mercer import Gaussian, GramOperator, Linear, Polynomial, Precomputed, QuadratureSparsifier, config_context
 from mercer.backends.rounding import EntryError
-from mercer.certificates import certify_measure, definiteness, measure_rounding
-from mercer.certificates.definiteness import Definiteness, prove_definite
+from mercer.certificates import certify_measure, measure_rounding
+from mercer.certificates import measure_definiteness as definiteness
+from mercer.certificates.measure_definiteness import Definiteness, prove_definite
 from mercer.certificates.measure_rounding import dot, sum_length
 from mercer.operators import LinearMap
 from mercer.problems import Discrepancy
-from mercer.solvers.active_set import solve_exactly, solve_on
+from mercer.solvers.measure.active_set import solve_exactly, solve_on
 
 DECLARED = 1e-6  # an error far above that of the arithmetic, so that it alone decides
 N = 12

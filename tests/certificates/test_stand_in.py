@@ -8,10 +8,10 @@ import pytest
 import mercer.certificates.elliptope as elliptope_certificate
 from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, Matern, config_context, rp_cholesky
 from mercer.certificates import certify_elliptope
-from mercer.certificates import stand_in as stand_in_module
+from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.krylov import deflate
+from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.multipliers import raised_on_isolated_rows
-from mercer.certificates.stand_in import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.datasets import three_clusters
 from mercer.problems import Elliptope
 from mercer.solvers import AcceleratedPower, maximise

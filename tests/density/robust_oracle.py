@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mercer.density.robust_game import Pairs, function_basis, make_ball, make_game, make_pairs, make_precise
+from mercer.robust.game import Pairs, function_basis, make_ball, make_game, make_pairs, make_precise
 
 SIGMA, TAU = 1.0, 0.8
 

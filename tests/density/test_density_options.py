@@ -10,8 +10,8 @@ from sklearn.model_selection import GridSearchCV
 import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
 from mercer.solvers import Status
-from mercer.solvers.conic_spectrahedron import conic_spectrahedron
-from mercer.solvers.spectrahedron import project_on_simplex
+from mercer.solvers.spectrahedron.accelerated import project_on_simplex
+from mercer.solvers.spectrahedron.conic import conic_spectrahedron
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2))

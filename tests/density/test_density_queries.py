@@ -12,7 +12,7 @@ from mercer.datasets import two_moons
 from mercer.density.queries import DensityQueries
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Laplacian
-from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 
 
 class _Fitted(DensityQueries, BaseEstimator):

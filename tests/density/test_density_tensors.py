@@ -8,13 +8,13 @@ from robust_oracle import small_pairs
 
 import mercer
 from mercer import Gaussian, Laplacian, Matern, RobustKernelRidge, SumOfSquaresDensity
-from mercer.certificates.saddle_point import certify_saddle_point
-from mercer.density.programme import make_programme
-from mercer.density.robust_game import Pairs, function_basis, make_ball, make_game, make_precise, make_relaxed
-from mercer.kernels.measures import Lebesgue
+from mercer.certificates.game import certify_saddle_point
+from mercer.density.fitting_problem import make_programme
+from mercer.kernels.integrals.measures import Lebesgue
+from mercer.robust.game import Pairs, function_basis, make_ball, make_game, make_precise, make_relaxed
 from mercer.solvers import low_rank_spectrahedron
-from mercer.solvers.newton import minimise_by_newton
-from mercer.solvers.saddle_point import solve_saddle_point
+from mercer.solvers.game.newton import minimise_by_newton
+from mercer.solvers.game.saddle_point import solve_saddle_point
 
 torch = pytest.importorskip("torch")
 

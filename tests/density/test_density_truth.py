@@ -7,10 +7,10 @@ import pytest
 from exact_programme import ExactProgramme, mpf
 
 import mercer.certificates.spectrahedron as spectrahedron
-import mercer.problems.precise_squares as precise_squares
+import mercer.problems.enclosed_squares as precise_squares
 from mercer import Gaussian, SumOfSquaresDensity, verify
 from mercer.certificates import certify_spectrahedron
-from mercer.density.programme import make_programme
+from mercer.density.fitting_problem import make_programme
 
 
 def drawn(seed):

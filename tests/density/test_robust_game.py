@@ -5,13 +5,13 @@ import pytest
 from robust_oracle import SIGMA, TAU, conic_value, precise_game, small_game, small_pairs
 
 from mercer.backends.balls import ball
-from mercer.certificates.saddle_point import certify_saddle_point, response_bound, risk_bound
-from mercer.density.robust_game import function_basis, make_relaxed
-from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
+from mercer.certificates.game import certify_saddle_point, response_bound, risk_bound
+from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals, packed, unpacked
 from mercer.problems.robust_regression import Adversary
-from mercer.solvers.newton import minimise_by_newton
-from mercer.solvers.result import Status
-from mercer.solvers.saddle_point import solve_saddle_point
+from mercer.robust.game import function_basis, make_relaxed
+from mercer.solvers.game.newton import minimise_by_newton
+from mercer.solvers.game.saddle_point import solve_saddle_point
+from mercer.solvers.solution import Status
 
 
 def solved(game, tol=1e-8, **options):

@@ -6,13 +6,13 @@ import pytest
 from exact_programme import exactly, mpf, squared
 from robust_oracle import SIGMA, TAU, precise_game, small_pairs
 
-from mercer.certificates import saddle_point
-from mercer.certificates.saddle_point import certify_saddle_point, response_bound, risk_bound
+from mercer.certificates import game as saddle_point
+from mercer.certificates.game import certify_saddle_point, response_bound, risk_bound
 from mercer.certificates.strong_convexity import certify_strongly_convex
-from mercer.density.robust_game import function_basis, make_precise, make_relaxed
 from mercer.problems.robust_regression import Adversary
-from mercer.solvers.newton import minimise_by_newton
-from mercer.solvers.saddle_point import solve_saddle_point
+from mercer.robust.game import function_basis, make_precise, make_relaxed
+from mercer.solvers.game.newton import minimise_by_newton
+from mercer.solvers.game.saddle_point import solve_saddle_point
 
 mpmath.mp.dps = 60
 

@@ -19,7 +19,7 @@ from sklearn.neighbors import KernelDensity
 from mercer import Gaussian, Laplacian, Matern, QuadratureSparsifier, SumOfSquaresDensity, verify
 from mercer.datasets import load_real, two_moons
 from mercer.datasets.real import data_folder
-from mercer.kernels.measures import Box, GaussianMeasure
+from mercer.kernels.integrals.measures import Box, GaussianMeasure
 from mercer.solvers import Status
 
 needs_data = pytest.mark.skipif(data_folder() is None, reason="MERCER_DATA names no folder with the real data sets")
@@ -161,7 +161,7 @@ def test_mmd_beyond_the_sizes_of_exact_sums_is_close_to_them(monkeypatch):
 
 
 def test_mmd_of_many_rows_takes_no_product_with_their_kernel_matrix(monkeypatch):
-    from mercer.density import discrepancy
+    from mercer.density import distance_to_sample as discrepancy
 
     points = np.random.default_rng(3).standard_normal((3000, 2))
     fit = SumOfSquaresDensity(Gaussian(1.0), support=30, random_state=0, tol=1e-6).fit

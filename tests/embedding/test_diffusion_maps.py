@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 import mercer
 from mercer import DiffusionMaps, Gaussian, Laplacian, Matern, SDPEmbedding
 from mercer.datasets import interval, three_clusters, two_moons
-from mercer.embedding.validation import RankWarning
+from mercer.embedding.degeneracy import RankWarning
 
 _KERNELS = [Gaussian(sigma=1.0), Laplacian(sigma=2.0), Matern(nu=1.5, length_scale=1.0)]
 

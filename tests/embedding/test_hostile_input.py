@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import mercer
 from mercer import Cosine, DiffusionMaps, Gaussian, Laplacian, Linear, Matern, SDPEmbedding, Sigmoid
-from mercer.embedding.validation import RankWarning
+from mercer.embedding.degeneracy import RankWarning
 from mercer.operators.diffusion import DegenerateKernelError
 
 _BOTH = pytest.mark.parametrize("Estimator", [SDPEmbedding, DiffusionMaps])

@@ -9,8 +9,8 @@ import pytest
 
 import mercer
 from mercer import DiffusionMaps, Gaussian, Laplacian, Linear, Matern, Precomputed, SDPEmbedding, verify
+from mercer.embedding.degeneracy import RankWarning
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.validation import RankWarning
 from mercer.kernels import Polynomial, Sigmoid
 from mercer.operators.diffusion import DegenerateKernelError
 

@@ -165,7 +165,7 @@ def test_a_signal_during_the_solve_on_the_stand_in(tmp_path):
         """
         import os, signal, warnings
         import numpy as np
-        import mercer.solvers.staircase as staircase
+        import mercer.solvers.elliptope.staircase as staircase
         from mercer import Gaussian, SDPEmbedding
         warnings.simplefilter("ignore")
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start its background jobs without it

@@ -30,7 +30,7 @@ from mercer import (
 )
 from mercer.backends.cpu import tasks
 from mercer.datasets import three_clusters, two_moons
-from mercer.embedding.validation import RankWarning
+from mercer.embedding.degeneracy import RankWarning
 from mercer.solvers import Status
 
 _SETTINGS = settings(max_examples=12, deadline=None, derandomize=True, database=None)

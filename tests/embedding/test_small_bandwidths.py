@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-import mercer.solvers.staircase as staircase
+import mercer.solvers.elliptope.staircase as staircase
 from mercer import Gaussian, Precomputed, SDPEmbedding, rank_path, verify
 from mercer.datasets import three_clusters, two_moons, wine
 from mercer.embedding.rank_path_result import Diagnosis

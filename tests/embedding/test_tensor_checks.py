@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.embedding.validation import RankWarning, check_room, pad_components, refuse_degenerate
+from mercer.embedding.degeneracy import RankWarning, check_room, pad_components, refuse_degenerate
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError

@@ -12,9 +12,9 @@ import mercer
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
 from mercer.certificates import Certificate
 from mercer.datasets import three_clusters, two_moons
-from mercer.embedding.programme import Programme
+from mercer.embedding.degeneracy import RankWarning
+from mercer.embedding.diffusion_problem import Programme
 from mercer.embedding.support import Support
-from mercer.embedding.validation import RankWarning
 
 KERNEL = Gaussian(sigma=1.2)
 

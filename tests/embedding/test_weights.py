@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding
 from mercer.datasets import three_clusters
-from mercer.embedding.programme import Programme
+from mercer.embedding.diffusion_problem import Programme
 
 _SETTINGS = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 _KERNELS = [Gaussian(sigma=1.2), Laplacian(sigma=2.0)]

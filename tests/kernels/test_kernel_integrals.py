@@ -11,9 +11,9 @@ from scipy.integrate import quad, quad_vec
 from scipy.special import erf
 
 from mercer import Gaussian, Laplacian, Matern, Polynomial, Sobolev
-from mercer.kernels.integrals import GaussianIntegrals, NodeIntegrals, kernel_integrals
-from mercer.kernels.loop_integrals import GaussianBoxIntegrals, LaplacianIntegrals
-from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.choice import GaussianIntegrals, NodeIntegrals, kernel_integrals
+from mercer.kernels.integrals.closed_form import GaussianBoxIntegrals, LaplacianIntegrals
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 
 LINE = {
     "lebesgue": (Lebesgue(), -12.0, 12.0),

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from mercer import config_context
 from mercer.embedding import SDPEmbedding
 from mercer.kernels import Precomputed
-from mercer.kernels.validation import as_points, checked_weights, same_library, scale_free
+from mercer.kernels.checks import as_points, checked_weights, same_library, scale_free
 from mercer.validation import checked_points, distinct_rows, normalised, two_samples, weighted_sample
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mercer import config_context
 from mercer.backends.arrays import to_numpy
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
-from mercer.linalg.free_columns import FreeColumns
+from mercer.linalg.column_store import FreeColumns
 
 LIBRARIES = ["numpy", "torch"]
 

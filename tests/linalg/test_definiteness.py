@@ -9,7 +9,7 @@ import scipy.sparse
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, SDPEmbedding, config_context
 from mercer.certificates import certify_elliptope
-from mercer.embedding.programme import Programme
+from mercer.embedding.diffusion_problem import Programme
 from mercer.linalg import definiteness as module
 from mercer.linalg import prove_definiteness
 from mercer.linalg.definiteness import spectral_radius

@@ -10,7 +10,7 @@ import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Linear, LowRankOperator, Matern, Polynomial
 from mercer.operators.diffusion import DegenerateKernelError
-from mercer.operators.signed import difference, energy
+from mercer.operators.signed_measure import difference, energy
 
 torch = pytest.importorskip("torch")
 RNG = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pytest
 from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 from mercer.backends.arrays import like, norm
-from mercer.solvers.spectrahedron import curvature_bound
+from mercer.solvers.spectrahedron.accelerated import curvature_bound
 
 LIBRARIES = ["numpy", "torch"]
 

@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 
 from mercer import Gaussian, GramOperator, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
-from mercer.quadrature.elimination import _missed_least, eliminate
+from mercer.solvers.measure.elimination import _missed_least, eliminate
 
 NODES = np.array([25, 2, 17, 9, 4, 28, 13, 21, 0, 7, 11])
 

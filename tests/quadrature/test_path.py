@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from mercer import Gaussian, GramOperator, Laplacian, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
 from mercer.quadrature.path import QuadraturePath
-from mercer.solvers.regularisation_path import Limits, PathEnd, follow
+from mercer.solvers.measure.regularisation_path import Limits, PathEnd, follow
 
 KERNELS = (Gaussian(sigma=0.4), Laplacian(sigma=0.8), Polynomial(degree=3, gamma=0.5, coef0=1.0) + Gaussian(sigma=0.5))
 

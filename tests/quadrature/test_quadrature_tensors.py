@@ -11,8 +11,8 @@ from mercer import Gaussian, GramOperator, Matern, Polynomial, Precomputed, Quad
 from mercer.backends.ordering import places
 from mercer.problems import Discrepancy
 from mercer.quadrature import eliminate, squared_kernel_discrepancy
-from mercer.quadrature.elimination import _independent
-from mercer.solvers.active_set import solve_on
+from mercer.solvers.measure.active_set import solve_on
+from mercer.solvers.measure.elimination import _independent
 
 torch = pytest.importorskip("torch")
 

@@ -367,7 +367,7 @@ def test_an_interrupt_keeps_what_there_is(X):
 
 def test_a_solver_that_stalls_far_from_the_optimum_is_told(X, monkeypatch):
     """Were no point to enter the pool, the first measure would stay; the certificate says what it is worth."""
-    monkeypatch.setattr("mercer.solvers.active_set.ActiveSetPool.solve", lambda self: None)
+    monkeypatch.setattr("mercer.solvers.measure.active_set.ActiveSetPool.solve", lambda self: None)
     with pytest.warns(UserWarning, match="no longer moves"):
         model = QuadratureSparsifier(KERNEL, trace_fraction=0.7).fit(X)
     assert not model.certificate_.holds(1e-3)

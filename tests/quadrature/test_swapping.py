@@ -7,8 +7,8 @@ import pytest
 
 from mercer import Gaussian, GramOperator, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
-from mercer.quadrature import swapping
-from mercer.quadrature.swapping import swap
+from mercer.solvers.measure import swapping
+from mercer.solvers.measure.swapping import swap
 
 
 def _problem(n, seed, kernel=Gaussian(sigma=0.7), **options):  # noqa: B008  (immutable)

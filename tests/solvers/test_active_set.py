@@ -12,8 +12,9 @@ from scipy.stats import qmc
 from mercer import Gaussian, GramOperator, Laplacian, Linear, Polynomial
 from mercer.certificates import certify_measure
 from mercer.problems import Discrepancy
-from mercer.solvers import Status, active_set
-from mercer.solvers.active_set import solve_exactly, solve_on
+from mercer.solvers import Status
+from mercer.solvers.measure import active_set
+from mercer.solvers.measure.active_set import solve_exactly, solve_on
 
 KERNELS = (
     Gaussian(sigma=0.4),

@@ -20,7 +20,7 @@ from mercer.solvers import (
     maximise,
     solve_interior_point,
 )
-from mercer.solvers.staircase import escape_direction
+from mercer.solvers.elliptope.staircase import escape_direction
 
 torch = pytest.importorskip("torch")
 X = three_clusters(n_per_cluster=30, n_outliers=6)[0]

@@ -9,9 +9,9 @@ import pytest
 
 import mercer
 from mercer import Gaussian
-from mercer.embedding.programme import Programme
+from mercer.embedding.diffusion_problem import Programme
 from mercer.solvers import Status, solve_interior_point
-from mercer.solvers.interior_point import bytes_needed
+from mercer.solvers.elliptope.interior_point import bytes_needed
 
 KINDS = ["psd", "indefinite", "negative", "low rank", "rank one", "scales", "nearly diagonal", "blocks", "zero row"]
 

@@ -9,9 +9,10 @@ from mercer import Gaussian, GramOperator, Laplacian, Polynomial
 from mercer.backends.arrays import to_numpy
 from mercer.certificates import certify_measure
 from mercer.problems import Discrepancy
-from mercer.solvers import Status, active_set, exchange, exchange_steps
-from mercer.solvers.active_set import solve_exactly, solve_on
-from mercer.solvers.regularisation_path import Limits, PathEnd, follow
+from mercer.solvers import Status, exchange
+from mercer.solvers.measure import active_set, exchange_steps
+from mercer.solvers.measure.active_set import solve_exactly, solve_on
+from mercer.solvers.measure.regularisation_path import Limits, PathEnd, follow
 
 torch = pytest.importorskip("torch")
 

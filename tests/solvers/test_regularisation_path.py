@@ -10,8 +10,8 @@ from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator, Polynomial
 from mercer.problems import Discrepancy
-from mercer.solvers.active_set import solve_on
-from mercer.solvers.regularisation_path import Event, Limits, PathEnd, follow
+from mercer.solvers.measure.active_set import solve_on
+from mercer.solvers.measure.regularisation_path import Event, Limits, PathEnd, follow
 
 
 def _problem(X, kernel=Gaussian(sigma=0.5), *, seed=0, plain=True, **options):  # noqa: B008  (immutable)

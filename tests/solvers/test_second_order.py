@@ -13,8 +13,8 @@ from mercer.datasets import three_clusters
 from mercer.operators import RankOneUpdate
 from mercer.problems import Elliptope
 from mercer.solvers import Climb, Minorise, ProjectedPower, Status, TrustRegion, maximise, solve_conic
-from mercer.solvers.staircase import Pace, escape_direction
-from mercer.solvers.trust_region import _Model
+from mercer.solvers.elliptope.staircase import Pace, escape_direction
+from mercer.solvers.elliptope.trust_region import _Model
 
 
 def _problem(sigma=1.0, n=60, seed=0) -> Elliptope:

@@ -15,8 +15,8 @@ from mercer.solvers import (
     conic_spectrahedron,
     low_rank_spectrahedron,
 )
-from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
-from mercer.solvers.spectrahedron import curvature_bound, factor_on_spectrahedron, project_on_simplex
+from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
+from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
 from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme

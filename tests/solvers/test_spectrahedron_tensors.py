@@ -11,12 +11,12 @@ import pytest
 from mercer import Gaussian, Laplacian, Matern
 from mercer.backends.arrays import like
 from mercer.certificates import certify_spectrahedron
-from mercer.kernels.integrals import kernel_integrals
-from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.problems import SumOfSquares
 from mercer.solvers import Status, accelerated_spectrahedron, conic_spectrahedron, low_rank_spectrahedron
-from mercer.solvers.small_spectrahedron import SymmetricEntries, minimise_small
-from mercer.solvers.spectrahedron import factor_on_spectrahedron, project_on_simplex
+from mercer.solvers.spectrahedron.accelerated import factor_on_spectrahedron, project_on_simplex
+from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
 from sum_of_squares_oracle import our_programme, random_programme

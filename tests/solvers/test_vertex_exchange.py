@@ -13,7 +13,8 @@ from mercer import Gaussian, GramOperator, config_context
 from mercer.certificates import certify_measure
 from mercer.linalg.column_cache import ColumnCache
 from mercer.problems import Discrepancy
-from mercer.solvers import ExchangeStep, SparseMeasure, Status, exchange, exchange_steps
+from mercer.solvers import ExchangeStep, SparseMeasure, Status, exchange
+from mercer.solvers.measure import exchange_steps
 
 RULES = ("block", "second-order", "plain")
 KINDS = ("free", "capped", "ridge", "capped ridge", "copies")
@@ -382,7 +383,7 @@ def test_more_nodes_than_a_block_holds(monkeypatch):
 def test_cache_takes_a_quarter_of_the_limit(monkeypatch):
     case, made = _case("free"), []
     monkeypatch.setattr(
-        "mercer.solvers.vertex_exchange.ColumnCache",
+        "mercer.solvers.measure.vertex_exchange.ColumnCache",
         lambda *given, **named: made.append(given) or ColumnCache(*given, **named),
     )
     with config_context(memory_limit=8 * 60 * 40):

@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array
 
 _ROUNDING = 2.0**-102
 _UP = 1.0 + 2.0**-40

@@ -8,13 +8,10 @@ leave out at most n (k + 1) 2⁻ᵏρ of the largest entries' product.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.balls import Ball, up
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _BITS = 106
 _SUMMING = 2.0**-100  # of up to 30 terms of twice the double precision

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import is_tensor, namespace
-
-Array = Any
+from mercer.backends.arrays import Array, is_tensor, namespace
 
 
 def as_indices(values: Any, reference: Array) -> Array:

@@ -1,8 +1,8 @@
 """Proofs by recomputation. They never import solvers, so no solver certifies itself."""
 
 from mercer.certificates.certificate import Certificate, CrossedBoundsError
-from mercer.certificates.discrepancy import certify_measure
 from mercer.certificates.elliptope import certify_elliptope
+from mercer.certificates.measure import certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
 __all__ = ["Certificate", "CrossedBoundsError", "certify_elliptope", "certify_measure", "certify_spectrahedron"]

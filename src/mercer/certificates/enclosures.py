@@ -8,15 +8,12 @@ scaled by powers of two first, so that the shift is small beside each diagonal e
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import cholesky, eigh
 
+from mercer.backends.arrays import Array
 from mercer.backends.balls import Ball, up
 from mercer.backends.rounding import gamma
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _UNIT = float(np.finfo(np.float64).eps) / 2
 _TRIALS, _GROWTH = 60, 4.0

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mercer.backends.arrays import is_tensor, namespace, solve_triangular
+from mercer.backends.arrays import Array, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import gamma, unit_of
 from mercer.backends.threads import run_chunks_of
@@ -29,7 +29,6 @@ from mercer.linalg.tall import square_row_lengths
 from mercer.operators import LinearMap, LowRankOperator
 from mercer.problems import Elliptope
 
-Array = Any
 _ROWS, _COLUMNS = 1024, 192
 _TRIANGULAR = 1e-8  # of F_P: what rounding may leave above its diagonal
 _seen: WeakKeyDictionary[LowRankOperator, tuple[Any, float, FactorErrors]] = WeakKeyDictionary()

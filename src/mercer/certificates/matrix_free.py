@@ -11,15 +11,15 @@ from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.certificates.allowances import UNIT, Allowances
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
-from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows, removed_vector
-from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
-from mercer.certificates.stand_in import (
+from mercer.certificates.low_rank_bound import (
     StandIn,
     bound_by_leftover_lanczos,
     bound_by_trace,
     given_stand_in,
     own_stand_ins,
 )
+from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows, removed_vector
+from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 

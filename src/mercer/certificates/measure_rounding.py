@@ -14,18 +14,16 @@ normalised by a division, their own relative error added to a. Sums over the poi
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import as_double, copied
+from mercer.backends.arrays import Array, as_double, copied
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.backends.sums import exact_sum
-from mercer.certificates.definiteness import entry_error_of
+from mercer.certificates.measure_definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
 from mercer.problems import Discrepancy
 
-Array = Any
 Bounded = tuple[float, float]  # a number, and how far it can be from what it stands for
 
 UNIT = unit_of(np.float64)
@@ -58,7 +56,7 @@ class MeasureFacts:
     nodes, values : arrays of shape (m,)
         v.
     asymmetry : float
-        Of S, as :class:`mercer.certificates.definiteness.Definiteness` has it.
+        Of S, as :class:`mercer.certificates.measure_definiteness.Definiteness` has it.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """How far a sum of squares can be from the best one: bounds from both sides that count every rounding.
 
-Of the programme that :mod:`mercer.problems.precise_squares` states, with g = Σ c_r φ(z_r) any function of the span that
-is projected on,
+Of the programme that :mod:`mercer.problems.enclosed_squares` states, with g = Σ c_r φ(z_r) any function of the span
+that is projected on,
 
     ‖P(w_p - v)‖² ≥ 2⟨g, w_p - v⟩ - ‖g‖²,
 
@@ -20,7 +20,7 @@ from mercer.backends.arrays import Array, eigvalsh, norm, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
-from mercer.problems.precise_squares import PreciseSquares
+from mercer.problems.enclosed_squares import PreciseSquares
 from mercer.problems.sum_of_squares import SumOfSquares
 
 _EIGENVALUES = 6

@@ -12,7 +12,7 @@ from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
-from mercer.problems.precise_regression import PreciseRegression
+from mercer.problems.enclosed_regression import PreciseRegression
 
 
 def certify_strongly_convex(

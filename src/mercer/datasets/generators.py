@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets.tables import standardized
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def interval(n_points: int = 2001) -> Array:

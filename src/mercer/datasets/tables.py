@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets.real import load_real
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def standardized(X: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.problems import SumOfSquares
-from mercer.solvers.result import Status
+from mercer.solvers.solution import Status
 
 _STALLED = 1e-6
 _INTEGRATION = 1e-6

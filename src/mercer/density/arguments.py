@@ -8,10 +8,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mercer.backends import config_context
-from mercer.backends.arrays import as_double, is_tensor, like, to_numpy
+from mercer.backends.arrays import Array, as_double, is_tensor, like, to_numpy
 from mercer.validation import checked_points
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 NOTHING_LEFT = "Every coordinate is given: there is nothing left to have a density."
 

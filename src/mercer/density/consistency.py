@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import to_numpy
+from mercer.backends.arrays import Array, to_numpy
 from mercer.certificates import Certificate
 from mercer.kernels import Kernel
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SAME = 1e-9
 

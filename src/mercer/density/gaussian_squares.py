@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, is_tensor, like, namespace, to_numpy
 from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
 from mercer.backends.threads import run_chunks_of
 from mercer.density.arguments import (
@@ -28,14 +28,12 @@ from mercer.density.arguments import (
     checked_values,
     one_dimension,
 )
-from mercer.density.line_laws import LineCells
+from mercer.density.piecewise_cdf import LineCells
 from mercer.density.truncated_normal import draw_between, mass_between, moments_between
 from mercer.kernels import Gaussian
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.validation import whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LEAST_ACCEPTED = 0.05  # below, coordinates drawn one after the other are quicker than wasted proposals
 _EPS = float(np.finfo(np.float64).eps)

@@ -8,7 +8,7 @@ from mercer.backends.arrays import Array, namespace
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.linalg.eigen import deterministic_signs
 from mercer.problems import SumOfSquares
-from mercer.solvers.spectrahedron import small_enough
+from mercer.solvers.spectrahedron.accelerated import small_enough
 
 _RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
 

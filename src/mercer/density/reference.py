@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, is_tensor, like, to_numpy
-from mercer.kernels.measures import Box, GaussianMeasure, Lebesgue, Measure
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue, Measure
 
 
 def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Measure:

@@ -14,16 +14,16 @@ from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.threads import one_thread_for
 from mercer.density.advice import warn_of_density
 from mercer.density.bandwidth import density_kernel
-from mercer.density.discrepancy import squared_mmd
+from mercer.density.distance_to_sample import squared_mmd
 from mercer.density.evaluation import log_squares
+from mercer.density.fitting_problem import make_programme
 from mercer.density.footprint import require_memory
 from mercer.density.presentation import Presentation, is_enough, trimmed
-from mercer.density.programme import make_programme
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
 from mercer.kernels import Gaussian, Kernel, Laplacian
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
 from mercer.progress import make_visible
@@ -34,7 +34,7 @@ from mercer.solvers import (
     accelerated_spectrahedron,
     low_rank_spectrahedron,
 )
-from mercer.solvers.conic_spectrahedron import conic_result
+from mercer.solvers.spectrahedron.conic import conic_result
 from mercer.validation import (
     KernelParameters,
     checked_kernel,
@@ -128,7 +128,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     mmd_ : float
         MMD between sample and density, of the kernel of the fit.
     mmd_error_ : float
-        An estimate of its error; 0 where it is exact (see ``mercer.density.discrepancy``).
+        An estimate of its error; 0 where it is exact (see ``mercer.density.distance_to_sample``).
     projected_mmd_ : float
         ‖P_m(v - w_p)‖, what the fit made small; never above ``mmd_``.
     sample_norm_ : float

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
 from mercer.validation import distinct_rows, whole_number
 
 DEFAULT_SIZE = 100

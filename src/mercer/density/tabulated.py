@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
-from mercer.backends.arrays import is_tensor, like, to_numpy
+from mercer.backends.arrays import Array, is_tensor, like, to_numpy
 from mercer.backends.chunks import TABLE_ROWS, row_chunks
 from mercer.density.arguments import (
     NOTHING_LEFT,
@@ -18,8 +18,6 @@ from mercer.density.arguments import (
     checked_values,
     one_dimension,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _CELLS = {1: 8192, 2: 512, 3: 64}  # a side
 

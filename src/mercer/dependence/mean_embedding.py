@@ -25,11 +25,11 @@ from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, name
 from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Gaussian, Kernel
-from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
-from mercer.kernels.node_integrals import MOST_FEATURES
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
+from mercer.kernels.integrals.choice import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
+from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.operators import GramOperator
-from mercer.operators.signed import difference, energy
+from mercer.operators.signed_measure import difference, energy
 from mercer.validation import require_points, resolved_kernel, weighted_sample
 
 _ACCURATE = 1e-4  # relative error of a quadrature beyond which a person is warned

@@ -16,7 +16,7 @@ from mercer.dependence.footprint import require_memory
 from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Kernel
 from mercer.operators import GramOperator
-from mercer.operators.signed import difference, energy
+from mercer.operators.signed_measure import difference, energy
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
 
 Estimator = Literal["biased", "unbiased", "linear"]

@@ -17,11 +17,10 @@ from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import to_numpy
+from mercer.backends.arrays import Array, to_numpy
 from mercer.kernels import Kernel
 from mercer.solvers import Iteration
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _SECONDS_BETWEEN = 10.0
 _UNIT = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
 _FIELDS = 7

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
+from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.validation import pad_components, refuse_degenerate, widened
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator

@@ -16,7 +16,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.embedding.support import Support
 from mercer.kernels import Kernel
-from mercer.kernels.validation import first_place
+from mercer.kernels.checks import first_place
 from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator
 

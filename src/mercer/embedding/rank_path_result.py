@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.kernels import Kernel
 from mercer.solvers import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SHOWN = 4
 STAYS = 0.5  # a median of k(x, x)/m(x) above: the diffusion rather stays than moves

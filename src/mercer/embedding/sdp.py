@@ -16,13 +16,13 @@ from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
+from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
+from mercer.embedding.diffusion_problem import Programme
 from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.log import log_iteration
 from mercer.embedding.phases import Phases
-from mercer.embedding.programme import Programme
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.embedding.validation import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters
 from mercer.embedding import DiffusionMaps
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _STAND_IN = (
     "the paper does not say where its clusters lie; ours are nearly the corners of an equilateral triangle, so that "

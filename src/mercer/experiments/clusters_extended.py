@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import in_the_plane
@@ -15,8 +16,6 @@ from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_shaded
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MARKERS = ("^", "s", "D", "v", "P", "X")
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _OTHER_SAMPLE = "the paper gives no coordinates: clusters and outliers were drawn anew"
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer.backends.arrays import Array
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.operators import GramOperator
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # What appendix C of PSD22 calls convergence, and what the authors' programme does: 5000 power steps at most.
 PAPER_STEPS = 5000

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
+from mercer.backends.arrays import Array
 from mercer.datasets import mnist_pair
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import spectrum_text
@@ -15,7 +16,6 @@ from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _PAPER_TOTAL = 12584
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import PAPER_STEPS, in_the_plane, spectrum_text, stopped_power_method
@@ -15,8 +16,6 @@ from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_points
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _DARK = ("#223b55", "#114419", "#665e22", "#336677")  # the colours of the classes, darker
 _CONTRADICTION = "the caption says 3, and a fourth dimension is what a power method leaves that stops early"

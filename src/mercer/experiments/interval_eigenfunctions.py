@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import symmetric_coordinates
@@ -15,8 +16,6 @@ from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_shaded
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def parity(values: Array) -> float:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import in_the_plane
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Read off the file with which the authors' programme drew the figure (15 points, σ = 0.1): |χ₁| and |χ₂|, at a training
 # point, in the middle, and at a new point. The paper itself prints no values.

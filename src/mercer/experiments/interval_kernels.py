@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.report import Comparison, Experiment, compare
@@ -14,7 +15,6 @@ from mercer.kernels import Gaussian
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.plots import new_figure, plot_heat_map
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _SHOWN = 501  # points of the interval a picture can tell apart
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.ranks import compare_rank
@@ -14,8 +15,6 @@ from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MIDDLE = (
     "the middle one of an odd number of points has no sign and becomes a second dimension, which the paper rounds off"

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.interval_kernels import IntervalKernels, interval_kernels
 from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import iris, wine
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import PAPER_STEPS, stopped_power_method
@@ -15,8 +16,6 @@ from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,14 @@ from typing import Any, final
 import numpy as np
 from sklearn.datasets import make_moons
 
+from mercer.backends.arrays import Array
 from mercer.datasets import data_folder, load_real
 from mercer.density import SumOfSquaresDensity
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.kernels import Gaussian
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.plots import new_figure, plot_density
 from mercer.validation import whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LAMBDA = 1e-3
 _THEIR_LOSS = 1.8028e-3  # where the authors' programme stops at σ² = 1, λ = 1e-3, m = 50

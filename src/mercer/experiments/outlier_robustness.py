@@ -16,6 +16,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters, two_moons, wine
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import in_the_plane
@@ -23,8 +24,6 @@ from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.plots import new_figure
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = (
     "SDP, 2 components",

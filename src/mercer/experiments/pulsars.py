@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.metrics import precision_score, recall_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from mercer.backends.arrays import Array
 from mercer.datasets import htru2
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import extended_symmetric_coordinates, spectrum_text, symmetric_coordinates
@@ -17,8 +18,6 @@ from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Table 1: mean and standard deviation over 3 splits of (precision, recall), by method and bandwidth.
 PAPER_TABLE: dict[tuple[str, float], tuple[tuple[float, float], tuple[float, float]]] = {

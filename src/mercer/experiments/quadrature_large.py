@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import load_real, standardized
 from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
@@ -26,7 +27,6 @@ from mercer.plots.scatter import COLOURS
 from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier, approximate_eigenpairs, merge
 from mercer.quadrature.sample import make_problem, make_sample
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Result = TypeVar("Result")
 
 _PATH_FRACTIONS = (0.3, 0.655)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import halton_square
 from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
@@ -14,8 +15,6 @@ from mercer.operators import GramOperator
 from mercer.plots import new_figure, plot_heat_map, plot_quadrature, plot_upsilon
 from mercer.plots.scatter import COLOURS
 from mercer.quadrature import ApproximateEigenpairs, QuadratureSparsifier, approximate_eigenpairs
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 SIGMA = 0.4  # exp(-‖x - y‖²/σ²), so that ℓ = 1/0.16 as in the paper
 SIZE = 2016

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import halton_square
 from mercer.experiments.quadrature_plane import DIRECTIONS, SIGMA, SIZE, exact_eigenpairs, other_setting, printed
 from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_quadrature_path
 from mercer.quadrature import QuadraturePath, QuadratureSparsifier
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LAST = 12785  # the last event of the paper's path
 _LAST_ALPHA, _LAST_KAPPA = "1.514626e-5", "0.9995426"

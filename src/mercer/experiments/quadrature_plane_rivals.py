@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import halton_square
 from mercer.experiments.quadrature_plane import DIRECTIONS, SIGMA, SIZE, TRACE_FRACTION, other_setting, printed
 from mercer.experiments.report import Comparison, Experiment, Verdict
@@ -15,8 +16,6 @@ from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_merging, plot_quadrature, plot_upsilon
 from mercer.plots.scatter import COLOURS
 from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier, approximate_eigenpairs
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _THRESHOLDS = (0.99, 0.95)
 _PAPER_SIZES = (300, 600, 900, 1200)

@@ -24,15 +24,14 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
 
+from mercer.backends.arrays import Array
 from mercer.dependence import MeanEmbedding
 from mercer.experiments.report import Comparison, Experiment, Verdict, compare
 from mercer.kernels import Gaussian
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
 from mercer.validation import whole_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _FAR = 1e4  # a τ at which the adversary no longer cares for the distance
 _EDGE = 1e-4  # to which the edges of the window are found

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from mercer.backends.arrays import Array
 from mercer.datasets import swiss_roll
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.ranks import compare_rank
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_shaded
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
+from mercer.backends.arrays import Array
 from mercer.datasets import radial_moons, standardized
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import (
@@ -24,8 +25,6 @@ from mercer.kernels import Gaussian
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.plots import new_figure, plot_spectra, plot_spread
 from mercer.solvers import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = ("SDP", "DM", "SDP on the circle", "DM on the circle")
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import radial_moons, standardized
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import in_the_plane, proved_gap, spectrum_text, stopped_power_method
 from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _DRAWN = (0.963, 0.017, 0.007)  # eigenvalues of B / Tr B of the authors' run; the paper prints only the picture
 

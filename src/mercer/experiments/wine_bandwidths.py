@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.datasets import wine
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import PAPER_STEPS, proved_gap, stopped_power_method, symmetric_coordinates
@@ -15,8 +16,6 @@ from mercer.experiments.report import Comparison, Experiment, Verdict
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points, plot_spectra
 from mercer.solvers import Status
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

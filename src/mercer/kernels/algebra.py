@@ -7,8 +7,8 @@ from typing import final
 from mercer.backends import forms
 from mercer.kernels import properties as known
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import positive_number
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import positive_number
 
 
 @final

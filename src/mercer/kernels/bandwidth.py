@@ -24,11 +24,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends import forms, profiles
-from mercer.backends.arrays import as_double, contiguous, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.backends.matrix import kernel_matrix
-from mercer.kernels.validation import as_points, checked_weights, positive_number, scale_free
+from mercer.kernels.checks import as_points, checked_weights, positive_number, scale_free
 
-Array = np.ndarray[Any, np.dtype[Any]]
 RULES = ("median", "slope")
 _MOST_POINTS = 1000
 _GRID = 96

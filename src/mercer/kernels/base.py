@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer.backends.arrays import cast, dtype_name, is_tensor, namespace
+from mercer.backends.arrays import Array, cast, dtype_name, is_tensor, namespace
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
+from mercer.kernels.checks import as_points, same_library
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import as_points, same_library
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class UnresolvedKernelError(ValueError):

@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer.backends import forms, profiles
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import positive_number
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import positive_number
 
 
 def _finite(value: float, name: str) -> float:

@@ -6,8 +6,8 @@ from typing import Any, final
 
 from mercer.backends import forms, profiles
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import first_place, positive_number
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import first_place, positive_number
 
 
 @final

@@ -9,9 +9,7 @@ import numpy as np
 from mercer.backends import forms
 from mercer.backends.arrays import is_sparse_tensor
 from mercer.kernels.base import Kernel
-from mercer.kernels.properties import Properties
-from mercer.kernels.symmetry import symmetrised
-from mercer.kernels.validation import (
+from mercer.kernels.checks import (
     COMPLEX_MATRIX,
     INFINITE_MATRIX,
     as_points,
@@ -20,6 +18,8 @@ from mercer.kernels.validation import (
     require_columns,
     same_library,
 )
+from mercer.kernels.properties import Properties
+from mercer.kernels.symmetry import symmetrised
 
 
 @final

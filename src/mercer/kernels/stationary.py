@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from mercer.backends import forms, profiles
+from mercer.backends.arrays import Array
 from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.bandwidth import check_rule, resolve_length
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import as_points, positive_number
 from mercer.kernels.properties import Properties
-from mercer.kernels.validation import as_points, positive_number
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class DistanceKernel(Kernel):

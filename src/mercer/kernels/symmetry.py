@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends.arrays import as_double, dtype_name, is_sparse_tensor, namespace
+from mercer.backends.arrays import Array, as_double, dtype_name, is_sparse_tensor, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _ROUNDING = {"float64": 1e-10, "float32": 1e-4}  # some 10³ to 10⁵ units: kernels amplify the errors of distances
 
 

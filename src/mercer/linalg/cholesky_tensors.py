@@ -13,13 +13,11 @@ a handful of calls, where a loop over rotations would make n of them.
 from __future__ import annotations
 
 import math
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import cholesky, copied, namespace, solve_triangular
-
-Array = Any
+from mercer.backends.arrays import Array, cholesky, copied, namespace, solve_triangular
 
 
 @final

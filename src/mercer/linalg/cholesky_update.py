@@ -17,10 +17,9 @@ import numpy as np
 from numba import njit
 from scipy.linalg import cholesky, solve_triangular
 
-from mercer.backends.arrays import copied, is_tensor, namespace
+from mercer.backends.arrays import Array, copied, is_tensor, namespace
 from mercer.linalg.cholesky_tensors import TensorSweeps
 
-Array = Any
 _FIRST_CAPACITY = 64
 _ABREAST = 4  # rows that are rotated side by side
 _EPS = float(np.finfo(np.float64).eps)

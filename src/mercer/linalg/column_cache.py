@@ -10,12 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.arrays import Array, as_double, is_tensor, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, as_integers
 from mercer.linalg import stored_columns
-
-Array = Any
 
 
 class ColumnCache:

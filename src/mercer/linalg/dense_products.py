@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import is_tensor
+from mercer.backends.arrays import Array, is_tensor
 from mercer.backends.chunks import call_chunks
 from mercer.backends.threads import run_chunks
-
-Array = Any
 
 
 def add_product(total: Array, matrix: Array, right: Array) -> None:

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from mercer.backends.arrays import is_tensor, namespace
+from mercer.backends.arrays import Array, is_tensor, namespace
 from mercer.linalg.dense_products import over_rows
-
-Array = Any
 
 _PIECE = 512  # entries of a sum that stay in the first-level cache while columns pass by
 

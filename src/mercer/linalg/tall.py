@@ -7,15 +7,12 @@ threads. Tensors are multiplied by their own library.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mercer.backends.arrays import is_tensor, namespace
+from mercer.backends.arrays import Array, is_tensor, namespace
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
 
-Array = Any
 _COLUMNS = 128  # of a tile of a Gram matrix
 _TASKS = 32  # tiles of a small Gram matrix are summed in parts, so that there is work for many threads
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.backends.rounding import gamma, unit_of
-from mercer.kernels.validation import positive_number, scale_free
+from mercer.kernels.checks import positive_number, scale_free
 from mercer.operators.base import Index, LinearMap, MapRounding, part_of
 from mercer.operators.gram import GramOperator
 

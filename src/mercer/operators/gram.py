@@ -13,7 +13,7 @@ from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
 from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 _PRODUCTS_BEFORE_STORING = 1

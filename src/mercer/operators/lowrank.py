@@ -10,7 +10,7 @@ import numpy as np
 from mercer.backends.arrays import Array, cast, is_tensor, like, namespace
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
 from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 _SUMMED = 2**20  # entries a chunk of a sum

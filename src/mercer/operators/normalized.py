@@ -10,7 +10,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, cast, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 from mercer.backends.threads import run_chunks
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.operators.base import Index, LinearMap, part_of
 from mercer.operators.gram import GramOperator
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.plots.figures import new_figure
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _DATA = "#555555"
 _SUPPORT = "#aa3377"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.plots.figures import new_figure
 from mercer.plots.scatter import COLOURS
 
 if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
     from mercer.quadrature import ApproximateEigenpairs, EliminationSequence, MergeSequence, QuadraturePath
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SAMPLE = "#b0b0b0"
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.plots.figures import new_figure
 
 if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
     from mercer.embedding import Diagnosis, RankPath
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 _REST = "#999999"

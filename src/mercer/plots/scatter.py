@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array
 
 COLOURS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")  # told apart by colour-blind readers too
 _OUTLIER = "#ee3333"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from mercer.backends.arrays import Array
 
 
 def plot_shaded(

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.plots.scatter import COLOURS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def plot_spectra(

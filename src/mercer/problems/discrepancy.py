@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
-from mercer.backends.arrays import as_double, namespace
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 
-Array = Any
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 

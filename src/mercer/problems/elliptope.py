@@ -6,7 +6,7 @@ With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: 
 whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
 
 A linear term may be added, ⟨J, H Hᵀ⟩ + 2⟨C, H⟩. The embedding has none, but the lower models by which
-:mod:`mercer.solvers.minorise` climbs do.
+:mod:`mercer.solvers.elliptope.minorise` climbs do.
 """
 
 from __future__ import annotations

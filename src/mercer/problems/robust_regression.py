@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from mercer.backends.arrays import Array, add_to_diagonal, eigvalsh, namespace, norm
-from mercer.kernels.loss_integrals import SquaredLossIntegrals, packed, unpacked
+from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals, packed, unpacked
 from mercer.problems.sum_of_squares import SumOfSquares
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, eigvalsh, namespace, norm
-from mercer.kernels.integrals import KernelIntegrals
+from mercer.kernels.integrals.choice import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
-from mercer.problems.precise_squares import PreciseSquares, Sample
+from mercer.problems.enclosed_squares import PreciseSquares, Sample
 
 _TRUNCATION = 1e-10
 

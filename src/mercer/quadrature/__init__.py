@@ -1,12 +1,12 @@
 """Sparse quadratures of integral operators: the estimator, merging, approximate eigenpairs."""
 
-from mercer.quadrature.discrepancy import squared_kernel_discrepancy
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
-from mercer.quadrature.elimination import EliminationSequence, eliminate
 from mercer.quadrature.features import NystromFeatures
-from mercer.quadrature.merging import MergeSequence, merge
 from mercer.quadrature.path import PathPoint, QuadraturePath
 from mercer.quadrature.sparsifier import QuadratureSparsifier
+from mercer.quadrature.two_samples import squared_kernel_discrepancy
+from mercer.solvers.measure.elimination import EliminationSequence, eliminate
+from mercer.solvers.measure.merging import MergeSequence, merge
 
 __all__ = [
     "ApproximateEigenpairs",

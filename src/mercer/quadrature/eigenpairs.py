@@ -19,22 +19,22 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import as_double, cast, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.arrays import Array, as_double, cast, is_sparse_tensor, is_tensor, namespace
 from mercer.backends.chunks import ENTRY_ROWS, panel_rows, row_chunks
 from mercer.backends.ordering import flatnonzero, places
 from mercer.backends.rounding import unit_of
 from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
-from mercer.kernels.validation import as_points
+from mercer.kernels.checks import as_points
 from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
 from mercer.quadrature.sample import scaled_weights
-from mercer.quadrature.sections import KernelSections, checked_measure
+from mercer.quadrature.sections import KernelSections
+from mercer.solvers.measure.sparse_measure import checked_measure
 from mercer.validation import checked_weights, whole_number
 
-Array = Any
 Progress = Callable[[float], None] | None
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
 

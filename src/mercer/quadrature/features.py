@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from mercer.backends.arrays import as_double
+from mercer.backends.arrays import Array, as_double
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
 from mercer.kernels import Kernel
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.quadrature.sections import KernelSections
-
-Array = Any
 
 
 @final

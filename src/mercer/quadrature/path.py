@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mercer.backends.arrays import namespace
+from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.problems import Discrepancy
-from mercer.solvers.active_set import solve_on
-from mercer.solvers.regularisation_path import Kinks, PathEnd
-
-Array = Any
+from mercer.solvers.measure.active_set import solve_on
+from mercer.solvers.measure.regularisation_path import Kinks, PathEnd
 
 
 class PathPoint(NamedTuple):

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from mercer.backends import get_config
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.problems import Discrepancy
 from mercer.quadrature.selection import MORE_NODES, Choice, Selection
 from mercer.validation import whole_number

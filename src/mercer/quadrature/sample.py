@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
 from mercer.backends.rounding import gamma, unit_of
 from mercer.backends.sums import exact_sum, times_power_of_two
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.validation import positive_number
+from mercer.kernels.checks import positive_number
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.validation import checked_weights, distinct_rows
 
-Array = Any
 _VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
 

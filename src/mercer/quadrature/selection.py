@@ -10,19 +10,18 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import copied, like
+from mercer.backends.arrays import Array, copied, like
 from mercer.backends.ordering import appended, as_indices, places
 from mercer.problems import Discrepancy
-from mercer.quadrature.elimination import EliminationSequence, eliminate
-from mercer.quadrature.merging import MergeSequence, merge
-from mercer.quadrature.swapping import improved
 from mercer.solvers import Status
-from mercer.solvers.active_set import solve_exactly, solve_on
-from mercer.solvers.measure import ExchangeStep, SparseMeasure
-from mercer.solvers.regularisation_path import Kinks, Limits, PathEnd, follow
-from mercer.solvers.vertex_exchange import exchange
+from mercer.solvers.measure.active_set import solve_exactly, solve_on
+from mercer.solvers.measure.elimination import EliminationSequence, eliminate
+from mercer.solvers.measure.merging import MergeSequence, merge
+from mercer.solvers.measure.regularisation_path import Kinks, Limits, PathEnd, follow
+from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
+from mercer.solvers.measure.swapping import improved
+from mercer.solvers.measure.vertex_exchange import exchange
 
-Array = Any
 Reduction = Literal["eliminate", "strong", "weak"]
 
 MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best

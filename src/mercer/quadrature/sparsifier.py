@@ -12,10 +12,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import as_double, double, is_tensor, like, namespace
+from mercer.backends.arrays import Array, as_double, double, is_tensor, like, namespace
 from mercer.backends.ordering import lexicographic_order, place_of
 from mercer.certificates import certify_measure
-from mercer.certificates.definiteness import Definiteness, prove_definite
+from mercer.certificates.measure_definiteness import Definiteness, prove_definite
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
@@ -29,8 +29,6 @@ from mercer.quadrature.selection import Choice, Selection, select, settled
 from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers import Status
 from mercer.validation import KernelParameters, checked_kernel, checked_points, checked_weights, resolved_kernel
-
-Array = Any
 
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)

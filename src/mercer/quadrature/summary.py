@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from mercer.backends.arrays import Array
 from mercer.problems import Discrepancy
-
-Array = Any
 
 
 class MeasureSummary(NamedTuple):

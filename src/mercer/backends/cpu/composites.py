@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.cpu.evaluator import Evaluator, Side, Which
 from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.cpu.program import Builder
 from mercer.backends.cpu.steps import ADD, LOGARITHM, MULTIPLY, RAISE, SCALE
 from mercer.backends.rounding import EntryError, unit_of
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class PairEvaluator(Evaluator):

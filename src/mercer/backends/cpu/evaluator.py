@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.cpu.program import Builder, Compiled, NotCompiledError
 from mercer.backends.rounding import EntryError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Side = Literal["rows", "cols"]
 Which = slice | Array
 

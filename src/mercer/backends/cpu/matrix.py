@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms
+from mercer.backends.arrays import Array
 from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.cpu import products
 from mercer.backends.cpu.evaluator import Evaluator
@@ -15,8 +16,6 @@ from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
 _STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory

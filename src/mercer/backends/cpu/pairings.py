@@ -29,6 +29,7 @@ from mercer.backends.accuracy import (
     power_of_two_below,
     profile_error,
 )
+from mercer.backends.arrays import Array
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
 from mercer.backends.cpu.evaluator import Evaluator, Side, Which
@@ -52,8 +53,6 @@ from mercer.backends.cpu.tasks import fill
 from mercer.backends.profiles import Exponential, Identity, PowerOfAffine, Profile, RootExponential, TanhOfAffine
 from mercer.backends.rounding import EntryError, gamma, unit_of
 from mercer.backends.threads import run_chunks, unwatched
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _PREPARE_ROWS = 4096
 _PAIRINGS = {"sqeuclidean": SQUARED, "cityblock": ABSOLUTE, "chi2": CHI2, "dot": DOT, "cosine": COSINE}

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.cpu import sweeps, tasks
 from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.threads import run_chunks
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Array:

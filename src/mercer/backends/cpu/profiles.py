@@ -7,10 +7,10 @@ functions), for parts of forms that are not all compiled, and for the diagonal.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.debye import log_matern_debye
 from mercer.backends.profiles import (
     BesselMatern,
@@ -21,8 +21,6 @@ from mercer.backends.profiles import (
     RootExponential,
     TanhOfAffine,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SERIES_BELOW = 1e-3
 _DEBYE_FROM = 100.0

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.cpu.steps import COSINE, DOT, EXPONENTIAL, INNER, LEAF, NORMALISE, SQUARED
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Program(NamedTuple):

@@ -20,14 +20,13 @@ from numba import njit
 from scipy.sparse import csr_array
 
 from mercer.backends import forms
+from mercer.backends.arrays import Array
 from mercer.backends.cpu.pairings import compile_form
 from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.matrix import KernelMatrix, Side
 from mercer.backends.rounding import EntryError
 from mercer.backends.sparse_values import sparse_values
 from mercer.backends.threads import run_chunks
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _RUN = 2**18  # terms that a thread adds at a time: half a millisecond without the interpreter's lock
 _MOST_RUNS = 256

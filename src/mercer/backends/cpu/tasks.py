@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer.backends.arrays import Array
 from mercer.backends.chunks import TALL_ROWS, panel_rows, row_chunks
 from mercer.backends.cpu import panels, sweeps
 from mercer.backends.cpu.native import gemm_address, yield_address
 from mercer.backends.cpu.program import Compiled
 from mercer.backends.cpu.rows import BLOCK
 from mercer.backends.threads import run_chunks, run_workers, unwatched
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 SIDES = {"float32": 512, "float64": 256}  # a tile and its panels in a second-level cache of half a megabyte
 _SIDES_OF_MANY = {"float32": 736, "float64": 480}  # with many features pairing is all the work, and BLAS packs less

@@ -1,0 +1,185 @@
+"""How far a robust regression can be from the best one: two bounds on the value of the game, every rounding counted.
+
+Nothing is believed of the solver but the learner's f with the prices g, which bound the value from above,
+
+    max_μ ∫ (f - y)² dμ ≤ max(λ, R̂(f) - ⟨g, v⟩) + ⟨g, v⟩ + ε‖g‖
+
+for every λ with λ TᵀWT ≽ Tᵀ(∫ ((f - y)² - g) k_z k_zᵀ)T, and the adversary's distribution, which bounds it from below
+by a ridge regression: with h half the gradient of the learner's objective at any β, no β' has less than its value there
+minus ‖h‖²/(λ λ_min(Uᵀ k U)). All integrals are balls with proved radii, see :mod:`mercer.problems.enclosed_regression`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.balls import Ball, ball
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.enclosures import inverse_form, least_ratio
+from mercer.problems.enclosed_regression import PreciseRegression
+from mercer.problems.robust_regression import Adversary, RobustRegression, positive_part
+
+_SHRINKINGS = 60
+_MARGIN = 2.0**-46
+_CORRECTIONS = 2  # of the learner's answer: the first from zero, the second of its rounding
+
+
+class _Density(NamedTuple):
+    """A distribution a μ̂ + ‖Lᵀk_z‖² of mass one, by balls."""
+
+    factor: Ball
+    share: Ball
+    scale: Ball  # of the squares
+
+
+def certify_saddle_point(
+    game: RobustRegression, precise: PreciseRegression, beta: Array, prices: Array, adversary: Adversary
+) -> Certificate:
+    """Bound min max of the robust regression from both sides.
+
+    Parameters
+    ----------
+    game : RobustRegression
+        ε, λ, the anchor, and double-precision guesses; no part of the proof.
+    precise : PreciseRegression
+        The integrals with proved errors.
+    beta : array of shape (l,)
+        The learner's function in the basis U.
+    prices : array of shape (q,)
+        y, the coordinates of g in the basis Ω.
+    adversary : Adversary
+        Any C and a; the part of C that is not positive semi-definite is cut off, and what is left is made admissible.
+
+    Returns
+    -------
+    Certificate
+        ``upper`` is what f risks at most, plus λ‖f‖²; ``lower`` what no learner can go below.
+
+    Notes
+    -----
+    Cost: four losses of m⁴ operations each. The proof is NumPy's, which a solution of tensors is brought to once.
+    """
+    beta, prices = to_numpy(beta), to_numpy(prices)
+    alpha = precise.functions @ ball(beta)
+    upper = risk_bound(game, precise, beta, prices)
+    penalty = precise.squared_norm(alpha) * game.regularization
+    lower = response_bound(game, precise, adversary)
+    total = float((Ball(upper) + penalty).upper())
+    if not np.isfinite(total):
+        raise ArithmeticError(
+            "The robust regression is too ill-conditioned for any proof: raise truncation, or bring X and y to a scale "
+            "near one."
+        )
+    return Certificate(
+        lower=max(lower, 0.0),
+        upper=total,
+        failure_probability=0.0,
+        method="ridge regression on the adversary, extreme eigenvalue for the learner",
+        n_products=0,
+        minimised=True,
+    )
+
+
+def risk_bound(game: RobustRegression, precise: PreciseRegression, beta: Array, prices: Array) -> float:
+    """A number that ∫ (f - y)² dμ does not exceed for any admissible μ; infinity where none is found."""
+    alpha, c = precise.functions @ ball(to_numpy(beta)), precise.whitening @ ball(to_numpy(prices))
+    slack = precise.in_densities(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
+    top = -least_ratio(-slack, precise.constraint)
+    paid = (c * precise.target).sum()
+    if game.keeps_sample:
+        top = max(top, float((precise.sample_loss(alpha)[0] - paid).upper()))
+    if not np.isfinite(top):
+        return np.inf
+    cost = (c * (precise.gram @ c)).sum().root() * game.radius
+    return float((Ball(top) + paid + cost).upper())
+
+
+def response_bound(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> float:
+    """A number that no learner's objective is below, against a distribution near to this one; or minus infinity."""
+    density = _admissible(game, precise, adversary)
+    if density is None:
+        return -np.inf
+    form = precise.losses.loss_form((density.factor @ density.factor.T) * density.scale)
+    least = game.regularization * least_ratio(precise.function_gram)
+    if not least > 0:
+        return -np.inf
+    hessian = _guessed_hessian(game, precise, density, form[0])
+    beta = np.zeros(hessian.shape[0])
+    for _ in range(_CORRECTIONS):
+        _, slope = _objective(precise, density, form, beta, game.regularization)
+        try:
+            beta = beta - np.linalg.solve(hessian, slope.hi)
+        except np.linalg.LinAlgError:
+            break
+    value, slope = _objective(precise, density, form, beta, game.regularization)
+    half = slope.magnitude()
+    return float(value.widened(float(half @ half) / least * (1 + _MARGIN)).lower())
+
+
+def _objective(
+    precise: PreciseRegression, density: _Density, form: tuple[Ball, Ball, Ball], beta: Array, strength: float
+) -> tuple[Ball, Ball]:
+    """The learner's objective against a distribution, and half its gradient in β."""
+    H, r, constant = form
+    alpha = precise.functions @ ball(beta)
+    image, kept = H @ alpha, precise.losses.input_gram @ alpha
+    value = (alpha * (image - r.scaled(1))).sum() + constant + (alpha * kept).sum() * strength
+    slope = image - r + kept * strength
+    if np.any(density.share.hi):
+        loss, pull = precise.sample_loss(alpha)
+        value, slope = value + density.share * loss, slope + pull * density.share
+    return value, precise.functions.T @ slope
+
+
+def _guessed_hessian(game: RobustRegression, precise: PreciseRegression, density: _Density, H: Ball) -> Array:
+    inner = (precise.functions.T @ (H @ precise.functions)).hi
+    inner = (
+        inner
+        + float(density.share.hi) * to_numpy(game.sample_curvature)
+        + game.regularization * precise.function_gram.hi
+    )
+    return np.asarray((inner + inner.T) / 2)
+
+
+def _admissible(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> _Density | None:
+    """A distribution that is proved to lie in the ball, drawn towards the anchor as far as need be."""
+    fair = game.admissible(positive_part(adversary.matrix), max(float(adversary.share), 0.0))
+    anchor = _factor(to_numpy(game.anchor.matrix))
+    F, share, part = _factor(to_numpy(fair.matrix)), float(fair.share), 1.0
+    for _ in range(_SHRINKINGS):
+        mixed = np.hstack([np.sqrt(part) * F, np.sqrt(1 - part) * anchor])
+        density = _normalised(precise, mixed, part * share + (1 - part) * float(game.anchor.share))
+        if density is not None:
+            away = _distance(precise, density)
+            if away <= game.radius:
+                return density
+            if np.isfinite(away):
+                part *= min(game.radius / away, 1.0) * (1 - _MARGIN)
+                continue
+        part = 0.0 if part < _MARGIN else part / 2
+    return None
+
+
+def _normalised(precise: PreciseRegression, factor: Array, share: float) -> _Density | None:
+    L = precise.basis @ ball(factor) if factor.shape[1] else Ball(np.zeros((precise.basis.shape[0], 1)))
+    scale = ((L * (precise.mass @ L)).sum() + share).inverse()
+    return _Density(L, scale * share, scale) if np.isfinite(float(scale.radius)) else None
+
+
+def _distance(precise: PreciseRegression, density: _Density) -> float:
+    """No less than the projected distance from the sample; zero for the sample itself."""
+    if not np.any(density.factor.hi):
+        return 0.0
+    moved = precise.losses.embed(density.factor) * density.scale - precise.target * (1.0 - density.share)
+    _, squared = inverse_form(precise.projected_gram, precise.whitening.T @ moved)
+    return float(np.nextafter(np.sqrt(max(float(squared.upper()), 0.0)), np.inf))
+
+
+def _factor(matrix: Array) -> Array:
+    """F with C = F Fᵀ, without columns that vanish."""
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    kept = values > 0
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

@@ -1,0 +1,235 @@
+"""How far a sparse measure can be from the optimum of its quadratic programme: the Frank-Wolfe bound, recomputed.
+
+For a convex objective F with gradient g at v, F(u) ≥ F(v) + gᵀ(u - v) for every feasible u; and for every m
+
+    gᵀu = (g + m d)ᵀu - m dᵀu,
+
+so that an m for which g + m d ≥ 0 where u is free bounds the right-hand side. Nothing is believed of the solver but v
+itself: the gradient is computed anew from the columns of the nodes. What rounding can do is counted in
+:mod:`mercer.certificates.measure_rounding`; the bounds hold for the exact kernel at the points and for every matrix of
+entries that floating point may give in its place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mercer.backends.arrays import Array, namespace
+from mercer.backends.ordering import flatnonzero, places, stable_order
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.measure_definiteness import Definiteness, prove_definite
+from mercer.certificates.measure_rounding import TINY, UNIT, MeasureFacts, dot
+from mercer.problems import Discrepancy
+
+_MORE = 1 + 1e-8  # for the rounding of bounds that need no digits
+_OFF_LEVEL = 1e-6  # of ϰ: a measure that misses it by more belongs to another programme
+_UNPROVED = (
+    "no lower bound: whether the matrix is positive semi-definite takes a factorisation that is too large for the "
+    "memory limit or for 8000 points"
+)
+
+
+def certify_measure(
+    problem: Discrepancy,
+    nodes: Array,
+    values: Array,
+    *,
+    alpha: float | None = None,
+    kappa: float | None = None,
+    on_nodes: bool = False,
+    definiteness: Definiteness | None = None,
+) -> Certificate:
+    """Bound the optimum of the regularised (α given) or the constrained programme (ϰ given) from the measure v.
+
+    Parameters
+    ----------
+    problem : Discrepancy
+        The programme.
+    nodes, values : arrays of shape (m,)
+        v: where it is positive, and what it is there. For a constrained programme dᵀv must be ϰ.
+    alpha, kappa : float
+        One of the two: the penalty of (3.1) or the constraint of (3.2).
+    on_nodes : bool, default=False
+        Compare with measures on the same nodes only: whether their weights are the best for them.
+    definiteness : Definiteness, optional
+        What ``mercer.certificates.measure_definiteness.prove_definite`` found of S where it was asked already.
+
+    Returns
+    -------
+    Certificate
+        ``upper`` is the objective of v, D(v) plus the ridge, plus α dᵀv where α is given, and what rounding may hide of
+        it. ``lower`` is the bound.
+
+    Notes
+    -----
+    Cost: N·m kernel evaluations. Sω is taken from the problem with the rounding that a product has. Where nothing is
+    known of S it is factored first, N³/3 flops, or m³/3 on the nodes alone; where that is too much, the lower bound is
+    minus infinity.
+    """
+    if (alpha is None) == (kappa is None):
+        raise ValueError("certify_measure takes either alpha or kappa.")
+    before = problem.n_columns
+    whole = definiteness or prove_definite(problem.squared)
+    proved = prove_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
+    facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
+    upper = _upper(facts, alpha, kappa)
+    bound = _LowerBound(facts, upper, alpha, kappa, on_nodes, proved, whole)
+    method = "Frank-Wolfe bound over measures on the same nodes" if on_nodes else "Frank-Wolfe bound"
+    return Certificate(
+        lower=-np.inf if proved is None else bound.value(),
+        upper=upper,
+        failure_probability=0.0,
+        method=_UNPROVED if proved is None else method,
+        n_products=problem.n_columns - before + 1 + (0 if proved is None else proved.n_columns),
+        complementarity=bound.work / upper if upper > 0 else 0.0,
+        minimised=True,
+    )
+
+
+def _upper(facts: MeasureFacts, alpha: float | None, kappa: float | None) -> float:
+    """The objective of v and its rounding; for ϰ also what moving the rest of dᵀv - ϰ to one node may cost."""
+    value, error = facts.objective
+    if alpha is not None:
+        value, error = value + alpha * facts.total[0], error + alpha * facts.total[1]
+    else:
+        assert kappa is not None
+        off = abs(facts.total[0] - kappa) + facts.total[1]
+        if off > _OFF_LEVEL * kappa + facts.total[1]:
+            raise ValueError(f"dᵀv = {facts.total[0]:.9g}, but kappa={kappa:.9g}: the measure must meet it.")
+        error += facts.cost_of_moving(off)
+    return float(value + _MORE * error + 8 * UNIT * abs(value) + TINY)
+
+
+class _LowerBound:
+    """The Frank-Wolfe bound of one measure, rounding and definiteness counted."""
+
+    def __init__(
+        self,
+        facts: MeasureFacts,
+        upper: float,
+        alpha: float | None,
+        kappa: float | None,
+        on_nodes: bool,
+        proved: Definiteness | None,
+        whole: Definiteness | None,
+    ) -> None:
+        self._facts, self._upper, self._alpha, self._kappa = facts, upper, alpha, kappa
+        self._on_nodes = on_nodes
+        self._defect = 0.0 if proved is None else proved.defect
+        self._whole = whole is not None
+        problem = facts.problem
+        self._allowed = facts.nodes if on_nodes else places(problem.size, facts.nodes)
+        slopes = facts.roots[self._allowed] / problem.penalty[self._allowed]
+        steepest = float(slopes.max()) if slopes.shape[0] else 0.0
+        self._steepest = steepest * (_MORE + 2 * facts.penalty_error)
+        self._level = self._largest_total() if kappa is None else max(kappa, sum(facts.total))
+
+    @property
+    def work(self) -> float:
+        """Σ |g + αd| v over the nodes, zero at an optimum."""
+        facts, problem = self._facts, self._facts.problem
+        multiplier = self._alpha
+        if multiplier is None:
+            multiplier = problem.multiplier(facts.nodes, facts.values, facts.gradient)
+        slack = facts.gradient[facts.nodes] + multiplier * problem.penalty[facts.nodes]
+        return float(abs(slack) @ facts.values)
+
+    def value(self) -> float:
+        """The better of the linear bound and of D ≥ 0, both less what S and its entries fall short of."""
+        facts = self._facts
+        linear = self._linear() - self._dip(facts.weight_of_v, facts.energy_of_v)
+        if not self._whole:
+            return linear
+        return max(linear, -self._dip(facts.weight_of_sample, 2 * facts.constant))
+
+    def _linear(self) -> float:
+        """F(v) - gᵀv + min (g + m d)ᵀu - m dᵀu, each term with its rounding."""
+        facts, problem, allowed = self._facts, self._facts.problem, self._allowed
+        value, error = facts.tangent
+        prices = facts.prices[allowed]
+        room = problem.caps[allowed] * problem.penalty[allowed]
+        marginal = _marginal_price(prices, room, self._level)
+        multiplier = -marginal if self._alpha is None else max(self._alpha, -marginal)
+        if self._alpha is not None and float(room.sum()) <= self._level:  # the caps alone keep dᵀu below the level
+            multiplier = self._alpha
+        gain = namespace(prices).where(prices < -multiplier, problem.penalty[allowed] * (prices + multiplier), 0.0)
+        capped = gain < 0
+        below, rounding = dot(problem.caps[allowed][capped], gain[capped])
+        error += rounding + (8 * UNIT + facts.penalty_error) * abs(below)
+        return float(value + below - self._price_of_level(multiplier) - _MORE * error - 8 * UNIT * abs(value))
+
+    def _price_of_level(self, multiplier: float) -> float:
+        """The most that m dᵀu, or (m - α) dᵀu, can be."""
+        if self._alpha is not None:
+            return (multiplier - self._alpha) * self._level * _MORE if multiplier > self._alpha else 0.0
+        assert self._kappa is not None
+        total, error = self._facts.total
+        ends = (min(self._kappa, total - error), max(self._kappa, total + error))
+        most = max(multiplier * ends[0], multiplier * ends[1])
+        return most + 4 * UNIT * abs(most)
+
+    def _dip(self, weight: float, energy: float) -> float:
+        """How far ½ (u - w)ᵀM(u - w) can be below zero, for a measure w of this weight κᵀw and this wᵀSw.
+
+        M is S, or S with other entries as floating point gives them. With S + c Diag(κ²) ≽ 0 and entries that differ by
+        ε|Sᵢⱼ| + η κᵢκⱼ it is at most ½ c ((κᵀu)² + (κᵀw)²) + ½ ε (‖u‖ + ‖w‖)² + ½ η (κᵀ(u + w))², the norms those of S.
+        """
+        c, entry = self._defect, self._facts.entry
+        mine = self._steepest * self._level
+        dip = c * (mine**2 + weight**2) + entry.scaled * (mine + weight) ** 2
+        energy += c * weight**2
+        dip += entry.relative * (np.sqrt(self._energy(self._level)) + np.sqrt(energy)) ** 2
+        return float(0.5 * _MORE * dip) + TINY
+
+    def _energy(self, total: float) -> float:
+        """A bound on uᵀ(S + c Diag(κ²))u where dᵀu ≤ total and u is no worse than v: from D(u), or from κᵀu."""
+        weight = self._steepest * total
+        most = (1 + 2 * self._defect) * weight**2
+        if self._whole:
+            dip = self._crude_dip(total)
+            most = min(most, 2 * (np.sqrt(max(self._upper, 0.0) + dip) + np.sqrt(self._facts.constant + dip)) ** 2)
+        return float(most) * _MORE
+
+    def _crude_dip(self, total: float) -> float:
+        """As :meth:`_dip`, from the weights alone: Sᵢⱼ ≤ (1 + c) κᵢκⱼ."""
+        share = self._defect + (1 + self._defect) * self._facts.entry.relative + self._facts.entry.scaled
+        return 0.5 * _MORE * share * (self._steepest * total + self._facts.weight_of_sample) ** 2
+
+    def _largest_total(self) -> float:
+        """A bound on dᵀu over all u that are no worse than the value at hand.
+
+        No entry of S is negative, so F(u) ≥ Σ (½ κᵢ² uᵢ² - (Sω)ᵢ uᵢ): a sum of parabolas. Where S is positive
+        semi-definite, ½ uᵀSu ≤ (√D(u) + √D(0))² and uᵀSu ≥ Σ κᵢ² uᵢ²; α dᵀu is part of the objective; and an optimum
+        has dᵀu ≤ dᵀω (QUAD Lemma 3.2) where ω itself may be compared with, so not on the nodes alone.
+        """
+        facts, problem, allowed = self._facts, self._facts.problem, self._allowed
+        size, q = facts.roots[allowed], facts.most_distortion[allowed]
+        reach = problem.penalty[allowed] / size
+        length = float(namespace(reach).linalg.vector_norm(reach))
+        upper = max(self._upper, 0.0)
+        total = float(reach @ (q / size)) + length * math.sqrt(2 * upper + float(((q / size) ** 2).sum()))
+        total *= 1.01
+        sample = problem.weights * (_MORE + problem.weight_error)
+        free = not self._on_nodes and not (problem.ridge > 0).any() and bool((problem.caps >= sample).all())
+        for _ in range(3 if self._whole else 0):  # each bound makes what rounding may hide smaller, and so the next
+            dip = self._crude_dip(total)
+            ball = np.sqrt(2.0) * (np.sqrt(upper + dip) + np.sqrt(facts.constant + dip)) * length
+            total = min(total, 1.01 * float(ball))
+            if self._alpha is not None and self._alpha > 0:
+                total = min(total, (upper + dip) / self._alpha * _MORE)
+                if free:
+                    total = min(total, (problem.total + dip / self._alpha) * (_MORE + 2 * facts.penalty_error))
+        return total
+
+
+def _marginal_price(prices: Array, room: Array, level: float) -> float:
+    """The price of the last point that is filled when the cheapest points are filled up to the level."""
+    if prices.shape[0] == 0:
+        return 0.0
+    if not (room < level).any():
+        return float(prices.min())
+    order = stable_order(prices)
+    reached = flatnonzero(namespace(room).cumulative_sum(room[order]) >= level)
+    return float(prices[order[int(reached[0]) if reached.shape[0] else -1]])

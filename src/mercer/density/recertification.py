@@ -1,0 +1,161 @@
+"""The certificate of a fitted density, recomputed from its factor, its kernel, its support and the data alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.backends import config_context
+from mercer.backends.arrays import like, namespace, to_numpy
+from mercer.backends.threads import one_thread_for
+from mercer.certificates import Certificate, certify_spectrahedron
+from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
+from mercer.density.fitting_problem import make_programme
+from mercer.density.footprint import require_memory
+from mercer.density.reference import choose_reference
+from mercer.density.sos import SumOfSquaresDensity
+from mercer.density.support import choose_support
+from mercer.kernels import Laplacian
+from mercer.kernels.integrals.measures import Box, GaussianMeasure
+from mercer.linalg.random import as_generator
+from mercer.problems import SumOfSquares
+from mercer.problems.sum_of_squares import Spans
+from mercer.validation import checked_weights, distinct_rows, normalised, require_rows
+
+_MASS = 1e-6
+_OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
+_DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of them
+_EPS = float(np.finfo(np.float64).eps)
+_SPANNED = 4.0  # times the eigenvalue at which a span is cut, that may lie outside of it
+
+
+def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
+    """Certify a fitted density again, believing nothing that its solver left behind.
+
+    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew, for the densities of the
+    span that the model keeps; that it is the one its truncation says is checked. So is every other number of the model:
+    kernel, measure, λ and sampled support against the parameters and X; ``coefficients_``, ``eigenvalues_``, ``rank_``,
+    the scale and the distances against its factor; and that the density integrates to one. What a model of tensors
+    states is compared by NumPy.
+    """
+    check_is_fitted(model)
+    options = model._checked_options()
+    X = model._checked_rows(X, fitting=False)
+    require_rows(X, model._n_rows)
+    weights = model.sample_weight_
+    weights = (
+        None if weights is None else checked_weights(weights, X.shape[0], "The model's sample_weight_", reference=X)
+    )
+    shares = normalised(weights, X.shape[0], reference=X)
+    support = like(require_numbers(model, "support_"), X)
+    _require_support(model, support, X, shares)
+    require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(model.kernel_, Laplacian))
+    _require_measure(model, X, shares)
+    with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
+        require_kernel(model, model._resolved_kernel(X, shares, support))
+        spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
+        problem = make_programme(model.kernel_, support, model.measure_, X, weights, spans=spans, **options)
+        require_equal(model, "regularization_", problem.regularization, "its parameters and X")
+        gram = problem.integrals.kernel(support)
+        require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
+        require_spans(gram, spans.whitening, "the projection", options["truncation"])
+        _require_factor(model, problem)
+        distances = model._measured(problem, X)
+        for name, value in distances.items():
+            _require_distance(model, name, value, max(value, distances["sample_norm_"]))
+        return require_meeting(model, certify_spectrahedron(problem, problem.coordinates(like(model._factor, X))))
+
+
+def _require_support(model: SumOfSquaresDensity, support: Any, X: Any, shares: Any) -> None:
+    """Points of as many features as X, which are rows of X where they were drawn from it."""
+    if support.ndim != 2 or support.shape[0] < 1 or support.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"The model's support_ has shape {tuple(support.shape)} for {X.shape[1]} features: it is damaged."
+        )
+    if distinct_rows(support)[0].shape[0] != support.shape[0]:
+        raise ValueError("The model's support_ has equal points: it is damaged.")
+    chosen = model.support
+    if chosen is None or isinstance(chosen, int | np.integer):
+        first, _ = distinct_rows(X[shares > 0])
+        both = namespace(X).concat([X[shares > 0][first], support])
+        if distinct_rows(both)[0].shape[0] != first.shape[0]:
+            raise ValueError("The model's support_ has points that X does not have: it is damaged, or X is another.")
+    elif not isinstance(chosen, str | tuple) and not hasattr(chosen, "fit"):
+        require_equal(model, "support_", choose_support(chosen, X, shares, as_generator(0)), "its parameter support")
+
+
+def _require_measure(model: SumOfSquaresDensity, X: Any, shares: Any) -> None:
+    expected, found = choose_reference(model.reference, model.box, X, shares), model.measure_
+    same = type(found) is type(expected)
+    if isinstance(found, Box) and isinstance(expected, Box):
+        same = _equal(found.lower, expected.lower) and _equal(found.upper, expected.upper)
+    if isinstance(found, GaussianMeasure) and isinstance(expected, GaussianMeasure):
+        mean = to_numpy(expected.mean)
+        size = expected.std + float(np.max(np.abs(mean)))
+        same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * size))
+        same = same and abs(found.std - expected.std) <= _OUTSIDE * expected.std
+    if not same:
+        raise ValueError(
+            f"The model's measure_ is {found!r} where its parameters and X make {expected!r}: it is damaged, or X is "
+            "not the data of the fit."
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(to_numpy(one), to_numpy(other))
+
+
+def _read_spans(model: SumOfSquaresDensity, m: int) -> Spans:
+    spans = getattr(model, "_spans", None)
+    if not isinstance(spans, tuple) or len(spans) != 2:
+        raise ValueError("The model's spans are missing: it is damaged.")
+    bases = [np.asarray(to_numpy(span), np.float64) for span in spans]
+    if any(b.ndim != 2 or b.shape[0] != m or not 1 <= b.shape[1] <= m or not np.all(np.isfinite(b)) for b in bases):
+        raise ValueError(f"The model's spans are no bases of coefficients on {m} points: it is damaged.")
+    return Spans(*bases)
+
+
+def require_spans(matrix: Any, basis: Any, name: str, truncation: float) -> None:
+    """Refuse a span that leaves out more of a positive semi-definite matrix than eigenvectors below the truncation."""
+    matrix, basis = (np.asarray(to_numpy(part), np.float64) for part in (matrix, basis))
+    image = matrix @ basis
+    try:
+        outside = matrix - image @ np.linalg.solve(basis.T @ image, image.T)
+    except np.linalg.LinAlgError:
+        outside = np.full_like(matrix, np.inf)
+    largest = float(np.linalg.norm(matrix, 2))
+    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * _EPS) * largest
+    if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
+        raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")
+
+
+def _require_factor(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
+    """Refuse a factor outside the span or without mass one, and what else is not made of it."""
+    rank = require_numbers(model, "rank_", ())
+    factor = like(require_numbers(model, "_factor", (problem.size, int(rank))), problem.basis)
+    require_equal(model, "log_scale_", problem.integrals.log_scale, "its kernel and measure", tolerance=_OUTSIDE)
+    masses, rounding = problem.integrals.square_masses(factor)
+    mass = float(masses.sum())
+    if not abs(mass - 1.0) <= _MASS + rounding:
+        raise ValueError(f"The model's density integrates to {mass:.9g} and not to one: it is damaged.")
+    inside = problem.basis @ problem.coordinates(factor)
+    if float(abs(factor - inside).max()) > _OUTSIDE * float(abs(factor).max()):
+        raise ValueError("The model's factor lies outside the span of its densities: it is damaged.")
+    own = factor * float(np.exp(-0.5 * problem.integrals.log_scale))
+    require_equal(model, "factor_", own, "the factor that densities are computed from")
+    require_equal(model, "coefficients_", own @ own.T, "its factor")
+    require_equal(model, "eigenvalues_", masses / mass, "its factor", tolerance=_MASS + rounding)
+    error = problem.integrals.error + rounding
+    require_equal(model, "integration_error_", error, "its integrals", tolerance=error + _OUTSIDE)
+
+
+def _require_distance(model: SumOfSquaresDensity, name: str, value: float, largest: float) -> None:
+    """Refuse a distance whose square is another, to the rounding of a difference of squared norms."""
+    stored = float(require_numbers(model, name, ()))
+    if stored < 0 or abs(stored**2 - value**2) > _DISTANCE * (largest**2 + value**2):
+        raise ValueError(
+            f"The model's {name} is {stored:.9g} where its factor and X make {value:.9g}: it is damaged, or X is not "
+            "the data of the fit."
+        )

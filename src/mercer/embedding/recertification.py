@@ -1,0 +1,267 @@
+"""The certificate of a fitted embedding, recomputed from its coordinates, its kernel and the data alone.
+
+All else that a person can read off the model or predict with follows from these three: it is computed anew, in the
+code that ``fit`` uses, and a model that says otherwise is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.backends import get_config
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    cast,
+    dtype_name,
+    is_sparse_tensor,
+    is_tensor,
+    like,
+    namespace,
+    to_numpy,
+)
+from mercer.certificates import Certificate, certify_elliptope
+from mercer.embedding.degeneracy import widened
+from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.extension import Extension, embedded_rows
+from mercer.embedding.sdp import SDPEmbedding
+from mercer.embedding.support import Support
+from mercer.kernels import Kernel, Precomputed
+from mercer.linalg.random import as_generator
+from mercer.operators import DiffusionOperator
+from mercer.validation import checked_points, checked_weights
+
+_CLOSE = {"float64": 1e-9, "float32": 1e-3}  # two computations of one thing, in the same arithmetic
+_PARTS = (
+    "kernel_",
+    "embedding_",
+    "coordinates_",
+    "rank_",
+    "eigenvalues_",
+    "diagonal_",
+    "stationary_",
+    "landmarks_",
+    "sample_weight_",
+    "_extension",
+    "_n_features_out",
+)
+_EXTENDED = 1e-6  # directions of new points, where averages that nearly vanish are divided by their length
+
+
+def verify_embedding(
+    model: SDPEmbedding,
+    X: Any,
+    *,
+    extended: bool = False,
+    failure_probability: float = 1e-9,
+    random_state: Any = None,
+) -> Certificate:
+    """Certify a fitted embedding again, believing nothing that its solver left behind.
+
+    The kernel operator is built from ``model.kernel_`` and X, the point H from the directions of the coordinates, and
+    the bounds from these two. See :func:`mercer.verify`.
+    """
+    check_is_fitted(model)
+    _check_parts(model)
+    rng = as_generator(random_state).spawn(1)[0]
+    X = checked_points(model, X, fitting=False)
+    _check_rows(model, X, extended)
+    support = Support(None, None) if extended else _stored_support(model, X)
+    points = support.points(X, model.kernel_)
+    programme = Programme.of(model.kernel_, points, support.scaled, rng)
+    if extended:
+        coordinates = model._extend(X)
+    else:
+        coordinates = _stored_coordinates(model, programme.operator, support)
+        _check_readings(model, programme.operator, support, coordinates)
+        _check_extension(model, X, points, programme.operator, support, coordinates)
+    certificate = certify_elliptope(
+        programme.proof,
+        coordinates,
+        rng=rng,
+        failure_probability=failure_probability,
+        multipliers=None if extended else _stored_multipliers(model, X.shape[0]),
+    )
+    if not extended:
+        _check_claims(getattr(model, "certificate_", None), certificate)
+    return certificate
+
+
+def _check_parts(model: SDPEmbedding) -> None:
+    """Refuse a model that lacks a part of what a fit leaves."""
+    for name in _PARTS:
+        if not hasattr(model, name):
+            raise _damaged(f"it has no {name}")
+    if not isinstance(model.kernel_, Kernel):
+        raise _damaged("kernel_ is no kernel")
+    if not isinstance(model._extension, Extension):
+        raise _damaged("it has no extension to new points")
+
+
+def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:
+    if extended:
+        if X.shape[0] < 2:
+            raise ValueError("The extension is certified on a sample of at least two points: X has one.")
+        if isinstance(model.kernel_, Precomputed) and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel must be square to be certified, not {X.shape[0]} × {X.shape[1]}.")
+        return
+    rows = model.embedding_.shape[0]
+    if X.shape[0] != rows:
+        raise ValueError(
+            f"The model was fitted to {rows} points, X has {X.shape[0]}: pass the data of the fit, or extended=True."
+        )
+
+
+def _stored_support(model: SDPEmbedding, X: Any) -> Support:
+    """The rows and weights that the model states, checked as those of a user are, where X lies."""
+    n, indices, weights = X.shape[0], model.landmarks_, model.sample_weight_
+    if indices is not None:
+        indices = to_numpy(indices)
+        sound = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size >= 2
+        if not sound or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
+            raise _damaged(f"landmarks_ does not name different rows of {n}")
+    if weights is not None:
+        count = n if indices is None else indices.size
+        weights = checked_weights(weights, count, "sample_weight_ of the model", reference=_dense(X))
+        if not (weights > 0).all():
+            raise _damaged("sample_weight_ is not positive")
+    return Support(like(indices, X) if is_tensor(X) and indices is not None else indices, weights)
+
+
+def _dense(X: Any) -> Any:
+    """What tells the library of X: itself, or an array of NumPy where it is a sparse matrix of SciPy."""
+    return X if is_tensor(X) else np.empty(0)
+
+
+def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, support: Support) -> Array:
+    """The coordinates in the scaled weights; those whose lengths are not what X prescribes, ‖Ξᵢ‖² = dᵢ, are refused."""
+    stored = like(model.coordinates_, operator.reference)
+    xp = namespace(stored)
+    if stored.ndim != 2 or stored.shape[0] != operator.shape[0] or not xp.isfinite(stored).all():
+        raise ValueError(
+            f"The model has coordinates of shape {tuple(stored.shape)} for {operator.shape[0]} points, or some of them "
+            "are not finite: it is damaged."
+        )
+    coordinates = as_double(stored) * support.unit
+    lengths = xp.sum(coordinates**2, axis=1)
+    diagonal = as_double(operator.diagonal() / operator.weights)
+    staying = float((operator.gram.diagonal() / operator.degrees).max())
+    off = abs(lengths - diagonal)
+    if float(off.max()) > _tolerance(model) * staying:
+        row = int(xp.argmax(off))
+        raise ValueError(
+            f"The embedding cannot belong to this X: the squared length of row {row} is {float(lengths[row]):.6g} "
+            f"where X prescribes {float(diagonal[row]):.6g}. Pass the data of the fit, its rows in the same order."
+        )
+    return coordinates
+
+
+def _stored_multipliers(model: SDPEmbedding, n: int) -> Array | None:
+    """Dual variables that the solver left: a suggestion, of which the proof believes nothing but that it is one."""
+    stored = getattr(model, "multipliers_", None)
+    if stored is None:
+        return None
+    values = as_double(stored if is_tensor(stored) else np.asarray(stored, np.float64))
+    rows = n if model.landmarks_ is None else len(model.landmarks_)
+    if tuple(values.shape) != (rows,) or not namespace(values).isfinite(values).all():
+        raise _damaged(f"multipliers_ is not {rows} finite numbers")
+    return values
+
+
+def _check_readings(model: SDPEmbedding, operator: DiffusionOperator, support: Support, coordinates: Array) -> None:
+    """Refuse a diagonal, a stationary distribution, a rank or a spectrum that X and the coordinates do not have."""
+    close = _tolerance(model)
+    rank = coordinates.shape[1]
+    if model.rank_ != rank:
+        raise _damaged(f"rank_={model.rank_!r}, but coordinates_ has {rank} columns")
+    _require("diagonal_", model.diagonal_, support.lengths(operator.diagonal() / operator.weights, 2), close)
+    _require("stationary_", model.stationary_, operator.stationary**2, close)
+    xp = namespace(coordinates)
+    weighted = xp.sqrt(as_double(operator.weights))[:, None] * coordinates
+    moments = weighted.T @ weighted
+    eigenvalues = as_double(like(model.eigenvalues_, coordinates))
+    if tuple(eigenvalues.shape) != (rank,):
+        raise _damaged(f"eigenvalues_ has shape {tuple(eigenvalues.shape)} for a rank of {rank}")
+    spectrum = eigenvalues * xp.eye(rank, dtype=xp.float64, device=coordinates.device)
+    _require("eigenvalues_", spectrum, moments / moments.diagonal().sum(), close)
+    if (eigenvalues[1:] - eigenvalues[:-1] > close).any():
+        raise _damaged("eigenvalues_ does not fall")
+
+
+def _check_extension(
+    model: SDPEmbedding, X: Any, points: Any, operator: DiffusionOperator, support: Support, coordinates: Array
+) -> None:
+    """Refuse an ``embedding_`` and an extension to new points that are not those of the coordinates."""
+    stored, close = model._extension, _tolerance(model)
+    anew = Extension.of(model.kernel_, points, support, operator, coordinates)
+    if repr(stored.kernel) != repr(model.kernel_):
+        raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
+    if not _same_points(stored.points, points):
+        raise _damaged("the points that it extends from are not those of X")
+    for name, ours, theirs in zip(("landmarks_", "sample_weight_"), stored.support, support, strict=True):
+        if not _equal(ours, theirs):
+            raise _damaged(f"it extends by others than {name}")
+    _require("the weights of the extension", stored.weights, anew.weights, close)
+    _require("the slopes of the extension", stored.slopes, anew.slopes, close)
+    _require("the volume of the extension", np.exp(stored.log_volume - anew.log_volume), np.ones(()), close)
+    if anew.log_longest != stored.log_longest:
+        _require("the cap of the extension", np.exp(stored.log_longest - anew.log_longest), np.ones(()), close)
+    rows = embedded_rows(like(model.coordinates_, coordinates), anew, X, capped=model.radius == "capped")
+    wanted = rows.shape[1] if model.n_components is None else model.n_components
+    expected = widened(rows[:, :wanted], wanted)
+    if model._n_features_out != wanted:
+        raise _damaged(f"transform gives {model._n_features_out} columns where {wanted} were asked for")
+    _require("embedding_", model.embedding_, expected, close if support.indices is None else max(close, _EXTENDED))
+
+
+def _check_claims(claimed: Certificate | None, certificate: Certificate) -> None:
+    """Refuse a model whose own bounds on the optimum exclude those found here."""
+    if claimed is not None and not (claimed.lower <= certificate.upper and certificate.lower <= claimed.upper):
+        raise _damaged(
+            f"certificate_ says that the optimum lies between {claimed.lower:.9g} and {claimed.upper:.9g}, and it lies "
+            f"between {certificate.lower:.9g} and {certificate.upper:.9g}"
+        )
+
+
+def _same_points(stored: Any, points: Any) -> bool:
+    """Whether two sets of points, dense or sparse, are equal in the coarser of their arithmetics."""
+    if tuple(stored.shape) != tuple(points.shape) or hasattr(stored, "toarray") != hasattr(points, "toarray"):
+        return False
+    if is_sparse_tensor(stored) or is_sparse_tensor(points):
+        return bool((stored.to_dense() == points.to_dense()).all())
+    if hasattr(stored, "toarray"):
+        return bool(abs(stored - points).max() <= np.finfo(np.float32).eps * abs(points).max())
+    stored = like(stored, points)
+    coarser = min(stored.dtype, points.dtype, key=lambda dtype: dtype.itemsize)
+    return bool((cast(stored, coarser) == cast(points, coarser)).all())
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    """Whether two arrays, or two that are missing, are the same."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    ours = like(ours, theirs)
+    return tuple(ours.shape) == tuple(theirs.shape) and bool((ours == theirs).all())
+
+
+def _tolerance(model: SDPEmbedding) -> float:
+    """How close two computations of one thing are in the coarser of the fit's and the present arithmetic."""
+    stored = dtype_name(getattr(model._extension.points, "dtype", ""))
+    return max(_CLOSE[get_config().dtype], _CLOSE.get(stored, 0.0))
+
+
+def _require(name: str, stored: Any, expected: Any, close: float) -> None:
+    """Refuse an attribute that is further from what it must be than a part of its largest entry."""
+    values, expected = as_double(like(stored, expected)), as_double(expected)
+    if tuple(values.shape) != tuple(expected.shape):
+        raise _damaged(f"{name} has shape {tuple(values.shape)} instead of {tuple(expected.shape)}")
+    size = float(abs(expected).max()) if 0 not in expected.shape else 0.0
+    if not (abs(values - expected) <= close * size).all():  # a NaN is not close
+        raise _damaged(f"{name} is not what the coordinates, the kernel and X give")
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"The model is damaged, or of other data: {what}. Fit it again.")

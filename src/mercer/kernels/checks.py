@@ -1,0 +1,179 @@
+"""Checks of input, each with one sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.arrays import Array, cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
+
+COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
+INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."
+
+
+def as_points(X: Any, name: str = "X") -> Array:
+    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies."""
+    array = _as_tensor(X, name) if is_tensor(X) else _as_numpy(X, name)
+    if array.ndim != 2:
+        hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
+        raise ValueError(f"{name} must be 2-dimensional, not {array.ndim}-dimensional. {hint}")
+    require_columns(array, name)
+    xp = namespace(array)
+    if array.dtype != xp.float32:
+        array = cast(array, xp.float64)
+    finite = xp.isfinite(array)
+    if not finite.all():
+        row, col = first_place(~finite)
+        raise ValueError(f"{name} has {float(array[row, col])} in row {row}, column {col}: remove or impute it first.")
+    return contiguous(array)
+
+
+def _as_numpy(X: Any, name: str) -> Array:
+    """The entries as a NumPy array of real numbers, of any shape."""
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix: pass a dense array, or sparse affinities with Precomputed().")
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} must be a table of numbers whose rows are equally long.") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must be real.")
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers, not {array.dtype}: {error}.") from None
+    return array
+
+
+def _as_tensor(X: Any, name: str) -> Any:
+    """The tensor itself, outside of any graph of gradients, if it is dense and real."""
+    refuse_sparse_tensor(X, name)
+    if X.is_complex():
+        raise ValueError(f"Complex data not supported: {name} must be real.")
+    return X.detach()
+
+
+def refuse_sparse_tensor(X: Any, name: str) -> None:
+    """Refuse a tensor that holds only some of its entries where points are wanted."""
+    if is_sparse_tensor(X):
+        raise TypeError(f"{name} is a sparse tensor: pass a dense one, or sparse affinities with Precomputed().")
+
+
+def as_sparse_tensor(X: Any, name: str = "X") -> Any:
+    """Sparse affinities as a CSR tensor, each entry once, in finite float32 or float64, from any sparse layout."""
+    import torch
+
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be 2-dimensional, not {X.ndim}-dimensional. Rows are points.")
+    require_columns(X, name)
+    if X.is_complex():
+        raise ValueError(COMPLEX_MATRIX)
+    with warnings.catch_warnings():  # torch calls the layout a beta
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        matrix = X.detach().to_sparse_coo().coalesce().to_sparse_csr()
+    if matrix.dtype != torch.float32:
+        matrix = matrix.to(dtype=torch.float64)
+    if not matrix.values().isfinite().all():
+        raise ValueError(INFINITE_MATRIX)
+    return matrix
+
+
+def same_library(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Both sets of points as they are, or, where just one of them is a tensor, the other brought to where it lies."""
+    if is_tensor(X) == is_tensor(Y):
+        return X, (Y.to(device=X.device) if is_tensor(Y) else Y)
+    if hasattr(X, "toarray") or hasattr(Y, "toarray"):
+        raise TypeError("A sparse matrix of SciPy and a tensor do not meet: pass X and Y of one library.")
+    return (X, like(as_points(Y, "Y"), X)) if is_tensor(X) else (like(as_points(X), Y), Y)
+
+
+def first_place(mask: Any) -> tuple[int, ...]:
+    """The indices of the first entry of a mask, row by row, that is true."""
+    return tuple(int(axis[0]) for axis in namespace(mask).nonzero(mask))
+
+
+def require_columns(array: Any, name: str) -> None:
+    """Refuse points without coordinates; no points at all are fine, their block is empty."""
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has no columns: a point needs at least one feature.")
+
+
+def positive_number(value: Any, name: str, *, zero: bool = False) -> float:
+    """A finite real number above zero (or at least zero)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise ValueError(f"{name}={value!r} must be a finite number.")
+    if value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name}={value!r} must be {'at least 0' if zero else 'greater than 0'}.")
+    return float(value)
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+    return int(value)
+
+
+def fraction(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name}={value!r} must lie strictly between 0 and 1.")
+    return float(value)
+
+
+def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False, reference: Any = None) -> Array:
+    """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
+
+    Signed weights may be negative, and zero everywhere. Weights are an array of the library of ``reference``, such as
+    the points they belong to, where it is given, and of their own otherwise.
+    """
+    values = _as_real(weights, name)
+    if reference is not None:
+        values = like(values, reference)
+    xp = namespace(values)
+    values = copied(cast(values, xp.float64))
+    if values.ndim == 0:
+        values = values + xp.zeros(n, dtype=xp.float64, device=values.device)
+    if tuple(values.shape) != (n,):
+        raise ValueError(f"{name} has shape {tuple(values.shape)}: it must have one entry for each of the {n} points.")
+    finite = xp.isfinite(values)
+    if not finite.all():
+        raise ValueError(f"{name} has a NaN or an infinity at index {first_place(~finite)[0]}.")
+    if signed:
+        return values
+    if (values < 0).any():
+        raise ValueError(f"{name} is negative at index {int(xp.argmin(values))}: weights must not be negative.")
+    if not (values > 0).any():
+        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
+    return values
+
+
+def _as_real(weights: Any, name: str) -> Any:
+    """Numbers as an array of their own library, if they are real."""
+    if is_tensor(weights):
+        if not weights.is_complex():
+            return weights.detach()
+        raise ValueError(f"{name} must be real numbers, not of type {weights.dtype}.")
+    values = np.asarray(weights)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
+    return values
+
+
+def scale_free(weights: Any) -> Any:
+    """Weights times the power of two that brings the largest to between ½ and 1, exactly: no sum, no square overflows.
+
+    What depends on the ratios of weights alone is then the same, bit for bit, in any unit.
+    """
+    if not is_tensor(weights):
+        return np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights), initial=0.0))[1]))
+    largest = float(weights.abs().max()) if weights.numel() else 0.0
+    power = -math.frexp(largest)[1]
+    if power <= 0:  # down to the least power of two there is, in one rounding
+        return weights * math.ldexp(1.0, power)
+    return weights * math.ldexp(1.0, power // 2) * math.ldexp(1.0, power - power // 2)  # either factor is finite

@@ -1,0 +1,137 @@
+"""The numbers of a robust regression's bounds, with proved errors.
+
+The bases of the game divide by small eigenvalues, so its integrals are differences of large numbers: with targets far
+from zero, or a wide kernel, double precision leaves four digits of them. The solver can live with that, a proof cannot.
+Here they are formed for one function and one density from the pairs and the bandwidths, as balls.
+
+The game is fixed by three subspaces, the ranges of T (densities k_zᵀ T C Tᵀ k_z), U (functions Σ_a (Uβ)_a k(·, ξ_a))
+and Ω (functions of pairs that the ball's distance is projected on), and by the pairs, weights, bandwidths, ε and λ.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends.arrays import Array, namespace, to_numpy
+from mercer.backends.balls import Ball, ball
+from mercer.kernels.integrals.enclosed_loss import PreciseLosses
+from mercer.problems.enclosed_squares import exact_shares
+
+_KEPT = 10**6  # entries of k(x_i, ξ_a) that are kept between passes
+
+
+class PairSample(NamedTuple):
+    """Pairs and their weights as given, None for equal ones."""
+
+    inputs: Array
+    targets: Array
+    weights: Array | None
+
+
+@final
+class PreciseRegression:
+    """Losses, prices, distances and embeddings of the game as balls.
+
+    Balls are NumPy's: tensors are brought over once, when the proof begins.
+
+    Parameters
+    ----------
+    losses : PreciseLosses
+        The integrals on the game's support.
+    density_basis, function_basis, whitening : arrays of shape (m, s), (m, l) and (m, q)
+        T, U and Ω, taken as exact; T and Ω may be left out where there is no adversary.
+    sample : PairSample
+        The data.
+
+    Notes
+    -----
+    Cost: that of the losses, and n m exponentials a pass over the sample. Memory: O(m²), and n m for small samples.
+    """
+
+    def __init__(
+        self,
+        losses: PreciseLosses,
+        function_basis: Array,
+        sample: PairSample,
+        density_basis: Array | None = None,
+        whitening: Array | None = None,
+    ) -> None:
+        self.losses, self.functions = losses, ball(to_numpy(function_basis))
+        if density_basis is not None and whitening is not None:
+            self.basis, self.whitening = ball(to_numpy(density_basis)), ball(to_numpy(whitening))
+        weights = None if sample.weights is None else to_numpy(sample.weights)
+        self._sample = PairSample(to_numpy(sample.inputs), to_numpy(sample.targets), weights)
+        self._shares = exact_shares(weights, sample.inputs.shape[0])
+        self._kept: list[tuple[slice, Ball]] | None = None
+
+    @cached_property
+    def mass(self) -> Ball:
+        """W."""
+        return self.losses.mass()
+
+    @cached_property
+    def gram(self) -> Ball:
+        """The kernel of pairs on the support."""
+        return self.losses.gram()
+
+    @cached_property
+    def constraint(self) -> Ball:
+        """TᵀWT."""
+        return self.in_densities(self.mass)
+
+    @cached_property
+    def projected_gram(self) -> Ball:
+        """ΩᵀK̃Ω."""
+        return self.whitening.T @ (self.gram @ self.whitening)
+
+    @cached_property
+    def function_gram(self) -> Ball:
+        """Uᵀk(ξ, ξ)U: ‖f‖² = βᵀ(this)β."""
+        return self.functions.T @ (self.losses.input_gram @ self.functions)
+
+    @cached_property
+    def target(self) -> Ball:
+        """The sample's embedding at the support."""
+        total = None
+        for rows, _, joint in self.losses.sections(self._sample.inputs, self._sample.targets):
+            part = joint.T @ self._shares[rows]
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def in_densities(self, M: Ball) -> Ball:
+        """TᵀMT."""
+        return self.basis.T @ (M @ self.basis)
+
+    def squared_norm(self, alpha: Ball) -> Ball:
+        """‖f‖² of f = Σ α_a k(·, ξ_a)."""
+        return (alpha * (self.losses.input_gram @ alpha)).sum()
+
+    def sample_loss(self, alpha: Ball) -> tuple[Ball, Ball]:
+        """Σ w_i (f(x_i) - y_i)², and half its gradient in α."""
+        loss, slope = ball(0.0), Ball(np.zeros(alpha.shape))
+        for rows, near in self._near():
+            rest = near @ alpha - self._sample.targets[rows]
+            weighted = rest * self._shares[rows]
+            loss, slope = loss + (weighted * rest).sum(), slope + near.T @ weighted
+        return loss, slope
+
+    def _near(self) -> Any:
+        """k(x_i, ξ_a), some rows at a time."""
+        if self._kept is not None:
+            return self._kept
+        parts = ((rows, near) for rows, near, _ in self.losses.sections(self._sample.inputs, self._sample.targets))
+        if self._sample.inputs.shape[0] * self.functions.shape[0] > _KEPT:
+            return parts
+        self._kept = list(parts)
+        return self._kept
+
+
+def coordinates(basis: Any, coefficients: Any) -> Any:
+    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
+    xp = namespace(basis)
+    sizes = xp.reshape(xp.sum(basis**2, axis=0), (-1, *[1] * (coefficients.ndim - 1)))
+    return (basis.T @ coefficients) / sizes

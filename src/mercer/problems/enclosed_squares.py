@@ -1,0 +1,137 @@
+"""The numbers of a density's programme with proved errors: what its certificate is made of.
+
+The programme is fixed by two subspaces of coefficients, the ranges of T (of the densities' B = T C Tᵀ) and of Ω (of the
+functions Σ_p c_p φ(z_p) projected on), by the points, the weights, the kernel and the measure:
+
+    minimise ‖P(w_p - v)‖² + λ Tr(B K̃)   over   B = T C Tᵀ,  C ≽ 0,  Tr(B W) = 1
+
+P the orthogonal projection on the span of the functions with coefficients in the range of Ω. Nothing depends on how
+well T and Ω are orthonormalised.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.balls import Ball, ball
+from mercer.kernels.integrals.choice import KernelIntegrals
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Sample(NamedTuple):
+    """Points and their weights as given, None for equal ones: the sample's embedding is Σ a_i φ(x_i), Σ a_i = 1."""
+
+    points: Array
+    weights: Array | None
+
+
+@final
+class PreciseSquares:
+    """W, K̃, the sample's embedding at the support and λ as balls.
+
+    Balls are NumPy's: tensors are brought over once, when the proof begins.
+
+    Parameters
+    ----------
+    integrals : KernelIntegrals
+        Whose :meth:`~KernelIntegrals.precise` is asked for.
+    basis, whitening : arrays of shape (m, s) and (m, q)
+        T and Ω, taken as exact.
+    sample : Sample or array of shape (m,)
+        The data, or the values ⟨v, φ(z_r)⟩ where these are the programme's own.
+    regularization : float
+        λ ≥ 0.
+
+    Notes
+    -----
+    Cost: as that of a dozen products of m × m matrices for each of the methods; n m exponentials for the sample.
+    """
+
+    def __init__(
+        self,
+        integrals: KernelIntegrals,
+        basis: Array,
+        whitening: Array,
+        sample: Sample | Array,
+        regularization: float,
+    ) -> None:
+        self.integrals = integrals.precise()
+        self.basis, self.whitening = ball(to_numpy(basis)), ball(to_numpy(whitening))
+        self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
+        self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
+
+    @cached_property
+    def mass(self) -> Ball:
+        """W."""
+        return self.integrals.mass()
+
+    @cached_property
+    def gram(self) -> Ball:
+        """K̃."""
+        return self.integrals.gram()
+
+    @cached_property
+    def constraint(self) -> Ball:
+        """TᵀWT: Tr(B W) = ⟨C, TᵀWT⟩."""
+        return self.in_basis(self.mass)
+
+    @cached_property
+    def projected_gram(self) -> Ball:
+        """ΩᵀK̃Ω."""
+        return self.whitening.T @ (self.gram @ self.whitening)
+
+    @cached_property
+    def target(self) -> Ball:
+        """⟨v, φ(z_r)⟩, of shape (m,)."""
+        if not isinstance(self._sample, Sample):
+            return ball(self._sample)
+        return embedded_sample(self.integrals, self._sample)
+
+    def in_basis(self, M: Ball) -> Ball:
+        """TᵀMT."""
+        return self.basis.T @ (M @ self.basis)
+
+    def tangent(self, c: Ball) -> Ball:
+        """2 A*(c) + λTᵀK̃T, the matrix of C ↦ 2 ⟨g, w_p⟩ + λ Tr(B K̃) for g = Σ c_r φ(z_r)."""
+        M = self.integrals.weighted_mass(c).scaled(1)
+        if np.any(self.strength.hi):
+            M = M + self.gram * self.strength
+        return self.in_basis(M)
+
+
+def _plain(sample: Sample) -> Sample:
+    """The sample as NumPy arrays."""
+    return Sample(to_numpy(sample.points), None if sample.weights is None else to_numpy(sample.weights))
+
+
+def embedded_sample(integrals: Any, sample: Sample) -> Ball:
+    """Σ a_i k(x_i, z_r) at the support."""
+    shares, total = exact_shares(sample.weights, sample.points.shape[0]), None
+    for rows, sections in integrals.sections(sample.points):
+        part = sections.T @ shares[rows]
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def exact_shares(weights: Array | None, n: int) -> Ball:
+    """Weights over their sum."""
+    if weights is None:
+        share = Ball(1.0) / Ball(float(n))
+        return Ball(*(np.full(n, part) for part in (share.hi, share.lo, share.radius)))
+    scaled = ball(np.ldexp(weights, -int(np.frexp(np.max(weights))[1])))
+    return scaled * scaled.sum().inverse()
+
+
+def _strength(regularization: float, log_scale: float, d: int) -> Ball:
+    """λ exp(-log_scale), with the rounding of a logarithm that may be a sum of some terms, and of exp."""
+    if regularization == 0:
+        return ball(0.0)
+    value = float(np.exp(np.log(regularization) - log_scale))
+    size = 16 + 2 * d + 4 * abs(log_scale) + abs(np.log(regularization))
+    return Ball(value, 0.0, 4 * _EPS * size * value)

@@ -1,0 +1,1 @@
+"""Methods for positive semi-definite matrices with a given diagonal: the programme of the embedding."""

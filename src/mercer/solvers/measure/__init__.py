@@ -1,0 +1,1 @@
+"""Methods for sparse measures: the quadratic programmes of a quadrature, and fewer or better nodes for it."""

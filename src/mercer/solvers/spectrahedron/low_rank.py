@@ -1,0 +1,262 @@
+"""Newton's method on the faces of the spectrahedron, for solutions of low rank.
+
+C = F Fᵀ with F of shape (s, r), ‖F‖ = 1. One round:
+
+1. The gradient G at C and its eigenvectors. The linear oracle's gap ⟨G, C⟩ - λ_min(G) says how far C is from optimal.
+2. A Newton direction D of F ↦ f(F Fᵀ) on the sphere, by conjugate gradients preconditioned with the eigenvectors of G.
+   Since the tensor of the integrals is symmetric, the derivative of A(F Fᵀ) in F is a matrix: products with it cost
+   r m² instead of m³.
+3. f is minimised *exactly* over all C' whose range lies in span(F, D, eigenvectors of the least eigenvalues of G): a
+   small convex programme. It replaces the line search, finds the rank by itself (eigenvalues vanish, and the oracle's
+   eigenvectors enter where the rank is too small), and makes every round at least as good as a Frank-Wolfe step.
+
+Near a solution with strict complementarity rounds converge as Newton's method does; ten to twenty rounds are usual.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mercer.backends.arrays import Array, eigh, namespace, norm
+from mercer.backends.chunks import KEPT_BYTES
+from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.solvers.solution import Status
+from mercer.solvers.spectrahedron.accelerated import Callback, SpectrahedronResult, SpectrahedronStep, small_enough
+from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
+
+_WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
+_LARGEST_FACE = 36
+_FIRST_FACE = 8
+_FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
+_TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
+_MAIN = 1e-6
+_REMEMBERED = 8
+_MOST_COLUMNS = 24  # of F on a face, which must have room for new ones
+_RANK_LEVELS = (1e-4, 1e-6, 1e-8)
+_MOST_PRODUCTS = 100
+_FLOOR = 1e-3
+_ON_FACE = 1e-4  # of the gap asked for: eigenvalues that should vanish are then told from those that should not
+_PATIENCE = 6  # rounds that neither halve the gap nor lower the objective by a notable part of it
+_NOTABLE = 0.02
+_PROMISING = 0.1
+_INDEPENDENT = 1e-8
+
+
+def low_rank_spectrahedron(
+    problem: SumOfSquares,
+    *,
+    tol: float,
+    relative: float = 0.0,
+    max_iter: int = 200,
+    start: Array | None = None,
+    callback: Callback | None = None,
+) -> SpectrahedronResult:
+    """Minimise f over the spectrahedron until the oracle's gap is small enough.
+
+    Parameters
+    ----------
+    problem : SumOfSquares
+        What to minimise.
+    tol : float
+        The absolute gap to reach.
+    relative : float, default=0.0
+        A gap that is at most this part of the proved lower bound will do as well.
+    max_iter : int
+        Rounds at most.
+    start : array of shape (s, r), optional
+        A factor whose range is the first face; by default the directions that are best at C = 0.
+    callback : callable, optional
+        Receives the lines of the history, one a round; True ends the run.
+
+    Returns
+    -------
+    SpectrahedronResult
+        The iterate of least gap, its rank as small as the tolerance allows. On Ctrl-C too, with the status
+        ``INTERRUPTED``; ``STALLED`` where rounding keeps the gap from falling further.
+
+    Notes
+    -----
+    A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
+    eigendecomposition of order s. Memory: some m × m matrices, and one for each column that moves, up to 256 MB.
+    """
+    run = _Run(problem, tol, relative, callback)
+    status = Status.MAX_ITER
+    try:
+        face = _first_face(problem, start)
+        for number in range(max_iter + 1):
+            point = run.visit(number, _best_on_face(problem, face, tol))
+            ended = run.verdict()
+            if ended is not None:
+                status = ended
+                break
+            if number < max_iter:
+                face = _next_face(problem, point)
+        if status is Status.CONVERGED:
+            run.lower_the_rank()
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+        if run.best is None:
+            raise
+    assert run.best is not None
+    return SpectrahedronResult(run.best.factor, status, tuple(run.history))
+
+
+class _Point:
+    """C = F Fᵀ with its gradient, the eigenpairs of that, and the oracle's gap."""
+
+    def __init__(self, problem: SumOfSquares, factor: Array) -> None:
+        self.factor = factor / norm(factor)
+        residual = problem.residual(self.factor)
+        self.value = problem.value(self.factor, residual)
+        self.gradient = problem.gradient(residual)
+        self.levels, self.vectors = eigh(self.gradient)
+        self.level = float((self.factor * (self.gradient @ self.factor)).sum())
+        self.gap = min(max(self.level - float(self.levels[0]), 0.0), self.value)  # f is never negative
+
+
+class _Run:
+    """History, stopping and the best point so far."""
+
+    def __init__(self, problem: SumOfSquares, tol: float, relative: float, callback: Callback | None) -> None:
+        self.problem, self.tol, self.relative, self.callback = problem, tol, relative, callback
+        self.history: list[SpectrahedronStep] = []
+        self.best: _Point | None = None
+        self._began = time.perf_counter()
+        self._progress, self._lowest = 0, np.inf
+        self._stopped = False
+
+    def visit(self, number: int, factor: Array) -> _Point:
+        point = _Point(self.problem, factor)
+        seconds = time.perf_counter() - self._began
+        self.history.append(SpectrahedronStep(number, point.value, point.gap, factor.shape[1], seconds))
+        gap = np.inf if self.best is None else self.best.gap
+        if point.gap < 0.5 * gap or point.value < self._lowest - _NOTABLE * gap:
+            self._progress, self._lowest = number, min(point.value, self._lowest)
+        if self.best is None or point.gap < self.best.gap:
+            self.best = point
+        self._stopped = self.callback is not None and bool(self.callback(self.history[-1]))
+        return point
+
+    def verdict(self) -> Status | None:
+        """Why to end here, if at all."""
+        assert self.best is not None
+        if self._stopped:
+            return Status.STOPPED
+        if self._is_enough(self.best):
+            return Status.CONVERGED
+        stuck = self.history[-1].number - self._progress > _PATIENCE
+        return Status.STALLED if stuck else None
+
+    def _is_enough(self, point: _Point) -> bool:
+        return small_enough(point.gap, point.value, self.tol, self.relative)
+
+    def lower_the_rank(self) -> None:
+        """Leave out directions of little weight where the best C on the face of the others is still within tol."""
+        assert self.best is not None
+        F = self.best.factor
+        vectors, sizes, _ = namespace(F).linalg.svd(F, full_matrices=False)
+        for level in _RANK_LEVELS:
+            kept = sizes**2 > level
+            if kept.all():
+                return
+            point = _Point(self.problem, _best_on_face(self.problem, vectors[:, kept], self.tol))
+            if self._is_enough(point):
+                self.best = point
+                return
+
+
+def _first_face(problem: SumOfSquares, start: Array | None) -> Array:
+    """An orthonormal basis of the range of the start, or of the least eigenvectors of the gradient at zero."""
+    s = problem.dimension
+    if s <= _WHOLE_UP_TO:
+        return namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
+    best = eigh(problem.gradient(-problem.goal), 0, _FIRST_FACE)[1]
+    return best if start is None else _span([start, best])
+
+
+def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
+    """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
+    xp, entries = namespace(face), SymmetricEntries(face.shape[1], face)
+    A = problem.embed_pairs(face) * entries.scale
+    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=_ON_FACE * tol)
+    values, vectors = xp.linalg.eigh(S)
+    kept = values > _TINY * values[-1]
+    return face @ (vectors[:, kept] * xp.sqrt(values[kept]))
+
+
+def _next_face(problem: SumOfSquares, point: _Point) -> Array:
+    """The span of the columns of F that carry mass, of the oracle's eigenvectors, of the Newton direction and the rest.
+
+    The largest of the others are remembered, for they are what the next columns of F will be made of.
+    """
+    main = _carries_mass(point.factor)
+    F, rest = point.factor[:, main][:, -_MOST_COLUMNS:], point.factor[:, ~main]
+    promising = int((point.levels < point.level - _PROMISING * point.gap).sum())
+    new = point.vectors[:, : min(max(promising, _FEWEST_NEW), _MOST_NEW)]
+    # a derivative keeps one matrix a column: beyond the memory for them, only the largest columns move
+    moving = F[:, -max(4, KEPT_BYTES // (8 * problem.size**2)) :]
+    direction = _newton_direction(problem, point, moving / norm(moving))
+    return _span([F, new, direction, namespace(rest).flip(rest, axis=1)[:, :_REMEMBERED]])
+
+
+def _span(blocks: list[Array]) -> Array:
+    """An orthonormal basis of some blocks, the first first, of at most 36 columns."""
+    xp, basis = namespace(*blocks), blocks[0][:, :0]
+    for block in blocks:
+        size = norm(block)
+        if size == 0:
+            continue
+        rest = block / size
+        for _ in range(2):
+            rest = rest - basis @ (basis.T @ rest)
+        vectors, sizes, _ = xp.linalg.svd(rest, full_matrices=False)
+        basis = xp.concat([basis, vectors[:, sizes > _INDEPENDENT]], axis=1)
+    return xp.linalg.qr(basis[:, :_LARGEST_FACE])[0]
+
+
+def _carries_mass(factor: Array) -> Array:
+    """Which columns do, as those of an interior point which should vanish do not quite."""
+    xp = namespace(factor)
+    sizes = xp.sum(factor**2, axis=0)
+    return sizes > _MAIN * xp.max(sizes)
+
+
+def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
+    """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
+    xp, G = namespace(F), point.gradient
+    tangent = problem.tangent(F)
+    room = point.levels - point.level
+    flat = float(np.finfo(np.float64).eps) * norm(G)  # where all points are isolated, G is level·I
+    if not float(room[-1]) > flat:
+        return xp.zeros_like(F)
+    scale = 1.0 / (2.0 * xp.clip(room, _FLOOR * float(room[-1]), None))
+
+    def project(D: Array) -> Array:
+        return D - (F * D).sum() * F
+
+    def precondition(D: Array) -> Array:
+        return project(point.vectors @ (scale[:, None] * (point.vectors.T @ D)))
+
+    def hessian(D: Array) -> Array:
+        return project(2.0 * (G @ D - point.level * D) + 8.0 * tangent.transpose(tangent.apply(D)))
+
+    residual = -project(2.0 * (G @ F))
+    first = norm(residual)
+    enough = first * min(0.1, float(np.sqrt(first / max(norm(G), np.finfo(np.float64).tiny))))
+    D, step = xp.zeros_like(F), precondition(residual)
+    along = float((residual * step).sum())
+    for number in range(_MOST_PRODUCTS):
+        curved = hessian(step)
+        curvature = float((step * curved).sum())
+        if curvature <= _TINY * float((step**2).sum()) * float(room[-1]):
+            return step if number == 0 else D
+        D = D + (along / curvature) * step
+        residual = residual - (along / curvature) * curved
+        if norm(residual) <= enough:
+            break
+        ready = precondition(residual)
+        along, before = float((residual * ready).sum()), along
+        step = ready + (along / before) * step
+    return D
