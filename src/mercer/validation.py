@@ -34,10 +34,9 @@ from mercer.kernels.checks import (
     scale_free,
     whole_number,
 )
-from mercer.kernels.names import NAMED, kernel_named
+from mercer.kernels.names import kernel_named
 
 __all__ = [
-    "KernelParameters",
     "at_least",
     "checked_kernel",
     "checked_pairs",
@@ -111,50 +110,6 @@ def function_of(argument: str, error: type[Exception] = TypeError) -> Check:
             raise error(f"{name}={value!r} must be a function of {argument}, or None.")
 
     return check
-
-
-class KernelParameters(BaseEstimator):
-    """An estimator whose ``kernel`` may be None or a name: the parameters of what that stands for can be reached.
-
-    ``kernel`` itself stays as it was given, so that copies and ``get_params(deep=False)`` are as scikit-learn wants
-    them. The parameters of the kernel that it stands for are listed beside it as ``kernel__sigma`` and the like, and
-    the first of them to be set puts a new kernel object in its place: a grid search finds the bandwidth of an estimator
-    without arguments.
-    """
-
-    kernel: Any
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        meant = self._meant_kernel(self.kernel) if deep else None
-        if meant is not None:
-            params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
-        inner = {key: params[key] for key in params if key.startswith("kernel__")}
-        meant = self._meant_kernel(params.get("kernel", self.kernel)) if inner else None
-        if meant is not None:
-            meant.set_params(**{key.removeprefix("kernel__"): value for key, value in inner.items()})
-            params = {key: value for key, value in params.items() if key not in inner} | {"kernel": meant}
-        return super().set_params(**params)
-
-    def _default_kernel(self) -> Kernel:
-        """What ``kernel=None`` stands for."""
-        return Gaussian()
-
-    def _meant_kernel(self, kernel: Any) -> Kernel | None:
-        """A new kernel where None or a known name was given; None where an object speaks for itself."""
-        if kernel is None:
-            return self._default_kernel()
-        return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
-        return tags
 
 
 def checked_kernel(kernel: Any) -> Kernel:
