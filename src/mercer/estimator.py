@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -96,7 +96,7 @@ class KernelEstimator(BaseEstimator):
             params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
         return params
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
         inner = {key: params[key] for key in params if key.startswith("kernel__")}
         meant = _meant_kernel(params.get("kernel", self.kernel)) if inner else None
