@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace
-from mercer.certificates.allowances import UNIT, Allowances
+from mercer.backends.rounding import UNIT
+from mercer.certificates.allowances import Allowances
 from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.factorisation import (
     add_to_diagonal,

@@ -15,10 +15,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import TINY, UNIT, gamma
 from mercer.linalg.lanczos import BlockLanczos
 
-_UNIT, _TINY = unit_of("float64"), float(np.finfo(np.float64).tiny)
 _TRIES = 60
 _CHUNK = 512
 _DENSE_UP_TO = 500
@@ -35,8 +34,8 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     proof is made once more just above it.
     """
     n = M.shape[0]
-    size = max(abs(guess), _largest_of(M.diagonal()), _TINY)
-    least = margin = max(4 * n * _UNIT, 1e-14) * size
+    size = max(abs(guess), _largest_of(M.diagonal()), TINY)
+    least = margin = max(4 * n * UNIT, 1e-14) * size
     for attempt in range(_TRIES):
         value = guess + margin
         proof = prove_below(M, value)
@@ -77,7 +76,7 @@ def prove_below(M: Array, value: float) -> tuple[float, Array] | None:
     """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie, and the factor; else None."""
     S = -M
     add_to_diagonal(S, value)
-    formed = _UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
+    formed = UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
     off_host = is_tensor(S) and S.device.type != "cpu"
     kept = namespace(S).asarray(S, copy=True) if off_host else S
     R = _factored(S)
@@ -145,7 +144,7 @@ def _componentwise_bound(R: Array) -> float:
         row_sums[rows] = abs(xp.triu(R[rows], k=rows.start)).sum(axis=1)
     for rows in row_chunks(n, _CHUNK):
         products += row_sums[rows] @ abs(xp.triu(R[rows], k=rows.start))
-    return 1.01 * gamma(n + 1, _UNIT) * (float(products.max()) if n else 0.0)
+    return 1.01 * gamma(n + 1, UNIT) * (float(products.max()) if n else 0.0)
 
 
 def estimate_largest_eigenvalue(M: Array, start: Array) -> float:

@@ -8,7 +8,8 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, dtype_name, namespace
-from mercer.certificates.allowances import UNIT, Allowances
+from mercer.backends.rounding import UNIT
+from mercer.certificates.allowances import Allowances
 from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import (

@@ -18,9 +18,10 @@ import numpy as np
 
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import flatnonzero, places, stable_order
+from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.measure_definiteness import Definiteness, prove_definite
-from mercer.certificates.measure_rounding import TINY, UNIT, MeasureFacts, dot
+from mercer.certificates.measure_rounding import MeasureFacts, dot
 from mercer.problems import Discrepancy
 
 _MORE = 1 + 1e-8  # for the rounding of bounds that need no digits

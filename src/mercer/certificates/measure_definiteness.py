@@ -16,14 +16,13 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace
 from mercer.backends.ordering import places
-from mercer.backends.rounding import EntryError, unit_of
+from mercer.backends.rounding import UNIT, EntryError
 from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue
 from mercer.operators import GramOperator, LinearMap
 
 _LARGEST = 8000  # points: some seconds of factorisation
 _COPIES = 4  # of the matrix, that a factorisation needs at a time
 _ROUNDED = 1e-5  # of the unit diagonal: a matrix computed in single precision may have such a negative eigenvalue
-_UNIT = unit_of(np.float64)
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _factored(squared: LinearMap, which: Array) -> Definiteness:
     asymmetry = _symmetrised(block)
     error = entry_error_of(squared)
     width = float(namespace(block).sum(block, axis=1).max()) if size else 0.0
-    formed = (error.relative + 8 * _UNIT) * width + error.scaled * size
+    formed = (error.relative + 8 * UNIT) * width + error.scaled * size
     block *= -1.0
     defect = bound_largest_eigenvalue(block, 0.0) + 1.01 * formed
     if defect > max(_ROUNDED, 2 * formed):

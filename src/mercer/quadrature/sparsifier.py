@@ -39,7 +39,7 @@ _SENTENCES = {
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
-_ROUNDING = 1e-13  # of D(0): an objective below that is zero
+_ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
 def _heaviest_first(weights: Array, points: Array | None) -> Array:
@@ -351,7 +351,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
+        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
             warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
