@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
 from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.factorisation import (
-    add_to_diagonal,
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,
     least_eigenvalues,

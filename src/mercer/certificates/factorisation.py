@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+from mercer.backends.arrays import Array, add_to_diagonal, is_tensor, namespace
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import TINY, UNIT, gamma
+from mercer.linalg.factors import solve_by_factor, upper_factor
 from mercer.linalg.lanczos import BlockLanczos
 
 _TRIES = 60
@@ -46,12 +47,6 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
 
 
-def add_to_diagonal(M: Array, values: Array | float) -> None:
-    """Add values to the diagonal of a matrix, in place."""
-    index = namespace(M).arange(M.shape[0], device=M.device)
-    M[index, index] += values
-
-
 def _largest_of(values: Array) -> float:
     return float(abs(values).max()) if values.shape[0] else 0.0
 
@@ -61,7 +56,7 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
     n = M.shape[0]
     if n <= 2:
         return np.inf
-    values = _leading(lambda V: _solve(R, V), n, 1, np.random.default_rng(0), R, tol=1e-3)
+    values = _leading(lambda V: solve_by_factor(R, V), n, 1, np.random.default_rng(0), R, tol=1e-3)
     if values is None:
         return np.inf
     guess = value - _INSIDE / float(values[0])
@@ -79,31 +74,13 @@ def prove_below(M: Array, value: float) -> tuple[float, Array] | None:
     formed = UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
     off_host = is_tensor(S) and S.device.type != "cpu"
     kept = namespace(S).asarray(S, copy=True) if off_host else S
-    R = _factored(S)
+    R = upper_factor(S)
     if R is None:
         return None
     bound = _componentwise_bound(R) + formed
     if off_host:  # a device's library promises no order of operations: what it made of S is looked at
         bound += 1.01 * float(namespace(R).linalg.vector_norm(R.T @ R - kept))
     return (bound, R) if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
-
-
-def _factored(S: Array) -> Array | None:
-    """The upper Cholesky factor, None where there is none; NumPy's S is used up, and its lower triangle left over."""
-    if is_tensor(S):
-        try:
-            return cholesky(S).T
-        except np.linalg.LinAlgError:
-            return None
-    R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
-    return R if info == 0 else None
-
-
-def _solve(R: Array, B: Array) -> Array:
-    """(RᵀR)⁻¹B for a block of columns."""
-    if is_tensor(R):
-        return solve_triangular(R.T, solve_triangular(R.T, B), transpose=True)
-    return lapack.dpotrs(R, B, lower=0)[0]
 
 
 def _leading(
@@ -186,14 +163,14 @@ def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generat
     while True:
         shifted = xp.asarray(S, copy=True)
         add_to_diagonal(shifted, shift)
-        R = _factored(shifted)
+        R = upper_factor(shifted)
         if R is not None:
             break
         shift *= 4
-    values = _leading(lambda V: _solve(R, V), n, count, rng, S, tol=1e-8)
+    values = _leading(lambda V: solve_by_factor(R, V), n, count, rng, S, tol=1e-8)
     if values is None:  # many eigenvalues close to zero, as where points are nearly isolated
         Q = rng.standard_normal((n, 4 * count))
         for _ in range(_SWEEPS):
-            Q, _ = np.linalg.qr(_solve(R, Q))
-        values = np.linalg.eigvalsh(Q.T @ _solve(R, Q))[-count:]
+            Q, _ = np.linalg.qr(solve_by_factor(R, Q))
+        values = np.linalg.eigvalsh(Q.T @ solve_by_factor(R, Q))[-count:]
     return xp.sort(1 / values - shift)

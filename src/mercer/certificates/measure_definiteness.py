@@ -26,8 +26,8 @@ _ROUNDED = 1e-5  # of the unit diagonal: a matrix computed in single precision m
 
 
 @dataclass(frozen=True)
-class Definiteness:
-    """S + defect·Diag(S) ≽ 0, proved.
+class SquareDefiniteness:
+    """S + defect·Diag(S) ≽ 0, proved; :class:`mercer.linalg.Definiteness` is about multiples of the identity.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Definiteness:
     n_columns: int = 0
 
 
-def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiteness | None:
+def prove_square_definite(squared: LinearMap, points: Array | None = None) -> SquareDefiniteness | None:
     """Prove that S, or its block of some points, is positive semi-definite but for rounding.
 
     Parameters
@@ -56,7 +56,7 @@ def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiten
 
     Returns
     -------
-    Definiteness or None
+    SquareDefiniteness or None
         None where the proof would exceed the memory limit, or 8000 points.
 
     Raises
@@ -70,7 +70,7 @@ def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiten
     """
     known = isinstance(squared, GramOperator) and squared.kernel.properties.positive_definite is True
     if known and squared.nonnegative:  # type: ignore[attr-defined]
-        return Definiteness(0.0)
+        return SquareDefiniteness(0.0)
     which = places(squared.shape[0], squared.reference) if points is None else points
     size = int(which.shape[0])
     if size > _LARGEST or _COPIES * 8 * size**2 > get_config().memory_bytes:
@@ -83,7 +83,7 @@ def entry_error_of(squared: LinearMap) -> EntryError:
     return squared.entry_error if isinstance(squared, GramOperator) else EntryError(0.0)
 
 
-def _factored(squared: LinearMap, which: Array) -> Definiteness:
+def _factored(squared: LinearMap, which: Array) -> SquareDefiniteness:
     block, size = as_double(squared.block(which, which)), int(which.shape[0])
     if (block < 0).any():
         raise ValueError("The matrix of a discrepancy has a negative entry: it must be that of a squared kernel.")
@@ -100,7 +100,7 @@ def _factored(squared: LinearMap, which: Array) -> Definiteness:
     defect = bound_largest_eigenvalue(block, 0.0) + 1.01 * formed
     if defect > max(_ROUNDED, 2 * formed):
         raise ValueError(_refusal(squared, -_largest(block), size))
-    return Definiteness(max(defect, 0.0), asymmetry, size)
+    return SquareDefiniteness(max(defect, 0.0), asymmetry, size)
 
 
 def _symmetrised(block: Array) -> float:

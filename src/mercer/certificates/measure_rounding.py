@@ -52,7 +52,7 @@ class MeasureFacts:
     nodes, values : arrays of shape (m,)
         v.
     asymmetry : float
-        Of S, as :class:`mercer.certificates.measure_definiteness.Definiteness` has it.
+        Of S, as :class:`mercer.certificates.measure_definiteness.SquareDefiniteness` has it.
 
     Attributes
     ----------

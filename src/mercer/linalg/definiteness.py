@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cholesky, copied, dtype_name, is_tensor, like, namespace
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, dtype_name, like, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 from mercer.backends.rounding import TINY, UNIT, gamma, unit_of
 from mercer.linalg.eigen import least_of
+from mercer.linalg.factors import upper_factor
 from mercer.linalg.lanczos import BlockLanczos, underestimate
 from mercer.operators import LinearMap
 
@@ -120,27 +120,12 @@ def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) 
 def _proved(map_: LinearMap, shift: float, radius: float) -> float | None:
     """A number c ≥ shift with M + cI ≽ 0 proved by a factorisation of M + shift·I; None if it breaks down."""
     matrix = as_double(map_.to_dense())
-    diagonal = copied(matrix.diagonal()) + shift
-    if not _has_factor(matrix, diagonal):
+    trace = float(abs(matrix.diagonal() + shift).sum())
+    add_to_diagonal(matrix, shift)
+    if upper_factor(matrix) is None:
         return None
-    trace = float(abs(diagonal).sum())
     entries = 8 * unit_of(map_.dtype) * radius  # of forming o_i k_ij o_j: four roundings each
     return shift + 1.01 * gamma(matrix.shape[0] + 2, UNIT) * trace + entries
-
-
-def _has_factor(matrix: Array, diagonal: Array) -> bool:
-    """Whether the Cholesky factorisation of a matrix with this diagonal runs to its end; the matrix is overwritten."""
-    if is_tensor(matrix):
-        matrix.diagonal()[:] = diagonal
-        try:
-            cholesky(matrix)
-        except np.linalg.LinAlgError:
-            return False
-        return True
-    matrix = np.asfortranarray(matrix.T)  # the same matrix, in the order of LAPACK without a copy
-    np.fill_diagonal(matrix, diagonal)
-    _, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    return bool(info == 0)
 
 
 def _estimate(map_: LinearMap, radius: float, rng: np.random.Generator) -> float:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.arrays import Array, as_double, double, is_tensor, like, namespace
 from mercer.backends.ordering import lexicographic_order, place_of
 from mercer.certificates import certify_measure
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
@@ -221,7 +221,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         sample = make_sample(X, self.kernel_, weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
-        definiteness = prove_definite(problem.squared)
+        definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
         exact = self._in_double(X, sample, problem)
@@ -313,7 +313,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         X: Any,
         sample: Sample,
         problem: Discrepancy,
-        definiteness: Definiteness | None,
+        definiteness: SquareDefiniteness | None,
         choice: Choice,
         selection: Selection,
     ) -> None:
