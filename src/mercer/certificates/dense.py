@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace
-from mercer.certificates.allowances import UNIT, Allowances
-from mercer.certificates.certificate import Certificate
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
+from mercer.backends.rounding import UNIT
+from mercer.certificates.allowances import Allowances
+from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.factorisation import (
-    add_to_diagonal,
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,
     least_eigenvalues,
@@ -31,7 +31,7 @@ def certify_by_factorisation(
     spectrum: bool,
     tol: float | None,
     multipliers: Array | None = None,
-) -> Certificate:
+) -> EmbeddingCertificate:
     """Bounds from the dense matrix of the rows that take part.
 
     The multiplicative bound comes first, of the multipliers that are handed in and of those of H; where it does not
@@ -58,7 +58,7 @@ def certify_by_factorisation(
     if not upper - lower <= wanted * lower:
         for scale in (s, namespace(s).ones_like(s)):
             upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
-    return Certificate(
+    return EmbeddingCertificate(
         lower=lower,
         upper=upper,
         failure_probability=0.0,
@@ -72,10 +72,12 @@ def certify_by_factorisation(
     )
 
 
-def _of_nothing(problem: Elliptope) -> Certificate:
+def _of_nothing(problem: Elliptope) -> EmbeddingCertificate:
     """No row takes part: whatever rounding took away of them is all there is."""
     upper = Allowances(problem).upper(as_double(problem.scale[:0]))
-    return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper)
+    return EmbeddingCertificate(
+        0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper
+    )
 
 
 def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator, spectrum: bool) -> Array:

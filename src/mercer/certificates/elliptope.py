@@ -22,8 +22,8 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.dense import certify_by_factorisation
+from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.matrix_free import MatrixFreeProof
 from mercer.linalg.tall import first_axis
 from mercer.operators import LowRankOperator
@@ -48,7 +48,7 @@ def certify_elliptope(
     method: str = "auto",
     block: int | None = None,
     multipliers: Array | None = None,
-) -> Certificate:
+) -> EmbeddingCertificate:
     """Prove bounds on the optimum of the problem from any matrix H with rows of about unit length.
 
     Parameters
@@ -84,7 +84,7 @@ def certify_elliptope(
 
     Returns
     -------
-    Certificate
+    EmbeddingCertificate
         Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point, found in
         the array library of the operator: ``mercer.certificates.allowances`` says what is counted.
 
@@ -104,7 +104,7 @@ def certify_elliptope(
         method = "factorisation"
     fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
 
-    def factorise() -> Certificate:
+    def factorise() -> EmbeddingCertificate:
         return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol, multipliers=multipliers)
 
     if method == "factorisation":
@@ -123,13 +123,13 @@ def certify_elliptope(
     return _better(certificate, factorise()) if fits and not proof.done else certificate
 
 
-def _with_chance(certificate: Certificate, problem: Elliptope) -> Certificate:
+def _with_chance(certificate: EmbeddingCertificate, problem: Elliptope) -> EmbeddingCertificate:
     """The certificate with the probability that the shift of the problem, on which it builds, is too small."""
     chance = certificate.failure_probability + problem.failure_probability
     return replace(certificate, failure_probability=chance) if problem.failure_probability else certificate
 
 
-def _better(first: Certificate, second: Certificate) -> Certificate:
+def _better(first: EmbeddingCertificate, second: EmbeddingCertificate) -> EmbeddingCertificate:
     """The narrower of two certificates, with the columns of both."""
     best, other = (first, second) if first.relative_gap <= second.relative_gap else (second, first)
     return replace(best, n_products=best.n_products + other.n_products)

@@ -23,7 +23,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.threads import run_chunks_of
 from mercer.linalg.tall import square_row_lengths
 from mercer.operators import LinearMap, LowRankOperator
@@ -63,7 +63,7 @@ def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
     zeros = xp.zeros(n, dtype=xp.float64, device=F.device)
     if k == 0:
         return FactorErrors(zeros, zeros, zeros, 0.0)
-    at, unit = F[pivots], unit_of(np.float64)
+    at, unit = F[pivots], UNIT
     lower = xp.tril(at)
     above = float(xp.linalg.vector_norm(at - lower))
     size, chain = float(xp.linalg.vector_norm(at)), gamma(k + 2, unit)

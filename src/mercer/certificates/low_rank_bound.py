@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, namespace, solve_triangular
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import TINY, UNIT, gamma, unit_of
 from mercer.certificates.factor_errors import factor_errors, remembered_errors
 from mercer.certificates.factorisation import prove_below
 from mercer.certificates.krylov import Deflated
@@ -38,7 +38,6 @@ from mercer.operators import LinearMap, LowRankOperator
 from mercer.operators.base import part_of
 from mercer.problems import Elliptope
 
-_UNIT, _TINY = unit_of("float64"), float(np.finfo(np.float64).tiny)
 _RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
@@ -90,7 +89,7 @@ class StandIn:
         self.factor_rounding = factor_rounding
         self.leftover = float(leftover.sum()) + factor_rounding
         size = trace + float(vector @ vector)
-        self.rounding = 4 * (factor.shape[0] + self.rank) * _UNIT * size
+        self.rounding = 4 * (factor.shape[0] + self.rank) * UNIT * size
         self._values, self._mix = _leading(self._gram) if self.rank <= _DENSE_UP_TO else _leading_of_many(self._gram)
 
     def _whole_gram(self) -> Array:
@@ -134,7 +133,7 @@ class StandIn:
             gram = gram - across @ across.T
         value = self.next_value(0 if X is None else X.shape[1])
         square = max(float(gram[-1, -1]), 0.0)
-        step = max(1e-6 * abs(value), self.rounding, _TINY)
+        step = max(1e-6 * abs(value), self.rounding, TINY)
         value = max(value, 0.0)
         for _ in range(60):
             value += step
@@ -157,7 +156,7 @@ def _leading(gram: Array) -> tuple[Array, Array]:
     """Estimates of the leading eigenvalues of N, falling, and of its eigenvectors in terms of PD[F, v]."""
     xp = namespace(gram)
     sizes, U = xp.linalg.eigh(gram)
-    kept = sizes > 1e-12 * max(float(sizes[-1]), _TINY)
+    kept = sizes > 1e-12 * max(float(sizes[-1]), TINY)
     basis = U[:, kept] / xp.sqrt(sizes[kept])  # PD[F, v] basis has orthonormal columns
     inner = basis.T @ gram
     N = inner[:, :-1] @ inner[:, :-1].T - inner[:, -1:] * inner[:, -1]

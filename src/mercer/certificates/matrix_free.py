@@ -8,8 +8,9 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, dtype_name, namespace
-from mercer.certificates.allowances import UNIT, Allowances
-from mercer.certificates.certificate import Certificate
+from mercer.backends.rounding import UNIT
+from mercer.certificates.allowances import Allowances
+from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import (
     StandIn,
@@ -264,12 +265,12 @@ class MatrixFreeProof:
 
     # --- the record ---------------------------------------------------------------------------------------------
 
-    def certificate(self, spectrum: bool) -> Certificate:
+    def certificate(self, spectrum: bool) -> EmbeddingCertificate:
         """The best bound, with the residuals that the products at hand give."""
         least = self._least_eigenvalues() if spectrum else self.z[:0]
         on = self.active
         s, H, G, z = self.scale[on], self.H[on], self.G[on], self.z[on]
-        return Certificate(
+        return EmbeddingCertificate(
             lower=self.lower,
             upper=self.upper,
             failure_probability=self._probability,

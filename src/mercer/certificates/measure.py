@@ -18,9 +18,10 @@ import numpy as np
 
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import flatnonzero, places, stable_order
+from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
-from mercer.certificates.measure_rounding import TINY, UNIT, MeasureFacts, dot
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
+from mercer.certificates.measure_rounding import MeasureFacts, dot
 from mercer.problems import Discrepancy
 
 _MORE = 1 + 1e-8  # for the rounding of bounds that need no digits
@@ -39,7 +40,7 @@ def certify_measure(
     alpha: float | None = None,
     kappa: float | None = None,
     on_nodes: bool = False,
-    definiteness: Definiteness | None = None,
+    definiteness: SquareDefiniteness | None = None,
 ) -> Certificate:
     """Bound the optimum of the regularised (α given) or the constrained programme (ϰ given) from the measure v.
 
@@ -53,8 +54,8 @@ def certify_measure(
         One of the two: the penalty of (3.1) or the constraint of (3.2).
     on_nodes : bool, default=False
         Compare with measures on the same nodes only: whether their weights are the best for them.
-    definiteness : Definiteness, optional
-        What ``mercer.certificates.measure_definiteness.prove_definite`` found of S where it was asked already.
+    definiteness : SquareDefiniteness, optional
+        What ``mercer.certificates.measure_definiteness.prove_square_definite`` found of S where it was asked already.
 
     Returns
     -------
@@ -71,8 +72,8 @@ def certify_measure(
     if (alpha is None) == (kappa is None):
         raise ValueError("certify_measure takes either alpha or kappa.")
     before = problem.n_columns
-    whole = definiteness or prove_definite(problem.squared)
-    proved = prove_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
+    whole = definiteness or prove_square_definite(problem.squared)
+    proved = prove_square_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
     facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
     upper = _upper(facts, alpha, kappa)
     bound = _LowerBound(facts, upper, alpha, kappa, on_nodes, proved, whole)
@@ -112,8 +113,8 @@ class _LowerBound:
         alpha: float | None,
         kappa: float | None,
         on_nodes: bool,
-        proved: Definiteness | None,
-        whole: Definiteness | None,
+        proved: SquareDefiniteness | None,
+        whole: SquareDefiniteness | None,
     ) -> None:
         self._facts, self._upper, self._alpha, self._kappa = facts, upper, alpha, kappa
         self._on_nodes = on_nodes

@@ -10,6 +10,7 @@ from sklearn.base import DensityMixin
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, namespace, norm
+from mercer.backends.rounding import TINY
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.advice import warn_of_density
@@ -55,7 +56,7 @@ _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
 _log = logging.getLogger("mercer")
-_FLOOR = float(np.log(np.finfo(np.float64).tiny))
+_FLOOR = float(np.log(TINY))
 
 
 class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):

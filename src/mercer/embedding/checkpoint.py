@@ -22,7 +22,7 @@ from mercer.kernels import Kernel
 from mercer.solvers import Iteration
 
 _SECONDS_BETWEEN = 10.0
-_UNIT = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
+_LENGTH_ERROR = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
 _FIELDS = 7
 _PHASES = ("climb", "interior point")
 
@@ -121,7 +121,7 @@ class Checkpoint:
             return False
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(H, axis=1)
-        return bool(np.all(np.abs(lengths - 1) <= _UNIT))  # a NaN is not
+        return bool(np.all(np.abs(lengths - 1) <= _LENGTH_ERROR))  # a NaN is not
 
 
 def _as_numbers(iteration: Iteration) -> list[float]:

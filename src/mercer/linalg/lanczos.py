@@ -28,9 +28,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from mercer.backends.arrays import Array, is_tensor, like, namespace
+from mercer.backends.rounding import TINY
 
 _CLOSED = 1e-14
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -102,7 +102,7 @@ class BlockLanczos:
         projected[old:, :] = coefficients.T
         projected[old:, old:] = (coefficients[old:] + coefficients[old:].T) / 2
         self._projected = projected
-        size = max(float(abs(projected).max()), _TINY)
+        size = max(float(abs(projected).max()), TINY)
         room = max(0, V.shape[0] - self.basis.shape[1] - new)
         fresh, _ = _orthonormal(product, _CLOSED * size)
         fresh = self._complement(fresh[:, :room])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.arrays import Array, as_double, double, like, namespace
 from mercer.backends.ordering import lexicographic_order, place_of
 from mercer.certificates import Certificate, certify_measure
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.estimator import KernelEstimator, Recheck
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
@@ -42,7 +42,7 @@ _SENTENCES = {
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
-_ROUNDING = 1e-13  # of D(0): an objective below that is zero
+_ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
 def _heaviest_first(weights: Array, points: Array | None) -> Array:
@@ -235,7 +235,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
-        definiteness = prove_definite(problem.squared)
+        definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
         exact = self._in_double(X, sample, problem)
@@ -331,7 +331,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         X: Any,
         sample: Sample,
         problem: Discrepancy,
-        definiteness: Definiteness | None,
+        definiteness: SquareDefiniteness | None,
         choice: Choice,
         selection: Selection,
     ) -> None:
@@ -369,7 +369,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
+        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
             warnings.warn(sentence, ConvergenceWarning, stacklevel=4)

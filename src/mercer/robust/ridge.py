@@ -50,7 +50,7 @@ from mercer.validation import (
 
 _RELAXATIONS = (None, "rkhs")
 _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
-_ROUNDING = 1e-14
+_LEAST_TOL = 1e-14  # no decrease of the objective below this is more than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
@@ -337,7 +337,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         U, features = function_basis(pairs, integrated=radius > 0)
         problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
         # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
-        tol = max(float(self.tol) * min(1e-3, regularization), _ROUNDING)
+        tol = max(float(self.tol) * min(1e-3, regularization), _LEAST_TOL)
         result = minimise_by_newton(
             problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
         )

@@ -34,6 +34,7 @@ from mercer.backends.arrays import (
     solve_triangular,
 )
 from mercer.backends.chunks import row_chunks
+from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
 from mercer.kernels.checks import first_place
 from mercer.linalg.tall import inner_product, row_products
@@ -47,7 +48,6 @@ STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
-_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _BACK, _TRIES = 0.7, 40  # shortening a step
 _ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
@@ -201,7 +201,7 @@ class _Pair:
         xp, self.J, self.X = namespace(J), J, _identity(J)
         self._on_diagonal = xp.arange(J.shape[0], device=J.device)
         self.y = _START * abs(J).sum(axis=1)
-        self.y = xp.clip(self.y, _EPS * float(self.y.max()), None)
+        self.y = xp.clip(self.y, EPS * float(self.y.max()), None)
         factor = _factor(self._slack(self.y))
         assert factor is not None  # Z is diagonally dominant
         self._LZ = factor
@@ -215,12 +215,12 @@ class _Pair:
 
     @property
     def relative_gap(self) -> float:
-        return self.gap / max(abs(self.objective), _TINY)
+        return self.gap / max(abs(self.objective), TINY)
 
     def residual(self, weights: Array) -> float:
         xp = namespace(self.y)
         slack = xp.clip(self.y - self.J.diagonal(), 0.0, None)
-        turned = xp.sqrt(max(self.gap, 0.0) / self.y.shape[0] * slack) / xp.clip(abs(self.y), _TINY, None)
+        turned = xp.sqrt(max(self.gap, 0.0) / self.y.shape[0] * slack) / xp.clip(abs(self.y), TINY, None)
         return float((weights * xp.clip(turned, None, 2.0)).max()) / float(weights.max())
 
     def step(self) -> bool:
@@ -360,7 +360,7 @@ def _least(L: Array, multiply: Callable[[Array], Array], start: Array) -> float:
         for _ in range(2):
             w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
         beta[k] = float(xp.linalg.vector_norm(w))
-        done = k + 1 == steps or beta[k] <= _EPS * np.abs(alpha[: k + 1]).max()
+        done = k + 1 == steps or beta[k] <= EPS * np.abs(alpha[: k + 1]).max()
         if done or k % 5 == 4:
             values, vectors = eigh_tridiagonal(alpha[: k + 1], beta[:k], select="i", select_range=(0, 0))
             error = 0.0 if k + 1 == n else abs(float(beta[k] * vectors[-1, 0]))

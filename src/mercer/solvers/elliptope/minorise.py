@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import final
 
 from mercer.backends.arrays import Array
-from mercer.backends.rounding import unit_of
+from mercer.backends.rounding import UNIT
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
 from mercer.solvers.elliptope.accelerated import Momentum
@@ -25,7 +25,6 @@ from mercer.solvers.elliptope.trust_region import TrustRegion
 from mercer.solvers.solution import Status
 
 _INNER_ACCURACY = 0.02  # of the residual of the exact problem: what a lower model is solved to
-_UNIT = unit_of("float64")
 _INNER_STEPS, _INNER_COLUMNS = 20, 2000
 
 
@@ -62,7 +61,7 @@ class Minorise:
     def _maximise_model(self, problem: Elliptope) -> Array:
         model = Elliptope(self._stand_in, problem.diagonal, lengths=problem.lengths)
         model.linear = self._G - model.curvature(self._Y)
-        accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 8 * _UNIT)
+        accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 8 * UNIT)
         result = maximise(
             model,
             TrustRegion(),

@@ -28,6 +28,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
+from mercer.backends.rounding import TINY
 from mercer.linalg.lanczos import BlockLanczos
 from mercer.linalg.tall import first_axis
 from mercer.operators import LinearMap
@@ -489,7 +490,7 @@ def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Gene
     """
     z, xp = as_double(problem.multipliers(H, G)), namespace(H)
     largest = float(abs(z).max()) if problem.size else 0.0
-    root = xp.sqrt(xp.clip(z, max(1e-3 * largest, float(np.finfo(np.float64).tiny)), None))
+    root = xp.sqrt(xp.clip(z, max(1e-3 * largest, TINY), None))
     Q, _ = xp.linalg.qr(root[:, None] * H)
 
     def multiply(V: Array) -> Array:

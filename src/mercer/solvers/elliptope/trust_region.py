@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import final
 
 from mercer.backends.arrays import Array, as_double, copied, namespace
-from mercer.backends.rounding import unit_of
+from mercer.backends.rounding import EPS
 from mercer.linalg.tall import inner_product, row_products
 from mercer.problems import Elliptope
 
 _LOOSE, _TIGHT = 0.1, 1e-3  # how far linear systems are solved: first loosely, in the end so that digits come by threes
 _FLAT = 1e-12  # a curvature below is that of a rotation of all rows, which changes nothing
 _ACCEPT, _SHRINK, _GROW = 0.05, 0.25, 0.75
-_ROUNDING = 1e-13  # of the objective: changes below are noise, and count as what the model promised
-_EPS, _LEAST = 2 * unit_of("float64"), 1e-300
+_VALUE_NOISE = 1e-13  # of the objective: changes below are noise, and count as what the model promised
+_LEAST = 1e-300
 _PER_ROW = 0.5  # the first radius, in the metric of the preconditioner, that moves every row about this far
 
 
@@ -52,7 +52,7 @@ class TrustRegion:
         H = problem.project(self._H + solution.V, self._H)
         G = problem.apply(H)
         value = problem.objective(H, G)
-        noise = _ROUNDING * max(abs(value), abs(self._value))
+        noise = _VALUE_NOISE * max(abs(value), abs(self._value))
         agreement = (value - self._value + noise) / (solution.gain + noise)
         if agreement < _SHRINK:
             self._radius = 0.25 * solution.length
@@ -80,7 +80,7 @@ class _Model:
         self.problem, self.H = problem, H
         self.z = problem.multipliers(H, G)
         sizes = abs(as_double(self.z))
-        least = _EPS * max(float(sizes.max()), _LEAST) if self.z.shape[0] else _LEAST
+        least = EPS * max(float(sizes.max()), _LEAST) if self.z.shape[0] else _LEAST
         self.metric = namespace(sizes).clip(sizes, least, None)
         self.size = float(namespace(sizes).sum(self.metric))
         self.gradient = self.z[:, None] * H - G
