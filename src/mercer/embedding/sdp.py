@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, like, namespace
+from mercer.backends.arrays import Array, namespace
 from mercer.backends.config import require_memory
 from mercer.backends.threads import one_thread_for, single_threaded_blas
-from mercer.certificates import Certificate, certify_elliptope
+from mercer.certificates import Certificate
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
-from mercer.embedding.log import log_iteration
-from mercer.embedding.phases import Phases
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
+from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
 from mercer.embedding.support import Support, choose_support
 from mercer.estimator import KernelEstimator, Recheck
 from mercer.linalg.eigen import deterministic_signs
-from mercer.operators import LowRankOperator
-from mercer.solvers import (
-    AcceleratedPower,
-    Climb,
-    Iteration,
-    Method,
-    ProjectedPower,
-    SolverResult,
-    Status,
-    TrustRegion,
-    solve_conic,
-)
+from mercer.progress import Phases
+from mercer.solvers import Iteration, Status
 from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
 
-_METHODS: dict[str, type[Method]] = {
-    "power": ProjectedPower,
-    "accelerated": AcceleratedPower,
-    "trust-region": TrustRegion,
-    "conic": TrustRegion,  # takes what the conic solver found to the boundary
-}
-SOLVERS = ("auto", *_METHODS, "interior-point")
-_PROVING = "proving the bound"
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
-_CHEAP, _DEAR = 256, 8000  # up to the first a spectrum is cheap; beyond the second a certificate is not made twice
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -264,153 +243,30 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
                 "lower initial_rank, pass landmarks",
             )
             phases.begin("summing rows", shown=False)
-            programme = Programme.of(self.kernel_, points, support.scaled, given.rng, phases)
-            refuse_degenerate(programme.operator, self.kernel_, points)
-            check_room(programme.operator, self.kernel_)
+            posed = DiffusionProblem.of(self.kernel_, points, support.scaled, given.rng, phases)
+            refuse_degenerate(posed.operator, self.kernel_, points)
+            check_room(posed.operator, self.kernel_)
             if self.solver == "interior-point":
-                check_dense(int(programme.problem.active.sum()), self.max_products)
-            kept = self._opened_checkpoint(points, support)
-            factored = self._factored(programme)
+                check_dense(int(posed.working.active.sum()), self.max_products)
+            path = self.checkpoint
+            kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled)
+            solver = EmbeddingSolver(posed, Settings.of(self), kept)
             with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-                result = self._solve(programme, factored, kept)
-                H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
-            self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-            self.n_products_ = programme.n_columns
+                solved = solver.solve(getattr(self, "coordinates_", None) if self.warm_start else None)
             phases.begin("storing", shown=False)
-            self._store(X, points, support, programme, H)
+            self._store(X, points, support, posed, solved)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
-        self._report(programme.problem.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
+        self._report(posed.working.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
 
-    def _factored(self, programme: Programme) -> LowRankOperator | None:
-        if self.solver != "auto" or not programme.stand_in_rank:
-            return None
-        programme.phases.begin("factoring a stand-in")
-        return programme.cholesky()
-
-    def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
-
-    def _certificate(
-        self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
-    ) -> Certificate:
-        method = self.certify if isinstance(self.certify, str) else "auto"
-        return certify_elliptope(
-            programme.proof,
-            H,
-            rng=programme.rng,
-            stand_in=factored,
-            tol=self.tol,
-            method=method,
-            spectrum=spectrum,
-            multipliers=self.multipliers_,
-        )
-
-    def _certified(self, programme: Programme, result: SolverResult, factored: LowRankOperator | None) -> Array:
-        """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
-        H = programme.problem.reduced(result.H, self.rank_tol)
-        self.certificate_ = self._final_certificate(programme, result, H, factored)
-        if result.status is not Status.FLAT or self.certificate_ is None or self.certificate_.holds(self.tol):
-            return H
-        H = programme.problem.reduced(result.H, 0.0)
-        self.certificate_ = self._final_certificate(programme, result, H, factored)
-        return H
-
-    def _final_certificate(
-        self, programme: Programme, result: SolverResult, H: Array, factored: LowRankOperator | None
-    ) -> Certificate | None:
-        """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
-        if not self.certify:
-            return None
-        ended, proof = programme.last_proof
-        same = ended is not None and ended is result.H and H.shape == ended.shape
-        if same and proof.least_eigenvalues.shape[0]:
-            return proof
-        programme.phases.begin(_PROVING)
-        certificate = self._certificate(programme, H, factored)
-        if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
-            return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
-        return certificate
-
-    def _status(self, result: SolverResult) -> Status:
-        """The solver's, unless what is stored is less than what converged, or rounding denies it the proof."""
-        if result.status is not Status.CONVERGED or self.certificate_ is None or self.certificate_.holds(self.tol):
-            return result.status
-        return Status.STALLED if self._only_rounding_is_left() else Status.CUT_SHORT
-
-    def _only_rounding_is_left(self) -> bool:
-        """Whether the tolerance would be proved, were it not for rounding."""
-        return self.certificate_ is not None and self.certificate_.gap_beyond_rounding <= self.tol
-
-    def _solve(
-        self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
-    ) -> SolverResult:
-        """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        self.multipliers_ = None
-        climb = self._climb(programme, factored, checkpoint)
-        kept = None if checkpoint is None else checkpoint.read()
-        if kept is not None:
-            climb.resume_after(kept[1])
-        if self.solver == "interior-point":
-            result = climb.interior()
-        else:
-            H = self._first_point(programme, None if kept is None else kept[0])
-            if self.solver == "auto":
-                result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
-            else:
-                result = climb.by(_METHODS[self.solver], H)
-        if checkpoint is not None:
-            checkpoint.keep(result.H, result.history)
-            checkpoint.flush()
-        self.multipliers_, self.n_stand_in_products_ = climb.multipliers, climb.n_stand_in_columns
-        return result
-
-    def _first_point(self, programme: Programme, kept: Array | None) -> Array:
-        if kept is not None:
-            return like(kept, programme.problem.scale, dtype=programme.operator.dtype)
-        if self.solver == "conic":
-            return solve_conic(programme.problem)
-        last = getattr(self, "coordinates_", None) if self.warm_start else None
-        return programme.first_point(self.initial_rank, last)
-
-    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
-        def gap(H: Array, G: Array) -> float:
-            self.multipliers_ = climb.multipliers
-            before = programme.phases.begin(_PROVING)
-            size = programme.problem.size
-            spectrum = size > _DEAR or (factored is None and size <= _CHEAP)
-            certificate = self._certificate(programme, H, factored, spectrum=spectrum)
-            programme.last_proof = H, certificate
-            programme.phases.begin(before, shown=False)
-            return certificate.gap_beyond_rounding  # what rounding keeps open no step can close
-
-        def notify(iteration: Iteration) -> bool:
-            if self.verbose:
-                log_iteration(iteration)
-            return self.callback is not None and bool(self.callback(iteration))
-
-        climb = Climb(
-            programme.problem,
-            certify=gap if self.certify else None,
-            tol=self.tol,
-            residual_tol=self.residual_tol,
-            rank_tol=self.rank_tol,
-            max_iter=self.max_iter,
-            max_products=self.max_products,
-            callbacks=(notify,),
-            save=None if checkpoint is None else checkpoint.keep,
-            rng=programme.rng,
-            tell=programme.phases.begin,
-        )
-        return climb
-
-    def _store(self, X: Any, points: Any, support: Support, programme: Programme, H: Array) -> None:
-        operator, problem = programme.operator, programme.problem
-        weighted, self.eigenvalues_ = problem.principal(H)
-        self.rank_ = H.shape[1]
+    def _store(self, X: Any, points: Any, support: Support, posed: DiffusionProblem, solved: Solved) -> None:
+        operator, problem = posed.operator, posed.working
+        self.certificate_, self.multipliers_ = solved.certificate, solved.multipliers
+        self.status_, self.history_, self.n_iter_ = solved.status, solved.history, solved.history[-1].number
+        self.n_products_, self.n_stand_in_products_ = posed.n_columns, solved.n_stand_in_columns
+        weighted, self.eigenvalues_ = problem.principal(solved.H)
+        self.rank_ = solved.H.shape[1]
         coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
@@ -462,12 +318,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
-        state = "" if self.certificate_ is None else f" {self.certificate_}."
+        proof = self.certificate_
+        state = "" if proof is None else f" {proof}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
         most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
         if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
-        elif self.status_ is Status.STALLED and self._only_rounding_is_left():
+        elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
         warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
