@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 from mercer.certificates import certify_spectrahedron
 from mercer.solvers import (
@@ -17,9 +15,6 @@ from mercer.solvers import (
 )
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 SOLVERS = [low_rank_spectrahedron, accelerated_spectrahedron]
 
