@@ -8,8 +8,8 @@ At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigen
 zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of four ways:
 
 - a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof, n² entries;
-- a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.low_rank_bound`): a proof,
-  no products but those with H where the rank is high enough;
+- a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.low_rank_bound`): a
+  proof, no products but those with H where the rank is high enough;
 - the same with Lanczos on what is left out, which holds but for a stated probability;
 - Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise.
 """

@@ -37,7 +37,7 @@ from mercer.backends.chunks import row_chunks
 from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
 from mercer.kernels.checks import first_place
 from mercer.linalg.tall import inner_product, row_products
-from mercer.solvers.solution import Iteration, Status
+from mercer.solvers.elliptope.result import Iteration, Status
 
 Callback = Callable[[Iteration], bool | None]
 

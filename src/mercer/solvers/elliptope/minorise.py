@@ -20,8 +20,8 @@ from mercer.backends.rounding import unit_of
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
 from mercer.solvers.elliptope.accelerated import Momentum
+from mercer.solvers.elliptope.loop import maximise
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.run import maximise
 from mercer.solvers.solution import Status
 
 _INNER_ACCURACY = 0.02  # of the residual of the exact problem: what a lower model is solved to

@@ -12,8 +12,8 @@
    thousand rows the interior-point method (:mod:`mercer.solvers.elliptope.interior_point`) then solves the programme
    whole, in a bounded number of dense steps: its dual proves the bound, its matrix shows the dimensions of the
    solution, and the trust region takes the point to the boundary. For more rows the climb goes on while the certified
-   gap falls by half for every thousand columns, and ends with its best iterate otherwise. When to hand over is counted in columns, never
-   in seconds, so that a run can be repeated.
+   gap falls by half for every thousand columns, and ends with its best iterate otherwise. When to hand over is counted
+   in columns, never in seconds, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.elliptope.accelerated import AcceleratedPower
 from mercer.solvers.elliptope.interior_point import STEPS, InteriorPoint, bytes_needed, solve_interior_point
+from mercer.solvers.elliptope.loop import Callback, Certify, Method, maximise
 from mercer.solvers.elliptope.minorise import Minorise
+from mercer.solvers.elliptope.result import Iteration, SolverResult, Status
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.run import Callback, Certify, Method, maximise
-from mercer.solvers.solution import Iteration, SolverResult, Status
 
 _ROUGH_RANK_TOL = (
     1e-3  # directions below this part of the trace are dropped early; the staircase brings back a true one
