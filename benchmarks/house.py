@@ -6,9 +6,9 @@
     python benchmarks/house.py --before COMMIT    writes it beside that of a commit: benchmarks/results/house.{md,csv}
 
 A file's size is its lines. A function's is the lines of its body without the docstring, nested functions included. A
-long list of parameters has eight or more, ``self`` and ``cls`` left out; the parameters of an estimator's ``__init__``
-are its public options and are not counted. A job passes a file if a function of the file runs between the call of
-``fit`` and its return, on any thread; what runs on import, and compiled code, is not seen.
+long list of parameters has eight or more, ``self`` and ``cls`` left out; the options of an estimator, which are public,
+and compiled functions, which take no objects, are not counted. A job passes a file if a function of the file runs
+between the call of ``fit`` and its return, on any thread; what runs on import, and compiled code, is not seen.
 """
 
 from __future__ import annotations
@@ -62,8 +62,14 @@ def body_lines(function: Function) -> int:
 
 
 def n_parameters(function: Function, owner: ast.ClassDef | None) -> int:
-    """How many parameters a caller may give; none for the options of an estimator."""
-    if function.name == "__init__" and owner is not None and any("Base" in ast.unparse(base) for base in owner.bases):
+    """How many parameters a caller may give; none of an estimator's options and of compiled code."""
+    decorators = " ".join(ast.unparse(one) for one in function.decorator_list)
+    is_option = (
+        function.name == "__init__"
+        and owner is not None
+        and any(isinstance(node, Function) and node.name == "fit" for node in owner.body)
+    )
+    if is_option or "jit" in decorators or "_builtin" in decorators:
         return 0
     arguments = function.args
     names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
