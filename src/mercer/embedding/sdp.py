@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,9 +19,9 @@ from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
 from mercer.embedding.support import Support, choose_support
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.linalg.eigen import deterministic_signs
-from mercer.progress import Phases
+from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
 
@@ -217,6 +216,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SDPEmbedding:
         """Solve the semi-definite programme of X and certify the solution.
 
@@ -327,4 +327,4 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
-        warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
+        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
