@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
 from mercer.solvers import (
     Status,
@@ -16,7 +17,7 @@ from mercer.solvers import (
     low_rank_spectrahedron,
 )
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
-from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
+from mercer.solvers.spectrahedron.face import minimise_small
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
 from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
@@ -191,12 +192,3 @@ def test_the_small_programme_satisfies_its_optimality_conditions(k):
     assert np.trace(S) == pytest.approx(1.0)
     assert np.linalg.eigvalsh(S)[0] >= 0
     assert np.sum(S * slope) - np.linalg.eigvalsh(slope)[0] <= 1e-9
-
-
-def test_entries_of_a_symmetric_matrix_keep_inner_products_and_congruences():
-    rng = np.random.default_rng(1)
-    A, B, P = (M + M.T for M in rng.standard_normal((3, 5, 5)))
-    entries = SymmetricEntries(5)
-    assert entries.pack(A) @ entries.pack(B) == pytest.approx(np.sum(A * B))
-    assert np.allclose(entries.unpack(entries.pack(A)), A)
-    assert np.allclose(entries.unpack(entries.congruence(P) @ entries.pack(A)), P @ A @ P)

@@ -41,8 +41,9 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     states is compared by NumPy.
     """
     check_is_fitted(model)
-    options = model._checked_options()
-    X = model._checked_rows(X, fitting=False)
+    model._check_parameters()
+    options = model._options()
+    X = model._new_points(X)
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
     weights = (

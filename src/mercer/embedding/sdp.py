@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, like, namespace
 from mercer.backends.config import require_memory
@@ -23,10 +22,9 @@ from mercer.embedding.log import log_iteration
 from mercer.embedding.phases import Phases
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
+from mercer.estimator import KernelEstimator, Recheck
 from mercer.linalg.eigen import deterministic_signs
-from mercer.linalg.random import as_generator
 from mercer.operators import LowRankOperator
-from mercer.progress import make_visible
 from mercer.solvers import (
     AcceleratedPower,
     Climb,
@@ -38,7 +36,7 @@ from mercer.solvers import (
     TrustRegion,
     solve_conic,
 )
-from mercer.validation import KernelParameters, checked_points, checked_weights, fraction, resolved_kernel, whole_number
+from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
 
 _METHODS: dict[str, type[Method]] = {
     "power": ProjectedPower,
@@ -52,7 +50,7 @@ _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 _CHEAP, _DEAR = 256, 8000  # up to the first a spectrum is cheap; beyond the second a certificate is not made twice
 
 
-class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
+class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Embed points by the optimal kernel of a semi-definite programme, and prove that it is optimal.
 
     The learned kernel matrix B maximises ⟨Ā, B⟩ over positive semi-definite matrices with the diagonal of Ā, the
@@ -171,6 +169,36 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
     True
     """
 
+    embedding_: Array
+    rank_: int
+    eigenvalues_: Array
+    coordinates_: Array
+    landmarks_: Array | None
+    sample_weight_: Array | None
+    diagonal_: Array
+    stationary_: Array
+    certificate_: Certificate | None
+    status_: Status
+    history_: tuple[Iteration, ...]
+    multipliers_: Array | None
+    n_iter_: int
+    n_products_: int
+    n_stand_in_products_: int
+    phase_seconds_: dict[str, float]
+    _checks = declared(
+        n_components=optional(at_least(1)),
+        initial_rank=at_least(1),
+        max_iter=at_least(1),
+        max_products=optional(at_least(1)),
+        tol=fraction,
+        residual_tol=fraction,
+        rank_tol=fraction,
+        solver=one_of(*SOLVERS),
+        radius=one_of("capped", "paper"),
+        certify=one_of(True, False, *CERTIFICATE_METHODS),
+        callback=function_of("an Iteration"),
+    )
+
     def __init__(
         self,
         kernel: Any = None,
@@ -223,18 +251,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
             Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero, or
             too light for the arithmetic beside the heaviest, takes no part and is embedded as a new point.
         """
-        self._check_parameters()
-        if self.verbose:
-            make_visible()
         phases = Phases("reading the points", shown=self.verbose)
-        X = checked_points(self, X, fitting=True)
-        rng = as_generator(self.random_state)
-        weights = sample_weight
-        if weights is not None:
-            weights = checked_weights(weights, X.shape[0], "sample_weight", reference=X)
+        given = self._begin_fit(X, sample_weight=sample_weight)
+        X = given.points
         with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
-            self.kernel_ = resolved_kernel(self.kernel, X, weights)
-            support = choose_support(self.landmarks, weights, X)
+            self.kernel_ = given.kernel
+            support = choose_support(self.landmarks, given.weights, X)
             points = support.points(X, self.kernel_)
             require_memory(
                 8 * _VECTORS * self.initial_rank * points.shape[0],
@@ -242,7 +264,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
                 "lower initial_rank, pass landmarks",
             )
             phases.begin("summing rows", shown=False)
-            programme = Programme.of(self.kernel_, points, support.scaled, rng, phases)
+            programme = Programme.of(self.kernel_, points, support.scaled, given.rng, phases)
             refuse_degenerate(programme.operator, self.kernel_, points)
             check_room(programme.operator, self.kernel_)
             if self.solver == "interior-point":
@@ -327,7 +349,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
         self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
     ) -> SolverResult:
         """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        self.multipliers_: Array | None = None
+        self.multipliers_ = None
         climb = self._climb(programme, factored, checkpoint)
         kept = None if checkpoint is None else checkpoint.read()
         if kept is not None:
@@ -424,32 +446,17 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPara
 
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
-        check_is_fitted(self)
-        return self._extension.novelty(checked_points(self, X, fitting=False))
+        X = self._new_points(X)
+        return self._extension.novelty(X)
 
     def _extend(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return self._extension.coordinates(checked_points(self, X, fitting=False), capped=self.radius == "capped")
+        X = self._new_points(X)
+        return self._extension.coordinates(X, capped=self.radius == "capped")
 
-    def _check_parameters(self) -> None:
-        if self.n_components is not None:
-            whole_number(self.n_components, "n_components", 1)
-        whole_number(self.initial_rank, "initial_rank", 1)
-        whole_number(self.max_iter, "max_iter", 1)
-        if self.max_products is not None:
-            whole_number(self.max_products, "max_products", 1)
-        for name in ("tol", "residual_tol", "rank_tol"):
-            fraction(getattr(self, name), name)
-        choices = (
-            ("solver", SOLVERS),
-            ("radius", ("capped", "paper")),
-            ("certify", (True, False, *CERTIFICATE_METHODS)),
-        )
-        for name, allowed in choices:
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, allowed))}.")
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback={self.callback!r} must be a function of an Iteration, or None.")
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
+        from mercer.embedding.recertification import verify_embedding  # which knows this class
+
+        return verify_embedding(self, X, **recheck._asdict())
 
     def _report(self, staying: Array) -> None:
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
