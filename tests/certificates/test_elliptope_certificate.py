@@ -193,10 +193,10 @@ def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
     seen = []
     original = matrix_free.bound_by_lanczos
 
-    def spy(deflated, *, lift, **kwargs):
+    def spy(deflated, starts, *, lift, **kwargs):
         M = deflated.multiply(np.eye(50))
         seen.append((lift, np.linalg.eigvalsh((M + M.T) / 2)[0]))
-        return original(deflated, lift=lift, **kwargs)
+        return original(deflated, starts, lift=lift, **kwargs)
 
     monkeypatch.setattr(matrix_free, "bound_by_lanczos", spy)
     for seed in range(3):
