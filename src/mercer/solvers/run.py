@@ -55,8 +55,8 @@ class Report(Generic[Point]):
         What rounding does to the merit.
     certificate : Certificate or None
         Of the point, where the method proves its points itself.
-    steps : int
-        Taken since the last report.
+    steps : int or None
+        Taken since the last report; None means none for the first report and one for any other.
     status : Status or None
         Why the method cannot go on, if that is so.
     """
@@ -69,7 +69,7 @@ class Report(Generic[Point]):
     merit: float = 0.0
     noise: float = 0.0
     certificate: Any = None
-    steps: int = 1
+    steps: int | None = None
     status: Status | None = None
 
 
@@ -241,6 +241,7 @@ class _Phase(Generic[Point]):
     def until_done(self, point: Any) -> Status:
         left = self._run.steps_left if self._limits.max_iter is None else self._limits.max_iter
         report = self._method.start(self._problem, point)
+        self._number += report.steps or 0
         while True:
             status = self._judged(report)
             if status is not None:
@@ -248,8 +249,9 @@ class _Phase(Generic[Point]):
             if left <= 0:
                 return Status.MAX_ITER
             report = self._method.step(self._problem, left)
-            left -= report.steps
-            self._number += report.steps
+            taken = 1 if report.steps is None else report.steps
+            left -= taken
+            self._number += taken
 
     def _judged(self, report: Report[Point]) -> Status | None:
         """Write the report down, ask for a proof where one is due, and say why to end here, if at all."""
