@@ -1,10 +1,11 @@
-"""What a person sees of a long run: the logger ``mercer``, and a bar for one long product."""
+"""What a person sees of a long run: the logger ``mercer``, and a bar for one long product, warnings."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,14 @@ def make_visible() -> None:
     if not _log.hasHandlers():
         _log.addHandler(logging.StreamHandler())
         _log.setLevel(logging.INFO)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called the package, itself or through scikit-learn."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mercer", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from mercer.density.presentation import Presentation, is_enough, trimmed
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
@@ -251,6 +251,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SumOfSquaresDensity:
         """Fit the density to the rows of X, which may have weights."""
         given = self._begin_fit(X, sample_weight=sample_weight, least=1)
@@ -267,7 +268,6 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
             problem = make_programme(kernel, support, measure, X, weights, **self._options())
             result = self._solve(problem)
             shown = trimmed(problem, result.factor, self.tol)
-            # stored at the end: a fit that fails leaves an earlier one as it was
             self.kernel_, self.support_, self.measure_ = kernel, support, measure
             self.sample_weight_, self._n_rows = weights, int(X.shape[0])
             self._store(problem, result, shown)

@@ -10,7 +10,6 @@ import hashlib
 import os
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
@@ -19,6 +18,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.kernels import Kernel
+from mercer.progress import warn_user
 from mercer.solvers import Iteration
 
 _SECONDS_BETWEEN = 10.0
@@ -97,11 +97,10 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_user(
                     f"The checkpoint {self._path} cannot be written ({error.strerror or error}): the fit goes on, but "
                     "could not be taken up again. Free some space, or name a file that may be written.",
                     CheckpointWarning,
-                    stacklevel=2,
                 )
 
     def _write(self, H: Array, history: Sequence[Iteration]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +21,10 @@ from mercer.embedding.log import log_iteration
 from mercer.embedding.phases import Phases
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.support import Support, choose_support
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import LowRankOperator
+from mercer.progress import warn_user
 from mercer.solvers import (
     AcceleratedPower,
     Climb,
@@ -238,6 +238,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SDPEmbedding:
         """Solve the semi-definite programme of X and certify the solution.
 
@@ -470,4 +471,4 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         elif self.status_ is Status.STALLED and self._only_rounding_is_left():
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
-        warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
+        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)

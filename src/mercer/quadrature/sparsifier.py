@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from mercer.backends.arrays import Array, as_double, double, like, namespace
 from mercer.backends.ordering import lexicographic_order, place_of
 from mercer.certificates import Certificate, certify_measure
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
-from mercer.progress import progress_bar
+from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
@@ -227,6 +226,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
         """Find nodes and weights for the rows of X, which may have weights."""
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
@@ -372,17 +372,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+            warn_user(sentence, ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
             sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}."
-            warnings.warn(sentence, UserWarning, stacklevel=4)
+            warn_user(sentence)
         ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
         few = wanted is not None and found < min(wanted, problem.size)
         if few and ended and choice.max_increase is None:
-            warnings.warn(
+            warn_user(
                 f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
-                UserWarning,
-                stacklevel=4,
             )
