@@ -147,6 +147,15 @@ def test_a_method_behind_its_pace_is_slow():
     assert len(found.history) == 4
 
 
+def test_an_answer_that_is_there_at_once_may_count_as_steps():
+    class AtOnce(Halving):
+        def _report(self, steps):
+            return Report(self.x, 1 - self.x, steps=4, status=Status.CONVERGED)
+
+    found = solve(Problem(), AtOnce(), goal=goal())
+    assert (found.status, found.n_iter, len(found.history)) == (Status.CONVERGED, 4, 1)
+
+
 # --- the best point, phases, and who is told ---------------------------------------------------------------------
 
 

@@ -55,8 +55,8 @@ class Report(Generic[Point]):
         What rounding does to the merit.
     certificate : Certificate or None
         Of the point, where the method proves its points itself.
-    steps : int
-        Taken since the last report.
+    steps : int or None
+        Taken since the last report; None means none for the first report and one for any other.
     status : Status or None
         Why the method cannot go on, if that is so.
     """
@@ -69,7 +69,7 @@ class Report(Generic[Point]):
     merit: float = 0.0
     noise: float = 0.0
     certificate: Any = None
-    steps: int = 1
+    steps: int | None = None
     status: Status | None = None
 
 
@@ -240,15 +240,17 @@ class _Phase(Generic[Point]):
     def until_done(self, point: Any) -> Status:
         left = self._run.steps_left if self._limits.max_iter is None else self._limits.max_iter
         report: Report[Point] | None = self._method.start(self._problem, point)
+        taken = 0
         while report is not None:
+            taken = taken if report.steps is None else report.steps
+            left, self._number = left - taken, self._number + taken
             status = self._judged(report)
             if status is not None:
                 return status
             if left <= 0:
                 return Status.MAX_ITER
             report = self._method.step(self._problem, left)
-            taken = 0 if report is None else report.steps
-            left, self._number = left - taken, self._number + taken
+            taken = 1
         return Status.STALLED
 
     def _judged(self, report: Report[Point]) -> Status | None:
