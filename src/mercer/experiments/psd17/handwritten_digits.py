@@ -11,8 +11,14 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import PAPER_STEPS, in_the_plane, spectrum_text, stopped_power_method
-from mercer.experiments.ranks import compare_rank
+from mercer.experiments.conventions import (
+    PAPER_STEPS,
+    compare_rank,
+    in_the_plane,
+    spectrum_text,
+    stopped_power_method,
+)
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_points
@@ -86,6 +92,7 @@ class DigitsInSpace(Experiment):
         return figure
 
 
+@experiment("psd17-fig14")
 def digits_extended(
     sigma: float = 4.0,
     *,
@@ -115,6 +122,7 @@ def digits_extended(
     return DigitsExtended(sdp, labels, sdp.transform(new), new_labels)
 
 
+@experiment("psd17-figd15")
 def digits_in_space(
     sigma: float = 2.5,
     *,
@@ -139,10 +147,9 @@ def digits_in_space(
         Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
+    sdp = SDPEmbedding(Gaussian(sigma=sigma), random_state=random_state).fit(X)
     options = {"initial_rank": 20, "max_iter": paper_steps, "random_state": random_state}
-    return DigitsInSpace(sdp, labels, stopped_power_method(kernel, X, **options) if paper_steps else None)
+    return DigitsInSpace(sdp, labels, stopped_power_method(X, sigma, **options) if paper_steps else None)
 
 
 def _part(images: Array, whole: int) -> str:

@@ -9,26 +9,30 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.datasets import halton_square
-from mercer.experiments.quadrature_plane import DIRECTIONS, SIGMA, SIZE, TRACE_FRACTION, other_setting, printed
-from mercer.experiments.report import Comparison, Experiment, Verdict
-from mercer.kernels import Gaussian
+from mercer.experiments.quadrature_setting import (
+    SIGMA,
+    SIZE,
+    TRACE_FRACTION,
+    HaltonSquare,
+    SquareExperiment,
+    count_accurate,
+)
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.plots import new_figure, plot_merging, plot_quadrature, plot_upsilon
 from mercer.plots.scatter import COLOURS
-from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier, approximate_eigenpairs
+from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier
 
 _THRESHOLDS = (0.99, 0.95)
 _PAPER_SIZES = (300, 600, 900, 1200)
 
 
 @dataclass(frozen=True)
-class SquareMerging(Experiment):
+class SquareMerging(SquareExperiment):
     """Strong merging of the solution at ϰ = 0.81, down to one node.
 
     Attributes
     ----------
-    X : array of shape (N, 2)
-        The sample.
     model : QuadratureSparsifier
         The solution, merged down to one node.
     sequence : MergeSequence
@@ -39,7 +43,6 @@ class SquareMerging(Experiment):
         Of the solution, and of what is left of it after so many merges.
     """
 
-    X: Array
     model: QuadratureSparsifier
     sequence: MergeSequence
     n_merges: int
@@ -54,30 +57,23 @@ class SquareMerging(Experiment):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The numbers of QUAD section 8.3, and what merging does to the Υ-test."""
-        other = other_setting(self.X, self.model)
-        if self.n_merges != 90:
-            other = other or f"{self.n_merges} merges here and 90 in the paper"
-        values = self.sequence.values
+        other = "" if self.n_merges == 90 else f"{self.n_merges} merges here and 90 in the paper"
+        compared, values = self.square.printed, self.sequence.values
         increase = float(values[self.n_merges] - values[0])
+        before, after = (count_accurate(pairs, 0.95) for pairs in (self.before, self.after))
         return (
-            printed("D(v*)", "7.631890e-4", float(values[0]), other),
-            printed("merges down to one node", "159", values.size - 1, other),
-            printed("nodes after 90 merges", "70", self.merged[0].size, other),
-            printed("increase of D after 90 merges", "3.494809e-5", increase, other),
-            printed("the same in %", "4.58", 100 * increase / float(values[0]), other),
-            self._accuracy(),
-        )
-
-    def _accuracy(self) -> Comparison:
-        assert self.before.upsilon is not None
-        assert self.after.upsilon is not None
-        before, after = (np.sum(upsilon >= 0.95) for upsilon in (self.before.upsilon, self.after.upsilon))
-        return Comparison(
-            "directions with Υ ≥ 0.95, before and after merging",
-            "slightly less accurate, very satisfactory",
-            f"{before} and {after}",
-            Verdict.AGREES if after >= 0.8 * before else Verdict.DIFFERS,
-            "the paper prints no number for these; four fifths of the directions count as slightly less",
+            compared("D(v*)", float(values[0]), other),
+            compared("merges down to one node", values.size - 1, other),
+            compared("nodes after 90 merges", self.merged[0].size, other),
+            compared("increase of D after 90 merges", increase, other),
+            compared("the same in %", 100 * increase / float(values[0]), other),
+            claim(
+                "directions with Υ ≥ 0.95, before and after merging",
+                "slightly less accurate, very satisfactory",
+                f"{before} and {after}",
+                after >= 0.8 * before,
+                "the paper prints no number for these; four fifths of the directions count as slightly less",
+            ),
         )
 
     def figure(self) -> Any:
@@ -103,6 +99,7 @@ class SquareMerging(Experiment):
         return figure
 
 
+@experiment("quad-fig8.6")
 def square_merging(
     n: int = SIZE, *, sigma: float = SIGMA, trace_fraction: float = TRACE_FRACTION, n_merges: int = 90
 ) -> SquareMerging:
@@ -119,14 +116,13 @@ def square_merging(
     n_merges : int, default=90
         The stage to look at.
     """
-    X = halton_square(n)
-    kernel = Gaussian(sigma=sigma)
-    model = QuadratureSparsifier(kernel, trace_fraction=trace_fraction, merge="strong", n_nodes=1).fit(X)
+    square = HaltonSquare(n, sigma, trace_fraction)
+    model = square.sample.solved(trace_fraction=trace_fraction, merge="strong", n_nodes=1)
     sequence = model.reduction_
     assert isinstance(sequence, MergeSequence)
-    before = _tested(X, sigma, sequence.nodes, sequence.start)
-    after = _tested(X, sigma, *sequence.at(n_nodes=sequence.nodes.size - n_merges))
-    return SquareMerging(X, model, sequence, n_merges, before, after)
+    before = square.sample.eigenpairs(sequence.nodes, sequence.start)
+    after = square.sample.eigenpairs(*sequence.at(n_nodes=sequence.nodes.size - n_merges))
+    return SquareMerging(square, model, sequence, n_merges, before, after)
 
 
 @dataclass(frozen=True)
@@ -154,13 +150,12 @@ class SquareRandom(Experiment):
 
     def _behind(self, column: int, threshold: float) -> Comparison:
         medians = {size: float(np.median(counts[:, column])) for size, counts in self.counts.items()}
-        behind = max(medians.values()) < self.optimal[column]
         listed = ", ".join(f"{medians[size]:g} from {size}" for size in sorted(medians))
-        return Comparison(
+        return claim(
             f"median number of directions with Υ ≥ {threshold}",
             "random samples far behind the optimal nodes",
             f"{self.optimal[column]} from {self.n_nodes} optimal nodes; {listed} random points",
-            Verdict.AGREES if behind else Verdict.DIFFERS,
+            max(medians.values()) < self.optimal[column],
             f"{min(map(len, self.counts.values()))} draws of each size",
         )
 
@@ -186,6 +181,7 @@ class SquareRandom(Experiment):
         return figure
 
 
+@experiment("quad-fig8.7")
 def square_random(
     sizes: Sequence[int] = _PAPER_SIZES,
     *,
@@ -212,27 +208,16 @@ def square_random(
     random_state : int or generator, default=0
         What decides the draws.
     """
-    X = halton_square(n)
-    rng = np.random.default_rng(random_state)
-    model = QuadratureSparsifier(Gaussian(sigma=sigma), trace_fraction=trace_fraction).fit(X)
-    counts = {
-        int(size): np.array(
-            [_found(_tested(X, sigma, rng.choice(n, int(size), replace=False))) for _ in range(repetitions)]
-        )
-        for size in sizes
+    square, rng = HaltonSquare(n, sigma, trace_fraction), np.random.default_rng(random_state)
+
+    def counts(nodes: Array, values: Array | None = None) -> list[int]:
+        pairs = square.sample.eigenpairs(nodes, values)
+        return [count_accurate(pairs, threshold) for threshold in _THRESHOLDS]
+
+    model = square.model
+    found = {
+        size: np.array([counts(rng.choice(n, size, replace=False)) for _ in range(repetitions)])
+        for size in map(int, sizes)
     }
-    optimal = _found(_tested(X, sigma, model.indices_, model.weights_))
-    return SquareRandom(counts, optimal, model.indices_.size)
-
-
-def _tested(X: Array, sigma: float, nodes: Array, values: Array | None = None) -> ApproximateEigenpairs:
-    """The leading eigenpairs of a measure on some points, all of one weight where no weights are given."""
-    weights = np.full(len(X), 1 / len(X))
-    values = np.full(nodes.size, 1 / nodes.size) if values is None else values
-    return approximate_eigenpairs(Gaussian(sigma=sigma), X, weights, nodes, values, min(DIRECTIONS, nodes.size))
-
-
-def _found(eigenpairs: ApproximateEigenpairs) -> tuple[int, int]:
-    assert eigenpairs.upsilon is not None
-    good, fair = (int(np.sum(eigenpairs.upsilon >= threshold)) for threshold in _THRESHOLDS)
-    return good, fair
+    good, fair = counts(model.indices_, model.weights_)
+    return SquareRandom(found, (good, fair), model.indices_.size)

@@ -13,9 +13,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from mercer.backends.arrays import Array
 from mercer.datasets import htru2
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.conventions import extended_symmetric_coordinates, spectrum_text, symmetric_coordinates
+from mercer.experiments.conventions import (
+    both_embeddings,
+    extended_symmetric_coordinates,
+    random_split,
+    spectrum_text,
+    symmetric_coordinates,
+)
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
-from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 from mercer.plots.scatter import COLOURS
 
@@ -118,6 +124,7 @@ class PulsarClassification(Experiment):
         return figure
 
 
+@experiment("psd22-fig6")
 def pulsar_embedding(
     sigma: float = 10.0, *, n_total: int | None = None, train_fraction: float = 0.7, random_state: Any = 0
 ) -> PulsarEmbedding:
@@ -135,11 +142,11 @@ def pulsar_embedding(
         Seed of the draw and of the solver.
     """
     X, y = htru2(n_total, random_state)
-    train, _ = _split(len(X), train_fraction, random_state)
-    sdp, spectral = _models(X[train], sigma, random_state)
-    return PulsarEmbedding(y[train], sdp, spectral)
+    train, _ = random_split(len(X), train_fraction, random_state)
+    return PulsarEmbedding(y[train], *both_embeddings(X[train], sigma, radius="paper", random_state=random_state))
 
 
+@experiment("psd22-table1", place=6.5)
 def pulsar_classification(
     sigmas: Sequence[float] = (10.0, 5.0),
     *,
@@ -169,30 +176,16 @@ def pulsar_classification(
     X, y = htru2(n_total, random_state)
     rows: dict[tuple[str, float], list[tuple[float, float]]] = {}
     for seed in range(random_state, random_state + n_splits):
-        train, test = _split(len(X), train_fraction, seed)
+        train, test = random_split(len(X), train_fraction, seed)
         for sigma in map(float, sigmas):
-            sdp, spectral = _models(X[train], sigma, seed)
+            sdp, maps = both_embeddings(X[train], sigma, radius="paper", random_state=seed)
+            extended = extended_symmetric_coordinates(maps, X[train], X[test])
             pairs = {
                 "SDP embedding": (sdp.embedding_, sdp.transform(X[test])),
-                "diffusion maps": (
-                    symmetric_coordinates(spectral),
-                    extended_symmetric_coordinates(spectral, X[train], X[test]),
-                ),
+                "diffusion maps": (symmetric_coordinates(maps), extended),
             }
             for method, (known, new) in pairs.items():
                 predicted = KNeighborsClassifier(n_neighbors).fit(known[:, :2], y[train]).predict(new[:, :2])
                 score = precision_score(y[test], predicted), recall_score(y[test], predicted)
                 rows.setdefault((method, sigma), []).append(score)
     return PulsarClassification({key: np.array(values) for key, values in rows.items()}, len(X))
-
-
-def _split(size: int, train_fraction: float, seed: Any) -> tuple[Array, Array]:
-    order = np.random.default_rng(seed).permutation(size)
-    train, test = np.split(order, [int(train_fraction * size)])
-    return train, test
-
-
-def _models(X: Array, sigma: float, seed: Any) -> tuple[SDPEmbedding, DiffusionMaps]:
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, radius="paper", random_state=seed).fit(X)
-    return sdp, DiffusionMaps(kernel, random_state=seed).fit(X)

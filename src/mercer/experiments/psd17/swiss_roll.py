@@ -8,9 +8,9 @@ from typing import Any
 from mercer.backends.arrays import Array
 from mercer.datasets import swiss_roll
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.ranks import compare_rank
+from mercer.experiments.conventions import both_embeddings, compare_rank
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
-from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_shaded
 
 
@@ -45,6 +45,7 @@ class SwissRollInPlane(Experiment):
         return figure
 
 
+@experiment("psd17-figd16")
 def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_state: Any = 0) -> SwissRollInPlane:
     """A swiss roll in the plane by the SDP embedding and by diffusion maps (PSD17 Fig D.16).
 
@@ -58,6 +59,4 @@ def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_stat
         Seed of the data and of the solvers.
     """
     X, angle = swiss_roll(n_points, random_state=random_state)
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
-    return SwissRollInPlane(X, angle, sdp, DiffusionMaps(kernel, random_state=random_state).fit(X))
+    return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, random_state=random_state))

@@ -10,8 +10,9 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.ranks import compare_rank
-from mercer.experiments.report import Comparison, Experiment, Verdict
+from mercer.experiments.conventions import compare_rank
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
@@ -54,21 +55,21 @@ class IntervalRankOne(Experiment):
 
     def _spectrum(self) -> Comparison:
         values = self.odd.eigenvalues_
-        return Comparison(
+        return claim(
             f"eigenvalues of ρ / Tr ρ, {len(self.odd.diagonal_)} points",
             "1",
             ", ".join(f"{value:.6g}" for value in values),
-            Verdict.AGREES if len(values) == 1 else Verdict.DIFFERS,
+            len(values) == 1,
             "rank one" if len(values) == 1 else "a true second dimension, too small to be seen in a plot",
         )
 
     def _closed(self) -> Comparison:
         holds = self.distance < 1e-6
-        return Comparison(
+        return claim(
             f"ρ(x, y) = sign(x) √K(x,x) sign(y) √K(y,y), {len(self.even.diagonal_)} points",
             "equal",
             f"rows apart by {self.distance:.0e} of their length",
-            Verdict.AGREES if holds else Verdict.DIFFERS,
+            holds,
             "" if holds else "this bandwidth is too narrow for the closed form",
         )
 
@@ -84,6 +85,7 @@ class IntervalRankOne(Experiment):
         return figure
 
 
+@experiment("psd17-section6", place=8.5)
 def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state: Any = 0) -> IntervalRankOne:
     """The interval [-1, 1] at σ = 1: a closed form of rank one, but for the middle point (PSD17 section 6.2).
 
