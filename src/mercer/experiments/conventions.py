@@ -157,21 +157,12 @@ def draw_learned_spectra(
 
 @dataclass(frozen=True)
 class EmbeddedCases(Experiment):
-    """The same points, or the same classes, embedded at several bandwidths.
+    """The same points, or the same classes, embedded at several bandwidths."""
 
-    Attributes
-    ----------
-    labels : array of int
-        The classes; -1 for outliers.
-    sdp, diffusion_maps : dict from case to model
-        Converged and certified; a case is a bandwidth, or the name of a bandwidth and a scale.
-    stopped : dict from case to SDPEmbedding
-        The papers' power method, stopped as theirs, at the cases at which it was asked for.
-    """
-
-    labels: Array
-    sdp: dict[Any, SDPEmbedding]
-    diffusion_maps: dict[Any, DiffusionMaps]
+    labels: Array  #: classes; -1 for outliers
+    sdp: dict[Any, SDPEmbedding]  #: by case: a bandwidth, or the name of a bandwidth and a scale
+    diffusion_maps: dict[Any, DiffusionMaps]  #: likewise
+    #: the papers' power method, stopped as theirs, at the cases at which it was asked for
     stopped: dict[Any, SDPEmbedding]
 
     def _compare_ranks(self, reading: str) -> tuple[Comparison, ...]:

@@ -16,7 +16,6 @@ from mercer.problems import Discrepancy
 from mercer.quadrature import ApproximateEigenpairs, QuadratureSparsifier, approximate_eigenpairs
 from mercer.quadrature.sample import make_problem, make_sample
 
-SIZE, SIGMA, TRACE_FRACTION = 2016, 0.4, 0.81
 DIRECTIONS = 62  # as many as the paper draws
 GOOD = 0.99  # from which Υ on a direction is accurate
 
@@ -88,9 +87,9 @@ class HaltonSquare:
         ϰ.
     """
 
-    n: int = SIZE
-    sigma: float = SIGMA
-    trace_fraction: float = TRACE_FRACTION
+    n: int = 2016
+    sigma: float = 0.4
+    trace_fraction: float = 0.81
 
     @cached_property
     def sample(self) -> WeightedSample:

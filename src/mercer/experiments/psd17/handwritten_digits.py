@@ -113,8 +113,6 @@ def digits_extended(
         Which digits.
     n_embedded, n_extended : int or None, default=None
         Use only the first images of the test set and of the training set; None for all.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
     new, new_labels = _mnist("train", digits, n_extended)
@@ -143,8 +141,6 @@ def digits_in_space(
         Use only the first images; None for all 4157.
     paper_steps : int, default=5000
         Steps of the papers' power method, which is run beside ours and takes most of the time; 0 for none.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
     sdp = SDPEmbedding(Gaussian(sigma=sigma), random_state=random_state).fit(X)

@@ -21,22 +21,11 @@ from mercer.plots.scatter import COLOURS
 
 @dataclass(frozen=True)
 class IntervalSteepness(Experiment):
-    """Both kernels on the square, and how steep the learned one is on a fine and on a coarse grid.
+    """Both kernels on the square, and how steep the learned one is on a fine and on a coarse grid."""
 
-    Attributes
-    ----------
-    kernels : IntervalKernels
-        The diffusion kernel and the learned one on a grid.
-    claim : str
-        What the paper says about the shape of the learned kernel.
-    steps : (float, float)
-        The largest step of the first coordinate between neighbours, as a fraction of its largest value: with all
-        points, and with every other one.
-    """
-
-    kernels: IntervalKernels
-    claim: str
-    steps: tuple[float, float]
+    kernels: IntervalKernels  #: on a grid
+    claim: str  #: what the paper says about the shape of the learned kernel
+    steps: tuple[float, float]  #: the largest, over the largest value: with all points, and with every other one
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -67,12 +56,8 @@ def interval_kernel_smooth(sigma: float = 0.1, *, n_points: int = 2001, random_s
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=2001
         Equidistant points, an odd number.
-    random_state : int, default=0
-        Seed of the solver.
     """
     return _steepness(sigma, n_points, random_state, "continuous")
 
@@ -106,24 +91,12 @@ def _parity(values: Array) -> float:
 
 @dataclass(frozen=True)
 class IntervalEigenfunctions(Experiment):
-    """The two leading eigenfunctions of the diffusion kernel and the coordinates of the learned one.
+    """The two leading eigenfunctions of the diffusion kernel and the coordinates of the learned one."""
 
-    Attributes
-    ----------
-    sdp : SDPEmbedding
-        Fitted to all points.
-    x : array of shape (n,)
-        The points.
-    spectral : array of shape (n, 2)
-        e₀, e₁, the eigenfunctions of the diffusion kernel, of unit length as functions.
-    learned : array of shape (n, r)
-        χ, the coordinates of the embedding in the scale of the integral operator.
-    """
-
-    sdp: SDPEmbedding
-    x: Array
-    spectral: Array
-    learned: Array
+    sdp: SDPEmbedding  #: fitted to all points
+    x: Array  #: (n,), the points
+    spectral: Array  #: (n, 2): e₀, e₁, the eigenfunctions of the diffusion kernel, of unit length as functions
+    learned: Array  #: (n, r): χ, the coordinates of the embedding in the scale of the integral operator
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -178,12 +151,8 @@ def interval_eigenfunctions(
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=2001
         Equidistant points.
-    random_state : int, default=0
-        Seed of the solvers.
     """
     X = interval(n_points)
     sdp, maps = both_embeddings(X, sigma, time=0, random_state=random_state)
@@ -240,4 +209,3 @@ def _draw_functions(ax: Any, x: Array, values: Array, name: str, first: int, tit
     ax.axhline(0, color="black", linewidth=0.5)
     ax.set(xlabel="x", title=title)
     ax.legend(fontsize=9)
-    ax.tick_params(labelsize=8)

@@ -24,13 +24,7 @@ _MIDDLE = (
 
 @dataclass(frozen=True)
 class IntervalRankOne(Experiment):
-    """The embedding of an odd number of points, and that of one point fewer.
-
-    Attributes
-    ----------
-    odd, even : SDPEmbedding
-        Fitted to the paper's points, and to one point fewer.
-    """
+    """The embedding of an odd number of points, and that of one point fewer."""
 
     odd: SDPEmbedding
     even: SDPEmbedding
@@ -93,12 +87,8 @@ def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state:
 
     Parameters
     ----------
-    sigma : float, default=1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=2001
         Equidistant points, an odd number.
-    random_state : int, default=0
-        Seed of the solver.
     """
     if n_points % 2 == 0:
         raise ValueError(f"n_points={n_points} must be odd, so that zero is one of the points.")
@@ -129,4 +119,3 @@ def _draw(ax: Any, model: SDPEmbedding) -> None:
         ax.plot(x[side], closed[side] / _scale(model), color="black", linewidth=0.8, label=label)
     ax.set(xlabel="x", title=f"{len(x)} points: rank {model.rank_}")
     ax.legend(fontsize=9, loc="upper left")
-    ax.tick_params(labelsize=8)

@@ -42,13 +42,6 @@ def iris_in_plane(sigma: float = 1.0, *, random_state: Any = 0) -> TableInPlane:
     """Iris by the SDP embedding and by diffusion maps (PSD17 Fig 11).
 
     The paper does not say whether the four lengths are standardised: both readings are embedded.
-
-    Parameters
-    ----------
-    sigma : float, default=1
-        The bandwidth of the Gaussian kernel, the paper's by default.
-    random_state : int, default=0
-        Seed of the solvers.
     """
     from sklearn.datasets import load_iris
 
@@ -69,10 +62,6 @@ def wine_in_plane(
     ----------
     sigmas : sequence of float, default=(10, 3, 1.5, 1)
         The bandwidths of the Gaussian kernel. The paper only draws its own; the smallest of these isolate points.
-    paper_steps : int, default=5000
-        Steps of the papers' power method, which is run beside ours; 0 for none.
-    random_state : int, default=0
-        Seed of the solvers.
     """
     X, labels = wine()
     cases = {f"σ = {sigma:g}": (float(sigma), X) for sigma in sigmas}

@@ -51,12 +51,8 @@ def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_stat
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=4000
         The sample. The paper does not print the size of its roll: :func:`mercer.datasets.swiss_roll` stands in.
-    random_state : int, default=0
-        Seed of the data and of the solvers.
     """
     X, angle = swiss_roll(n_points, random_state=random_state)
     return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, random_state=random_state))

@@ -57,7 +57,6 @@ class ClusterSpectrum(Experiment):
         values = self.diffusion_maps.eigenvalues_
         axes[2].stem(np.arange(1, len(values) + 1), values, linefmt=COLOURS[0], markerfmt="o", basefmt="none")
         axes[2].set(xlabel="ℓ", title=r"Largest eigenvalues $\lambda_\ell$ of Ā", ylim=(0, 1.05))
-        axes[2].tick_params(labelsize=8)
         return figure
 
 
@@ -71,14 +70,10 @@ def cluster_spectrum(
 
     Parameters
     ----------
-    sigma : float, default=1.5
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_per_cluster : int, default=100
         Points of each cluster. The paper does not give its sample: :func:`mercer.datasets.three_clusters` stands in.
     n_eigenvalues : int, default=6
         How many eigenvalues to compute and draw.
-    random_state : int, default=0
-        Seed of the data.
     """
     X, labels = three_clusters(n_per_cluster, 0, random_state=random_state)
     return ClusterSpectrum(X, labels, _diffusion_maps(X, sigma, n_eigenvalues, random_state))
@@ -86,16 +81,10 @@ def cluster_spectrum(
 
 @dataclass(frozen=True)
 class ClustersOverBandwidths(EmbeddedCases):
-    """Both embeddings of the points X at several bandwidths.
+    """Both embeddings of the points X at several bandwidths."""
 
-    Attributes
-    ----------
-    spectra : dict from bandwidth to array
-        The leading eigenvalues of the diffusion kernel, over a range of bandwidths.
-    """
-
-    X: Array
-    spectra: dict[float, Array]
+    X: Array  #: the points
+    spectra: dict[float, Array]  #: the leading eigenvalues of the diffusion kernel, over a range of bandwidths
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -148,10 +137,6 @@ def clusters_over_bandwidths(
     n_per_cluster, n_outliers : int, default=100 and 8
         The sample, as large as the paper's. Its positions are not printed: :func:`mercer.datasets.three_clusters`
         stands in.
-    paper_steps : int, default=5000
-        Steps of the papers' power method, which is run beside ours; 0 for none.
-    random_state : int, default=0
-        Seed of the data and of the solvers.
     """
     X, labels = three_clusters(n_per_cluster, n_outliers, random_state=random_state)
     cases = {float(sigma): (float(sigma), X) for sigma in sigmas}
@@ -213,8 +198,6 @@ def clusters_extended(
         One in a cluster, one at the rim of another and one between the clusters. The paper only draws its own.
     n_per_cluster : int, default=100
         Points of each cluster; :func:`mercer.datasets.three_clusters` stands in for the paper's sample.
-    random_state : int, default=0
-        Seed of the data and of the solver.
     """
     X, labels = three_clusters(n_per_cluster, 0, random_state=random_state)
     points = np.asarray(new, dtype=np.float64)

@@ -63,12 +63,8 @@ def clusters_with_outliers(
 
     Parameters
     ----------
-    sigma : float, default=1.2
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_outliers : int, default=10
         How many outliers.
-    random_state : int, default=0
-        Seed of the data and of the solver.
     callback : callable, optional
         Receives every iteration of the solver.
     """

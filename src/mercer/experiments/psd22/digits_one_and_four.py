@@ -79,8 +79,6 @@ def digits_one_and_four(
         The part that is embedded.
     n_neighbors : int, default=5
         Neighbours of the classifier.
-    random_state : int, default=0
-        Seed of the draw and of the solver.
     """
     X, y = mnist_pair(1, 4, n=n_total, random_state=random_state)
     train, test = random_split(len(X), train_fraction, random_state)

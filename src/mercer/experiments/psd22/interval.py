@@ -28,22 +28,12 @@ _SOURCE = "read off the file with which the authors drew the figure"
 
 @dataclass(frozen=True)
 class IntervalKernels(Experiment):
-    """Both kernels on a grid, in the scale of the integral operators.
+    """Both kernels on a grid, in the scale of the integral operators."""
 
-    Attributes
-    ----------
-    sdp : SDPEmbedding
-        Fitted to all points.
-    grid : array of shape (m,)
-        The points drawn.
-    diffusion_kernel, learned_kernel : arrays of shape (m, m)
-        ā(x, y) and b(x, y): the matrices divided by the spacing of the points.
-    """
-
-    sdp: SDPEmbedding
-    grid: Array
-    diffusion_kernel: Array
-    learned_kernel: Array
+    sdp: SDPEmbedding  #: fitted to all points
+    grid: Array  #: (m,), the points drawn
+    diffusion_kernel: Array  #: (m, m): ā(x, y), the matrix divided by the spacing of the points
+    learned_kernel: Array  #: (m, m): b(x, y), likewise
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -69,12 +59,8 @@ def interval_kernels(sigma: float = 0.1, *, n_points: int = 2001, random_state: 
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=2001
         Equidistant points; the paper's grid has 2001² pairs.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X = interval(n_points)
     kernel = Gaussian(sigma=sigma)
@@ -88,26 +74,14 @@ def interval_kernels(sigma: float = 0.1, *, n_points: int = 2001, random_state: 
 
 @dataclass(frozen=True)
 class IntervalExtension(Experiment):
-    """Coordinates of the sample and of the points between, in the scale of the integral operators.
-
-    Attributes
-    ----------
-    sigma : float
-        The bandwidth.
-    sdp : SDPEmbedding
-        Fitted to the sample.
-    x, new : arrays of shape (n,), (m,)
-        The sample and the points between.
-    coordinates, extended : arrays of shape (n, r), (m, r)
-        χ at both: the rows of the embedding divided by the square root of the spacing.
-    """
+    """Coordinates of the sample and of the points between, in the scale of the integral operators."""
 
     sigma: float
-    sdp: SDPEmbedding
-    x: Array
-    new: Array
-    coordinates: Array
-    extended: Array
+    sdp: SDPEmbedding  #: fitted to the sample
+    x: Array  #: (n,), the sample
+    new: Array  #: (m,), the points between
+    coordinates: Array  #: (n, r): χ, the rows of the embedding divided by the square root of the spacing
+    extended: Array  #: (m, r): χ at the points between
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -139,8 +113,6 @@ class IntervalExtension(Experiment):
             axes[1].scatter(self.x, self.coordinates[:, i], s=36, color="black", linewidths=0)
         axes[1].set(xlabel="x", ylabel="χ(x)", title="Out-of-sample extension")
         axes[1].legend(fontsize=8, loc="upper right")
-        for ax in axes:
-            ax.tick_params(labelsize=8)
         return figure
 
 
@@ -152,14 +124,10 @@ def interval_extension(
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=15
         The sample: midpoints of as many equal parts of [-1, 1].
     n_new : int, default=100
         The points between: midpoints likewise.
-    random_state : int, default=0
-        Seed of the solver.
     """
     x, new = _midpoints(n_points), _midpoints(n_new)
     kernel = Gaussian(sigma=sigma)

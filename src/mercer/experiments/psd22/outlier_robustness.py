@@ -145,7 +145,6 @@ class OutlierRobustness(Experiment):
             ax.plot([], [], " ", label=self.missing)
         ax.set_xlabel("outliers, %", fontsize=8)
         ax.set_ylim(*((-0.03, 1.05) if measure == 0 else (self._least_accuracy - 0.05, 1.02)))
-        ax.tick_params(labelsize=8)
 
 
 def outlier_robustness(
@@ -182,8 +181,6 @@ def outlier_robustness(
         Bandwidths to try, as multiples of the median distance of the sample with its outliers; 1 is among them.
     umap : bool or None, default=None
         Whether to run UMAP; None means if umap-learn is installed.
-    random_state : int, default=0
-        Seed of the first sample; the others follow.
     progress : callable, optional
         Receives a line for every sample.
 
@@ -233,18 +230,10 @@ def _clusters(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
     return three_clusters(n_points // 3, _n_outliers(n_points // 3 * 3, fraction), random_state=seed)
 
 
-def _moons(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
-    return _in_a_box(*two_moons(n_points, random_state=seed), fraction, seed)
-
-
-def _wine(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
-    return _in_a_box(*wine(), fraction, seed)
-
-
 _SAMPLES: dict[str, Callable[[int, float, int], tuple[Array, Array]]] = {
     "three clusters": _clusters,
-    "two moons": _moons,
-    "wine": _wine,
+    "two moons": lambda n_points, fraction, seed: _in_a_box(*two_moons(n_points, random_state=seed), fraction, seed),
+    "wine": lambda n_points, fraction, seed: _in_a_box(*wine(), fraction, seed),
 }
 
 

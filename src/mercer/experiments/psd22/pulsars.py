@@ -69,18 +69,10 @@ class PulsarEmbedding(Experiment):
 
 @dataclass(frozen=True)
 class PulsarClassification(Experiment):
-    """Precision and recall of the pulsars, of each method, bandwidth and split.
+    """Precision and recall of the pulsars, of each method, bandwidth and split."""
 
-    Attributes
-    ----------
-    scores : dict from (method, bandwidth) to array of shape (splits, 2)
-        Precision and recall.
-    n_total : int
-        Candidates used, training and test together.
-    """
-
-    scores: dict[tuple[str, float], Array]
-    n_total: int
+    scores: dict[tuple[str, float], Array]  #: by method and bandwidth, (splits, 2)
+    n_total: int  #: candidates, training and test together
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -138,8 +130,6 @@ def pulsar_embedding(
         Candidates to draw from; all 17 898 if None.
     train_fraction : float, default=0.7
         The part that is embedded.
-    random_state : int, default=0
-        Seed of the draw and of the solver.
     """
     X, y = htru2(n_total, random_state)
     train, _ = random_split(len(X), train_fraction, random_state)
@@ -170,8 +160,6 @@ def pulsar_classification(
         The part that is embedded; the rest is extended and classified.
     n_neighbors : int, default=5
         Neighbours of the classifier.
-    random_state : int, default=0
-        Seed of the first split; the others follow.
     """
     X, y = htru2(n_total, random_state)
     rows: dict[tuple[str, float], list[tuple[float, float]]] = {}

@@ -104,8 +104,6 @@ def two_moons_embedding(
         Points of each moon.
     max_iter : int, default=5000
         Steps of the power method.
-    random_state : int, default=0
-        Seed of the moons and of the solvers.
     """
     X, labels = radial_moons(n_per_moon, random_state=random_state)
     X = standardized(X)
@@ -115,28 +113,14 @@ def two_moons_embedding(
 
 @dataclass(frozen=True)
 class TwoMoonsClustering(Experiment):
-    """Scores of k-means on the embeddings, and spectra.
+    """Scores of k-means on the embeddings, and spectra."""
 
-    Attributes
-    ----------
-    sigmas : tuple of p floats
-        The bandwidths.
-    scores : dict from method to array of shape (p, runs)
-        Normalised mutual information with the truth; NaN where the kernel was too narrow to embed.
-    raw : array of shape (runs,)
-        The same for k-means on the points themselves.
-    sdp_spectra, diffusion_spectra : tuples of p arrays
-        Eigenvalues of B / Tr B and of Ā for the last sample.
-    stopped : dict from bandwidth to SDPEmbedding
-        The papers' power method on the last sample, stopped as theirs.
-    """
-
-    sigmas: tuple[float, ...]
-    scores: dict[str, Array]
-    raw: Array
-    sdp_spectra: tuple[Array, ...]
-    diffusion_spectra: tuple[Array, ...]
-    stopped: dict[float, SDPEmbedding]
+    sigmas: tuple[float, ...]  #: p bandwidths
+    scores: dict[str, Array]  #: by method, (p, runs): mutual information with the truth; NaN without an embedding
+    raw: Array  #: (runs,): the same for k-means on the points themselves
+    sdp_spectra: tuple[Array, ...]  #: eigenvalues of B / Tr B for the last sample
+    diffusion_spectra: tuple[Array, ...]  #: and of Ā
+    stopped: dict[float, SDPEmbedding]  #: the papers' power method on the last sample, by bandwidth
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -191,10 +175,8 @@ class TwoMoonsClustering(Experiment):
                 plot_spread(ax, self.sigmas, self.scores[name], label=name, colour=colour, marker=marker)
             ax.set(title=title, ylim=(0, 1.02))
             ax.legend(fontsize=8, loc="upper right")
-        certified, early = (
-            dict(zip(self.sigmas, self.sdp_spectra, strict=True)),
-            "power method, stopped as the authors do",
-        )
+        certified = dict(zip(self.sigmas, self.sdp_spectra, strict=True))
+        early = "power method, stopped as the authors do"
         draw_learned_spectra(axes[2], certified, self.stopped, early=early, title="Eigenvalues of B / Tr B")
         plot_spectra(axes[3], self.sigmas, self.diffusion_spectra, title="Eigenvalues of Ā")
         return figure
@@ -221,8 +203,6 @@ def two_moons_clustering(
         Points of each moon.
     stopped : sequence of float, default=(0.05, 0.1, 0.15, 0.2)
         The bandwidths among ``sigmas`` at which the papers' power method is run on the last sample.
-    random_state : int, default=0
-        Seed of the first sample; the others follow.
     """
     chosen = tuple(round(float(s), 6) for s in (np.arange(1, 21) / 20 if sigmas is None else sigmas))
     scores = {name: np.full((len(chosen), n_runs), np.nan) for name in METHODS}

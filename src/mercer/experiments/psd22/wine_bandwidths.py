@@ -93,8 +93,6 @@ def wine_bandwidths(
         The bandwidths whose embeddings are drawn, one row each.
     stopped : sequence of float, default=(0.7, 1, 1.2, 1.5, 2, 3)
         The bandwidths at which the papers' power method is run beside ours.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X, labels = wine()
     chosen = np.arange(7, 101) / 10 if sigmas is None else np.asarray(sigmas, dtype=float)

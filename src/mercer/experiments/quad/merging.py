@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.experiments.quadrature_setting import (
-    SIGMA,
-    SIZE,
-    TRACE_FRACTION,
-    HaltonSquare,
-    SquareExperiment,
-    count_accurate,
-)
+from mercer.experiments.quadrature_setting import HaltonSquare, SquareExperiment, count_accurate
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.plots import new_figure, plot_merging, plot_quadrature, plot_upsilon
@@ -24,30 +17,17 @@ from mercer.plots.scatter import COLOURS
 from mercer.quadrature import ApproximateEigenpairs, MergeSequence, QuadratureSparsifier
 
 _THRESHOLDS = (0.99, 0.95)
-_PAPER_SIZES = (300, 600, 900, 1200)
 
 
 @dataclass(frozen=True)
 class SquareMerging(SquareExperiment):
-    """Strong merging of the solution at ϰ = 0.81, down to one node.
+    """Strong merging of the solution at ϰ = 0.81, down to one node."""
 
-    Attributes
-    ----------
-    model : QuadratureSparsifier
-        The solution, merged down to one node.
-    sequence : MergeSequence
-        All merges.
-    n_merges : int
-        The stage that is looked at.
-    before, after : ApproximateEigenpairs
-        Of the solution, and of what is left of it after so many merges.
-    """
-
-    model: QuadratureSparsifier
-    sequence: MergeSequence
-    n_merges: int
-    before: ApproximateEigenpairs
-    after: ApproximateEigenpairs
+    model: QuadratureSparsifier  #: merged down to one node
+    sequence: MergeSequence  #: all merges
+    n_merges: int  #: the stage that is looked at
+    before: ApproximateEigenpairs  #: of the solution
+    after: ApproximateEigenpairs  #: of what is left of it after so many merges
 
     @property
     def merged(self) -> tuple[Array, Array]:
@@ -95,24 +75,21 @@ class SquareMerging(SquareExperiment):
         near.axvline(left_over, color="0.6", linewidth=0.8, linestyle="--")
         near.invert_xaxis()
         near.set(title=f"Growth of D around merge {self.n_merges}", xlabel="nodes left", ylabel="%")
-        near.tick_params(labelsize=8)
         return figure
 
 
 @experiment("quad-fig8.6")
 def square_merging(
-    n: int = SIZE, *, sigma: float = SIGMA, trace_fraction: float = TRACE_FRACTION, n_merges: int = 90
+    n: int = HaltonSquare.n,
+    *,
+    sigma: float = HaltonSquare.sigma,
+    trace_fraction: float = HaltonSquare.trace_fraction,
+    n_merges: int = 90,
 ) -> SquareMerging:
     """Strong merging of the optimal nodes of Halton points (QUAD Fig 8.6).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
-    trace_fraction : float, default=0.81
-        ϰ.
     n_merges : int, default=90
         The stage to look at.
     """
@@ -127,21 +104,11 @@ def square_merging(
 
 @dataclass(frozen=True)
 class SquareRandom(Experiment):
-    """Directions found from random samples, and from the optimal nodes.
+    """Directions found from random samples, and from the optimal nodes."""
 
-    Attributes
-    ----------
-    counts : dict from int to array of shape (repetitions, 2)
-        For each size of a sample how many directions have Υ ≥ 0.99 and Υ ≥ 0.95.
-    optimal : tuple of two int
-        The same from the nodes of the solution at ϰ = 0.81.
-    n_nodes : int
-        How many nodes these are.
-    """
-
-    counts: dict[int, Array]
-    optimal: tuple[int, int]
-    n_nodes: int
+    counts: dict[int, Array]  #: by size of a sample, (repetitions, 2): directions with Υ ≥ 0.99 and Υ ≥ 0.95
+    optimal: tuple[int, int]  #: the same from the nodes of the solution at ϰ = 0.81
+    n_nodes: int  #: how many nodes these are
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -164,31 +131,25 @@ class SquareRandom(Experiment):
         figure, axes = new_figure(2)
         sizes = sorted(self.counts)
         for column, (ax, threshold) in enumerate(zip(axes, _THRESHOLDS, strict=True)):
-            ax.boxplot(
-                [self.counts[size][:, column] for size in sizes],
-                whis=(0, 100),
-                widths=0.5,
-                boxprops={"color": COLOURS[0]},
-                medianprops={"color": COLOURS[4]},
-            )
+            looks = {"widths": 0.5, "boxprops": {"color": COLOURS[0]}, "medianprops": {"color": COLOURS[4]}}
+            ax.boxplot([self.counts[size][:, column] for size in sizes], whis=(0, 100), **looks)
             ax.set_xticks(np.arange(1, len(sizes) + 1), [str(size) for size in sizes])
             ax.axhline(self.optimal[column], color=COLOURS[1], linestyle="--", label=f"{self.n_nodes} optimal nodes")
             ax.set(title=f"Directions with Υ ≥ {threshold}", xlabel="size of the random sample")
             ax.set_ylim(0, 1.2 * max(self.optimal[column], max(self.counts[size][:, column].max() for size in sizes)))
             ax.yaxis.get_major_locator().set_params(integer=True)
             ax.legend(fontsize=8, loc="upper left")
-            ax.tick_params(labelsize=8)
         return figure
 
 
 @experiment("quad-fig8.7")
 def square_random(
-    sizes: Sequence[int] = _PAPER_SIZES,
+    sizes: Sequence[int] = (300, 600, 900, 1200),
     *,
     repetitions: int = 20,
-    n: int = SIZE,
-    sigma: float = SIGMA,
-    trace_fraction: float = TRACE_FRACTION,
+    n: int = HaltonSquare.n,
+    sigma: float = HaltonSquare.sigma,
+    trace_fraction: float = HaltonSquare.trace_fraction,
     random_state: Any = 0,
 ) -> SquareRandom:
     """Eigenpairs from random samples of Halton points beside those from optimal nodes (QUAD Fig 8.7).
@@ -199,14 +160,8 @@ def square_random(
         Sizes of the samples, drawn without repetition; each point weighs the same.
     repetitions : int, default=20
         Draws of each size; the paper's 100 take some minutes.
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     trace_fraction : float, default=0.81
         ϰ of the optimal nodes.
-    random_state : int or generator, default=0
-        What decides the draws.
     """
     square, rng = HaltonSquare(n, sigma, trace_fraction), np.random.default_rng(random_state)
 

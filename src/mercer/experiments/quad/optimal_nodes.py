@@ -8,16 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.experiments.quadrature_setting import (
-    DIRECTIONS,
-    PRINTED,
-    SIGMA,
-    SIZE,
-    TRACE_FRACTION,
-    HaltonSquare,
-    SquareExperiment,
-    upsilon_of,
-)
+from mercer.experiments.quadrature_setting import DIRECTIONS, PRINTED, HaltonSquare, SquareExperiment, upsilon_of
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, claim, printed
 from mercer.plots import new_figure, plot_heat_map, plot_quadrature, plot_upsilon
@@ -46,7 +37,6 @@ class SquareSpectrum(SquareExperiment):
         left.plot(np.arange(1, values.size + 1), values, "o", markersize=4, color=COLOURS[0])
         title = f"The {values.size} largest eigenvalues of T$_μ$"
         left.set(title=title, xlabel="direction l", ylabel="λ", ylim=(0, None))
-        left.tick_params(labelsize=8)
         ticks = np.linspace(-1, 1, _GRID)
         grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
         values = self.eigenpairs.extend(grid)[:, self.direction - 1].reshape(_GRID, _GRID)
@@ -56,15 +46,13 @@ class SquareSpectrum(SquareExperiment):
 
 
 @experiment("quad-fig8.1")
-def square_spectrum(n: int = SIZE, *, sigma: float = SIGMA, direction: int = 11) -> SquareSpectrum:
+def square_spectrum(
+    n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, direction: int = 11
+) -> SquareSpectrum:
     """The spectrum of the integral operator of Halton points, and an eigenfunction (QUAD Fig 8.1).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     direction : int, default=11
         The eigenfunction to draw, counted from one.
     """
@@ -128,39 +116,21 @@ class SquareQuadrature(SquareExperiment):
 
 @experiment("quad-fig8.2")
 def square_quadrature(
-    n: int = SIZE, *, sigma: float = SIGMA, trace_fraction: float = TRACE_FRACTION
+    n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, trace_fraction: float = HaltonSquare.trace_fraction
 ) -> SquareQuadrature:
-    """The optimal nodes of Halton points for 81 % of the trace, by the regularisation path (QUAD Fig 8.2).
-
-    Parameters
-    ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
-    trace_fraction : float, default=0.81
-        ϰ.
-    """
+    """The optimal nodes of Halton points for 81 % of the trace, by the regularisation path (QUAD Fig 8.2)."""
     square = HaltonSquare(n, sigma, trace_fraction)
     return SquareQuadrature(square, square.sample.solved(trace_fraction=trace_fraction, solver="path"))
 
 
 @dataclass(frozen=True)
 class SquareEigenpairs(SquareExperiment):
-    """Approximate eigenpairs from the solution at ϰ = 0.81.
+    """Approximate eigenpairs from the solution at ϰ = 0.81."""
 
-    Attributes
-    ----------
-    model : QuadratureSparsifier
-        The solution.
-    exact, approximate, refined : ApproximateEigenpairs
-        Those of T_μ itself; the paper's; and the best in the span of the nodes' kernel sections.
-    """
-
-    model: QuadratureSparsifier
-    exact: ApproximateEigenpairs
-    approximate: ApproximateEigenpairs
-    refined: ApproximateEigenpairs
+    model: QuadratureSparsifier  #: the solution
+    exact: ApproximateEigenpairs  #: those of T_μ itself
+    approximate: ApproximateEigenpairs  #: the paper's
+    refined: ApproximateEigenpairs  #: the best in the span of the nodes' kernel sections
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -205,12 +175,11 @@ class SquareEigenpairs(SquareExperiment):
             ax.plot(place[: values.size], values, mark, markersize=5, color=COLOURS[colour], label=name)
         ax.set(title=title, xlabel="direction l", ylim=(0, None))
         ax.legend(fontsize=8)
-        ax.tick_params(labelsize=8)
 
 
 @experiment("quad-fig8.3")
 def square_eigenpairs(
-    n: int = SIZE, *, sigma: float = SIGMA, trace_fraction: float = TRACE_FRACTION
+    n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, trace_fraction: float = HaltonSquare.trace_fraction
 ) -> SquareEigenpairs:
     """Approximate eigenpairs of the integral operator of Halton points from 160 of them (QUAD Fig 8.3).
 

@@ -8,16 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.experiments.quadrature_setting import (
-    DIRECTIONS,
-    GOOD,
-    PRINTED,
-    SIGMA,
-    SIZE,
-    HaltonSquare,
-    SquareExperiment,
-    upsilon_of,
-)
+from mercer.experiments.quadrature_setting import DIRECTIONS, GOOD, PRINTED, HaltonSquare, SquareExperiment, upsilon_of
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.plots import new_figure, plot_quadrature_path
@@ -60,11 +51,8 @@ class SquarePath(SquareExperiment):
             f"numbers may be off by a few; the nearest of ours, kink {nearest}, lies at "
             f"α = {path.alphas[nearest]:.6e}, ϰ = {path.kappas[nearest]:.7f}"
         )
-        compared = self.square.printed
-        return (
-            compared(f"α_{_LAST}", path.alphas[_LAST], reason),
-            compared(f"ϰ_{_LAST}", path.kappas[_LAST], reason),
-        )
+        values = {f"α_{_LAST}": path.alphas[_LAST], f"ϰ_{_LAST}": path.kappas[_LAST]}
+        return tuple(self.square.printed(name, value, reason) for name, value in values.items())
 
     def figure(self) -> Any:
         """Nodes, discrepancy and penalty over ϰ."""
@@ -74,15 +62,11 @@ class SquarePath(SquareExperiment):
 
 
 @experiment("quad-fig8.4")
-def square_path(n: int = SIZE, *, sigma: float = SIGMA, alpha: float = 4e-6) -> SquarePath:
+def square_path(n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, alpha: float = 4e-6) -> SquarePath:
     """The regularisation path of Halton points, as far as precision goes (QUAD Fig 8.4).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     alpha : float, default=4e-6
         Where to stop; precision ends the paper's path at 1.5e-5 and ours near 4.2e-6, after half a minute.
     """
@@ -92,24 +76,12 @@ def square_path(n: int = SIZE, *, sigma: float = SIGMA, alpha: float = 4e-6) -> 
 
 @dataclass(frozen=True)
 class SquareUpsilon(Experiment):
-    """The Υ-test of the solutions at many values of ϰ.
+    """The Υ-test of the solutions at many values of ϰ."""
 
-    Attributes
-    ----------
-    kappas : array of shape (p,)
-        ϰ, rising from zero.
-    upsilon : array of shape (p, 62)
-        Υ of each direction; NaN where there are fewer nodes than that, and everywhere for ϰ = 0.
-    n_nodes : array of int of shape (p,)
-        Nodes of the solutions.
-    eigenvalues : array of shape (62,)
-        λ, the true eigenvalues.
-    """
-
-    kappas: Array
-    upsilon: Array
-    n_nodes: Array
-    eigenvalues: Array
+    kappas: Array  #: (p,): ϰ, rising from zero
+    upsilon: Array  #: (p, 62): Υ of each direction; NaN where there are fewer nodes than that
+    n_nodes: Array  #: (p,): nodes of the solutions
+    eigenvalues: Array  #: (62,): λ, the true eigenvalues
 
     @property
     def within_trace(self) -> Array:
@@ -150,22 +122,21 @@ class SquareUpsilon(Experiment):
         ax.set_title(title, fontsize=10)
         ax.set(xlabel="ϰ", ylabel="direction l", xlim=(0, self.kappas[-1]), ylim=(0.5, count + 0.5))
         ax.set_facecolor("#f2f2f2")
-        ax.tick_params(labelsize=8)
         return figure
 
 
 @experiment("quad-fig8.5")
 def square_upsilon(
-    n: int = SIZE, *, sigma: float = SIGMA, n_values: int = 41, largest: float = float(_LAST_KAPPA)
+    n: int = HaltonSquare.n,
+    *,
+    sigma: float = HaltonSquare.sigma,
+    n_values: int = 41,
+    largest: float = float(_LAST_KAPPA),
 ) -> SquareUpsilon:
     """The Υ-test of approximate eigenpairs of Halton points over the trace of the quadrature (QUAD Fig 8.5).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     n_values : int, default=41
         Values of ϰ, evenly spread from zero.
     largest : float, default=0.9995426

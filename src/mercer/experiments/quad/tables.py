@@ -35,24 +35,12 @@ _PAPER_SPREAD = 0.0077  # of Table 9.1, at m = 21: 0.6085483 beside 0.6039483
 
 @dataclass(frozen=True)
 class Approximation:
-    """A sparse measure and its eigenpairs.
+    """A sparse measure and its eigenpairs."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"ϰ = 0.3"``.
-    n_nodes : int
-        Its nodes.
-    discrepancy : float
-        D.
-    eigenpairs : ApproximateEigenpairs
-        Tested on all points.
-    """
-
-    name: str
+    name: str  #: such as "ϰ = 0.3"
     n_nodes: int
-    discrepancy: float
-    eigenpairs: ApproximateEigenpairs
+    discrepancy: float  #: D
+    eigenpairs: ApproximateEigenpairs  #: tested on all points
 
     @property
     def accurate(self) -> int:
@@ -68,34 +56,16 @@ class Approximation:
 
 @dataclass(frozen=True)
 class LargeQuadrature(Experiment):
-    """The solutions of one table.
+    """The solutions of one table."""
 
-    Attributes
-    ----------
-    name : str
-        The table.
-    n_rows, n_points : int
-        Rows that were drawn, and distinct points among them.
-    path : QuadratureSparsifier
-        The solution at the largest ϰ of the path, with the path.
-    large : QuadratureSparsifier
-        The solution at the larger ϰ, certified.
-    merging : MergeSequence
-        Its weak merging.
-    approximations : tuple of Approximation
-        Those of the path, the larger one, and the merged one, in this order.
-    seconds : dict from str to float
-        What each stage took.
-    """
-
-    name: str
-    n_rows: int
-    n_points: int
-    path: QuadratureSparsifier
-    large: QuadratureSparsifier
-    merging: MergeSequence
-    approximations: tuple[Approximation, ...]
-    seconds: dict[str, float] = field(repr=False)
+    name: str  #: of the table
+    n_rows: int  #: rows that were drawn
+    n_points: int  #: distinct points among them
+    path: QuadratureSparsifier  #: the solution at the largest ϰ of the path, with the path
+    large: QuadratureSparsifier  #: the solution at the larger ϰ, certified
+    merging: MergeSequence  #: its weak merging
+    approximations: tuple[Approximation, ...]  #: those of the path, the larger one, and the merged one
+    seconds: dict[str, float] = field(repr=False)  #: what each stage took
 
     @property
     def table(self) -> dict[int, dict[str, float]]:
@@ -190,7 +160,6 @@ class LargeQuadrature(Experiment):
         axes[4].set(title="Eigenvalues λ̂ from the Υ-test", xlabel="direction l")
         plot_merging(self.merging, axes[5], title="Weak merging")
         axes[5].axvline(self.approximations[-1].n_nodes, color="0.6", linewidth=0.8, linestyle="--")
-        axes[4].tick_params(which="both", labelsize=8)
         figure.suptitle(f"{self.name}: {self.n_rows} rows, {self.n_points} distinct", fontsize=11)
         return figure
 
@@ -264,8 +233,6 @@ def covtype_quadrature(
         Rows to draw at random, without replacement; None for all 581 012.
     sigma : float, default=√50
         The bandwidth of the Gaussian kernel on standardised columns, the paper's for the 50 columns of MiniBooNE.
-    random_state : int or generator, default=0
-        What decides the draw.
     **protocol
         What :class:`TableProtocol` takes: ``path_fractions``, ``large_fraction``, ``max_increase`` and ``solver``.
     """

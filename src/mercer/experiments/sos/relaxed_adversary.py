@@ -42,17 +42,7 @@ _SHOWN = 401
 
 @final
 class GridAdversary:
-    """The worst distributions on a grid against a player at θ, for every radius.
-
-    Parameters
-    ----------
-    kernel : Gaussian
-        A resolved kernel.
-    grid : array of shape (m,)
-        z, which must contain 0, where the data are.
-    theta : float
-        Where the player is.
-    """
+    """The worst distributions on a grid of m points against a player at θ, for every radius; the data are at 0."""
 
     def __init__(self, kernel: Gaussian, grid: Array, theta: float) -> None:
         self._start = int(np.argmin(np.abs(grid)))
@@ -104,38 +94,18 @@ class GridAdversary:
 
 @dataclass(frozen=True)
 class RelaxedAdversary(Experiment):
-    """Both players' answers over the radius, and both adversaries at one.
+    """Both players' answers over the radius, and both adversaries at one."""
 
-    Attributes
-    ----------
-    kernel : Gaussian
-        K.
-    grid : array of shape (m,)
-        The points a distribution may live on.
-    radii : array of shape (p,)
-        ε.
-    relaxed_answers, answers : arrays of shape (p,)
-        The |θ| on the grid that maximises the relaxed gain (SOS 4) and the true one (SOS 3).
-    values : array of shape (p,)
-        The true gain there.
-    window : (float, float)
-        The radii between which the true player leaves θ = 0.
-    radius, answer : float
-        The radius that is drawn, and the answer to it, not bound to the grid.
-    adversary : array of shape (m,)
-        The weights of the worst distribution against that answer.
-    """
-
-    kernel: Gaussian
-    grid: Array
-    radii: Array
-    relaxed_answers: Array
-    answers: Array
-    values: Array
-    window: tuple[float, float]
-    radius: float
-    answer: float
-    adversary: Array
+    kernel: Gaussian  #: K
+    grid: Array  #: (m,): the points a distribution may live on
+    radii: Array  #: (p,): ε
+    relaxed_answers: Array  #: (p,): the |θ| on the grid that maximises the relaxed gain (SOS 4)
+    answers: Array  #: (p,): and the true one (SOS 3)
+    values: Array  #: (p,): the true gain there
+    window: tuple[float, float]  #: the radii between which the true player leaves θ = 0
+    radius: float  #: the one that is drawn
+    answer: float  #: to it, not bound to the grid
+    adversary: Array  #: (m,): the weights of the worst distribution against that answer
 
     @property
     def relaxed_vector(self) -> MeanEmbedding:
@@ -212,8 +182,6 @@ def relaxed_adversary(
 
     Parameters
     ----------
-    sigma : float, default=1.0
-        The bandwidth of the Gaussian kernel.
     radius : float, default=1.2
         The ε that is drawn; the paper does not print its own.
     half_width : float, default=2.0

@@ -37,21 +37,11 @@ _AROUND = 1.2  # what the panels show around the points
 
 @dataclass(frozen=True)
 class MoonsDensities(Experiment):
-    """Densities of the same 100 points, one quantity varied.
+    """Densities of the same 100 points, one quantity varied."""
 
-    Attributes
-    ----------
-    X : array of shape (n, 2)
-        The points.
-    as_theirs : bool
-        Whether they come in the authors' order, so that the support is theirs too.
-    models : dict from the quantity varied to SumOfSquaresDensity
-        The densities, certified.
-    """
-
-    X: Array
-    as_theirs: bool
-    models: dict[float, SumOfSquaresDensity]
+    X: Array  #: (n, 2), the points
+    as_theirs: bool  #: whether they come in the authors' order, so that the support is theirs too
+    models: dict[float, SumOfSquaresDensity]  #: by the quantity varied, certified
     letter: ClassVar[str]
 
     def _title(self, value: float) -> str:
@@ -150,81 +140,61 @@ class MoonsSupport(MoonsDensities):
         return tuple(map(self._certified, self.models))
 
 
+@final
+@dataclass(frozen=True)
+class MoonsSetting:
+    """What is not varied: σ², λ, the first m of the 100 points as the support, and how well the objective is proved."""
+
+    sigma_squared: float = 1.0
+    regularization: float = LAMBDA
+    n_support: int = 50
+    tol: float = 1e-8  #: see :class:`mercer.SumOfSquaresDensity`
+
+    def fitted(self, X: Array) -> SumOfSquaresDensity:
+        """The density of these points."""
+        sigma = float(np.sqrt(positive_number(self.sigma_squared, "sigma_squared")))
+        m = whole_number(self.n_support, "n_support", 1)
+        if m > X.shape[0]:
+            raise ValueError(f"n_support={m} is more than the {X.shape[0]} points there are.")
+        options = {"regularization": self.regularization, "tol": self.tol}
+        return SumOfSquaresDensity(Gaussian(sigma=sigma), support=X[:m], **options).fit(X)
+
+
 @experiment("sos-fig2a")
 def moons_regularization(
-    regularizations: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4),
-    *,
-    sigma_squared: float = 1.0,
-    n_support: int = 50,
-    tol: float = 1e-8,
+    regularizations: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4), **setting: Any
 ) -> MoonsRegularization:
     """Two moons by kernel sums of squares: the effect of the trace regularisation (SOS Fig 2a).
 
-    Parameters
-    ----------
-    regularizations : sequence of float
-        λ, one panel each; the text prints none.
-    sigma_squared : float, default=1.0
-        σ².
-    n_support : int, default=50
-        m, the paper's by default.
-    tol : float, default=1e-8
-        To which the objective is certified, see :class:`mercer.SumOfSquaresDensity`.
+    ``regularizations`` are λ, one panel each; the text prints none. The rest of the ``setting`` is a
+    :class:`MoonsSetting`: ``sigma_squared``, ``n_support``, ``tol``.
     """
     X, as_theirs = _moons()
-    fitted = {float(value): _fit(X, sigma_squared, value, n_support, tol) for value in regularizations}
+    fitted = {float(value): MoonsSetting(regularization=value, **setting).fitted(X) for value in regularizations}
     return MoonsRegularization(X, as_theirs, fitted)
 
 
 @experiment("sos-fig2b")
-def moons_bandwidth(
-    sigmas_squared: Sequence[float] = (0.1, 1.0, 5.0, 10.0),
-    *,
-    regularization: float = LAMBDA,
-    n_support: int = 50,
-    tol: float = 1e-8,
-) -> MoonsBandwidth:
+def moons_bandwidth(sigmas_squared: Sequence[float] = (0.1, 1.0, 5.0, 10.0), **setting: Any) -> MoonsBandwidth:
     """Two moons by kernel sums of squares: the effect of the bandwidth (SOS Fig 2b).
 
-    Parameters
-    ----------
-    sigmas_squared : sequence of float
-        σ², one panel each; the text prints none.
-    regularization : float, default=1e-3
-        λ.
-    n_support : int, default=50
-        m, the paper's by default.
-    tol : float, default=1e-8
-        To which the objective is certified, see :class:`mercer.SumOfSquaresDensity`.
+    ``sigmas_squared`` are σ², one panel each; the text prints none. The rest of the ``setting`` is a
+    :class:`MoonsSetting`: ``regularization``, ``n_support``, ``tol``.
     """
     X, as_theirs = _moons()
-    fitted = {float(value): _fit(X, value, regularization, n_support, tol) for value in sigmas_squared}
+    fitted = {float(value): MoonsSetting(sigma_squared=value, **setting).fitted(X) for value in sigmas_squared}
     return MoonsBandwidth(X, as_theirs, fitted)
 
 
 @experiment("sos-fig2c")
-def moons_support(
-    n_supports: Sequence[int] = (10, 25, 50, 100),
-    *,
-    sigma_squared: float = 1.0,
-    regularization: float = LAMBDA,
-    tol: float = 1e-8,
-) -> MoonsSupport:
+def moons_support(n_supports: Sequence[int] = (10, 25, 50, 100), **setting: Any) -> MoonsSupport:
     """Two moons by kernel sums of squares: the effect of the number of support points (SOS Fig 2c).
 
-    Parameters
-    ----------
-    n_supports : sequence of int
-        m, the first m of the 100 points; the text prints none.
-    sigma_squared : float, default=1.0
-        σ².
-    regularization : float, default=1e-3
-        λ.
-    tol : float, default=1e-8
-        To which the objective is certified, see :class:`mercer.SumOfSquaresDensity`.
+    ``n_supports`` are m, one panel each; the text prints none. The rest of the ``setting`` is a
+    :class:`MoonsSetting`: ``sigma_squared``, ``regularization``, ``tol``.
     """
     X, as_theirs = _moons()
-    fitted = {float(m): _fit(X, sigma_squared, regularization, m, tol) for m in n_supports}
+    fitted = {float(m): MoonsSetting(n_support=m, **setting).fitted(X) for m in n_supports}
     return MoonsSupport(X, as_theirs, fitted)
 
 
@@ -246,11 +216,3 @@ def _mass_on_a_grid(model: SumOfSquaresDensity, X: Array, sigma_squared: float) 
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     cell = np.prod([axis[1] - axis[0] for axis in axes])
     return float(np.sum(model.density(grid)) * cell)
-
-
-def _fit(X: Array, sigma_squared: float, regularization: float, n_support: int, tol: float) -> SumOfSquaresDensity:
-    sigma = float(np.sqrt(positive_number(sigma_squared, "sigma_squared")))
-    m = whole_number(n_support, "n_support", 1)
-    if m > X.shape[0]:
-        raise ValueError(f"n_support={m} is more than the {X.shape[0]} points there are.")
-    return SumOfSquaresDensity(Gaussian(sigma=sigma), support=X[:m], regularization=regularization, tol=tol).fit(X)
