@@ -1,4 +1,4 @@
-"""A coarse sample of an interval, embedded and extended to the points between (PSD22 Fig 3)."""
+"""The interval [-1, 1]: two kernels on it (PSD22 Fig 2), and a coarse sample embedded and extended (PSD22 Fig 3)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
 from mercer.experiments.conventions import in_the_plane
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
-from mercer.plots import new_figure
+from mercer.operators import DiffusionOperator, GramOperator
+from mercer.plots import new_figure, plot_heat_map
 from mercer.plots.scatter import COLOURS
+
+_SHOWN = 501  # points of the interval a picture can tell apart
 
 # Read off the file with which the authors' programme drew the figure (15 points, σ = 0.1): |χ₁| and |χ₂|, at a training
 # point, in the middle, and at a new point. The paper itself prints no values.
@@ -22,27 +27,61 @@ _SOURCE = "read off the file with which the authors drew the figure"
 
 
 @dataclass(frozen=True)
-class IntervalExtension(Experiment):
-    """Coordinates of the sample and of the points between, in the scale of the integral operators.
+class IntervalKernels(Experiment):
+    """Both kernels on a grid, in the scale of the integral operators."""
 
-    Attributes
+    sdp: SDPEmbedding  #: fitted to all points
+    grid: Array  #: (m,), the points drawn
+    diffusion_kernel: Array  #: (m, m): ā(x, y), the matrix divided by the spacing of the points
+    learned_kernel: Array  #: (m, m): b(x, y), likewise
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The number of components that Fig 3, which accompanies the figure, draws."""
+        return (compare("rank of B", 2, self.sdp.rank_, within=0, reason="the components ℓ = 1 and 2 of Fig 3"),)
+
+    def figure(self) -> Any:
+        """Both kernels as heat maps on the square."""
+        figure, axes = new_figure(2)
+        figure.set_size_inches(9.4, 4.1)  # two squares and their colour bars
+        ends = (float(self.grid[0]), float(self.grid[-1]))
+        plot_heat_map(axes[0], self.diffusion_kernel, extent=ends * 2, title="Diffusion kernel ā(x, y)")
+        title = f"Learned kernel b(x, y), rank {self.sdp.rank_}"
+        plot_heat_map(axes[1], self.learned_kernel, extent=ends * 2, title=title)
+        for ax in axes:
+            ax.set(xlabel="x", ylabel="y")
+        return figure
+
+
+@experiment("psd22-fig2")
+def interval_kernels(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalKernels:
+    """The diffusion kernel of [-1, 1] and the kernel learned from it, as heat maps (PSD22 Fig 2).
+
+    Parameters
     ----------
-    sigma : float
-        The bandwidth.
-    sdp : SDPEmbedding
-        Fitted to the sample.
-    x, new : arrays of shape (n,), (m,)
-        The sample and the points between.
-    coordinates, extended : arrays of shape (n, r), (m, r)
-        χ at both: the rows of the embedding divided by the square root of the spacing.
+    n_points : int, default=2001
+        Equidistant points; the paper's grid has 2001² pairs.
     """
+    X = interval(n_points)
+    kernel = Gaussian(sigma=sigma)
+    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
+    shown = np.unique(np.linspace(0, n_points - 1, min(n_points, _SHOWN)).round().astype(int))
+    spacing = 2.0 / (n_points - 1)
+    diffusion = DiffusionOperator(GramOperator(kernel, X)).block(shown, shown)
+    learned = sdp.embedding_[shown] @ sdp.embedding_[shown].T
+    return IntervalKernels(sdp, X[shown, 0], diffusion / spacing, learned / spacing)
+
+
+@dataclass(frozen=True)
+class IntervalExtension(Experiment):
+    """Coordinates of the sample and of the points between, in the scale of the integral operators."""
 
     sigma: float
-    sdp: SDPEmbedding
-    x: Array
-    new: Array
-    coordinates: Array
-    extended: Array
+    sdp: SDPEmbedding  #: fitted to the sample
+    x: Array  #: (n,), the sample
+    new: Array  #: (m,), the points between
+    coordinates: Array  #: (n, r): χ, the rows of the embedding divided by the square root of the spacing
+    extended: Array  #: (m, r): χ at the points between
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -74,11 +113,10 @@ class IntervalExtension(Experiment):
             axes[1].scatter(self.x, self.coordinates[:, i], s=36, color="black", linewidths=0)
         axes[1].set(xlabel="x", ylabel="χ(x)", title="Out-of-sample extension")
         axes[1].legend(fontsize=8, loc="upper right")
-        for ax in axes:
-            ax.tick_params(labelsize=8)
         return figure
 
 
+@experiment("psd22-fig3")
 def interval_extension(
     sigma: float = 0.1, *, n_points: int = 15, n_new: int = 100, random_state: Any = 0
 ) -> IntervalExtension:
@@ -86,14 +124,10 @@ def interval_extension(
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=15
         The sample: midpoints of as many equal parts of [-1, 1].
     n_new : int, default=100
         The points between: midpoints likewise.
-    random_state : int, default=0
-        Seed of the solver.
     """
     x, new = _midpoints(n_points), _midpoints(n_new)
     kernel = Gaussian(sigma=sigma)

@@ -11,8 +11,14 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import PAPER_STEPS, in_the_plane, spectrum_text, stopped_power_method
-from mercer.experiments.ranks import compare_rank
+from mercer.experiments.conventions import (
+    PAPER_STEPS,
+    compare_rank,
+    in_the_plane,
+    spectrum_text,
+    stopped_power_method,
+)
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_points
@@ -86,6 +92,7 @@ class DigitsInSpace(Experiment):
         return figure
 
 
+@experiment("psd17-fig14")
 def digits_extended(
     sigma: float = 4.0,
     *,
@@ -106,8 +113,6 @@ def digits_extended(
         Which digits.
     n_embedded, n_extended : int or None, default=None
         Use only the first images of the test set and of the training set; None for all.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
     new, new_labels = _mnist("train", digits, n_extended)
@@ -115,6 +120,7 @@ def digits_extended(
     return DigitsExtended(sdp, labels, sdp.transform(new), new_labels)
 
 
+@experiment("psd17-figd15")
 def digits_in_space(
     sigma: float = 2.5,
     *,
@@ -135,14 +141,11 @@ def digits_in_space(
         Use only the first images; None for all 4157.
     paper_steps : int, default=5000
         Steps of the papers' power method, which is run beside ours and takes most of the time; 0 for none.
-    random_state : int, default=0
-        Seed of the solver.
     """
     X, labels = _mnist("test", digits, n_embedded)
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
+    sdp = SDPEmbedding(Gaussian(sigma=sigma), random_state=random_state).fit(X)
     options = {"initial_rank": 20, "max_iter": paper_steps, "random_state": random_state}
-    return DigitsInSpace(sdp, labels, stopped_power_method(kernel, X, **options) if paper_steps else None)
+    return DigitsInSpace(sdp, labels, stopped_power_method(X, sigma, **options) if paper_steps else None)
 
 
 def _part(images: Array, whole: int) -> str:

@@ -27,14 +27,15 @@ from scipy.optimize import brentq, minimize_scalar, nnls
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import EPS
 from mercer.dependence import MeanEmbedding
-from mercer.experiments.report import Comparison, Experiment, Verdict, compare
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim, compare
 from mercer.kernels import Gaussian
 from mercer.kernels.checks import positive_number
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
 from mercer.validation import whole_number
 
-_FAR = 1e4  # a τ at which the adversary no longer cares for the distance
+_FAR = 1e4  # a τ at which the distance does not matter to the adversary
 _EDGE = 1e-4  # to which the edges of the window are found
 _RADII = np.unique(np.round(np.concatenate([np.arange(0.05, 1.45, 0.05), np.arange(1.15, 1.305, 0.01)]), 2))
 _SHOWN = 401
@@ -42,17 +43,7 @@ _SHOWN = 401
 
 @final
 class GridAdversary:
-    """The worst distributions on a grid against a player at θ, for every radius.
-
-    Parameters
-    ----------
-    kernel : Gaussian
-        A resolved kernel.
-    grid : array of shape (m,)
-        z, which must contain 0, where the data are.
-    theta : float
-        Where the player is.
-    """
+    """The worst distributions on a grid of m points against a player at θ, for every radius; the data are at 0."""
 
     def __init__(self, kernel: Gaussian, grid: Array, theta: float) -> None:
         self._start = int(np.argmin(np.abs(grid)))
@@ -104,38 +95,18 @@ class GridAdversary:
 
 @dataclass(frozen=True)
 class RelaxedAdversary(Experiment):
-    """Both players' answers over the radius, and both adversaries at one.
+    """Both players' answers over the radius, and both adversaries at one."""
 
-    Attributes
-    ----------
-    kernel : Gaussian
-        K.
-    grid : array of shape (m,)
-        The points a distribution may live on.
-    radii : array of shape (p,)
-        ε.
-    relaxed_answers, answers : arrays of shape (p,)
-        The |θ| on the grid that maximises the relaxed gain (SOS 4) and the true one (SOS 3).
-    values : array of shape (p,)
-        The true gain there.
-    window : (float, float)
-        The radii between which the true player leaves θ = 0.
-    radius, answer : float
-        The radius that is drawn, and the answer to it, not bound to the grid.
-    adversary : array of shape (m,)
-        The weights of the worst distribution against that answer.
-    """
-
-    kernel: Gaussian
-    grid: Array
-    radii: Array
-    relaxed_answers: Array
-    answers: Array
-    values: Array
-    window: tuple[float, float]
-    radius: float
-    answer: float
-    adversary: Array
+    kernel: Gaussian  #: K
+    grid: Array  #: (m,): the points a distribution may live on
+    radii: Array  #: (p,): ε
+    relaxed_answers: Array  #: (p,): the |θ| on the grid that maximises the relaxed gain (SOS 4)
+    answers: Array  #: (p,): and the true one (SOS 3)
+    values: Array  #: (p,): the true gain there
+    window: tuple[float, float]  #: the radii between which the true player leaves θ = 0
+    radius: float  #: the one that is drawn
+    answer: float  #: to it, not bound to the grid
+    adversary: Array  #: (m,): the weights of the worst distribution against that answer
 
     @property
     def relaxed_vector(self) -> MeanEmbedding:
@@ -168,11 +139,11 @@ class RelaxedAdversary(Experiment):
                 reason=f"the paper prints ≈ 0.4 and no ε; ours is {between} for ε from {self.window[0]:.4f} to "
                 f"{self.window[1]:.4f}, and 0 outside",
             ),
-            Comparison(
+            claim(
                 "mass at 0 of the relaxed adversary",
                 "negative",
                 f"{mass:.3g}",
-                Verdict.AGREES if mass < 0 else Verdict.DIFFERS,
+                mass < 0,
                 "1 - ε: no distribution once ε > 1" if mass < 0 else "1 - ε, which is negative only for ε > 1",
             ),
         )
@@ -204,6 +175,7 @@ class RelaxedAdversary(Experiment):
         ax.legend(fontsize=8, loc="upper left")
 
 
+@experiment("sos-fig1")
 def relaxed_adversary(
     sigma: float = 1.0, *, radius: float = 1.2, half_width: float = 2.0, n_points: int = 81, radii: Any = None
 ) -> RelaxedAdversary:
@@ -211,8 +183,6 @@ def relaxed_adversary(
 
     Parameters
     ----------
-    sigma : float, default=1.0
-        The bandwidth of the Gaussian kernel.
     radius : float, default=1.2
         The ε that is drawn; the paper does not print its own.
     half_width : float, default=2.0

@@ -10,8 +10,9 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.report import Comparison, Experiment, Verdict, compare
-from mercer.kernels import Gaussian
+from mercer.experiments.conventions import both_embeddings
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim, compare
 from mercer.plots import new_figure, plot_points
 
 _OTHER_SAMPLE = "the paper gives no coordinates: clusters and outliers were drawn anew"
@@ -38,15 +39,8 @@ class ClustersWithOutliers(Experiment):
         if -1 not in self.labels:
             return (rank,)
         reach = self.outlier_reach(self.sdp.embedding_)
-        far = Verdict.AGREES if reach > 1 else Verdict.DIFFERS
-        distance = Comparison(
-            "outliers in the SDP embedding",
-            "far from the clusters",
-            f"{reach:.1f} times as far out as the clusters reach",
-            far,
-            _OTHER_SAMPLE,
-        )
-        return rank, distance
+        far = f"{reach:.1f} times as far out as the clusters reach"
+        return rank, claim("outliers in the SDP embedding", "far from the clusters", far, reach > 1, _OTHER_SAMPLE)
 
     def figure(self) -> Any:
         """Data, SDP embedding and diffusion maps side by side."""
@@ -61,6 +55,7 @@ class ClustersWithOutliers(Experiment):
         return figure
 
 
+@experiment("psd22-fig1")
 def clusters_with_outliers(
     sigma: float = 1.2, *, n_outliers: int = 10, random_state: Any = 0, callback: Any = None
 ) -> ClustersWithOutliers:
@@ -68,16 +63,11 @@ def clusters_with_outliers(
 
     Parameters
     ----------
-    sigma : float, default=1.2
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_outliers : int, default=10
         How many outliers.
-    random_state : int, default=0
-        Seed of the data and of the solver.
     callback : callable, optional
         Receives every iteration of the solver.
     """
     X, labels = three_clusters(n_outliers=n_outliers, random_state=random_state)
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, random_state=random_state, callback=callback).fit(X)
-    return ClustersWithOutliers(X, labels, sdp, DiffusionMaps(kernel, random_state=random_state).fit(X))
+    models = both_embeddings(X, sigma, random_state=random_state, callback=callback)
+    return ClustersWithOutliers(X, labels, *models)

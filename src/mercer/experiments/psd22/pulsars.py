@@ -13,9 +13,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from mercer.backends.arrays import Array
 from mercer.datasets import htru2
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.conventions import extended_symmetric_coordinates, spectrum_text, symmetric_coordinates
+from mercer.experiments.conventions import (
+    both_embeddings,
+    extended_symmetric_coordinates,
+    random_split,
+    spectrum_text,
+    symmetric_coordinates,
+)
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
-from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
 from mercer.plots.scatter import COLOURS
 
@@ -63,18 +69,10 @@ class PulsarEmbedding(Experiment):
 
 @dataclass(frozen=True)
 class PulsarClassification(Experiment):
-    """Precision and recall of the pulsars, of each method, bandwidth and split.
+    """Precision and recall of the pulsars, of each method, bandwidth and split."""
 
-    Attributes
-    ----------
-    scores : dict from (method, bandwidth) to array of shape (splits, 2)
-        Precision and recall.
-    n_total : int
-        Candidates used, training and test together.
-    """
-
-    scores: dict[tuple[str, float], Array]
-    n_total: int
+    scores: dict[tuple[str, float], Array]  #: by method and bandwidth, (splits, 2)
+    n_total: int  #: candidates, training and test together
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -118,6 +116,7 @@ class PulsarClassification(Experiment):
         return figure
 
 
+@experiment("psd22-fig6")
 def pulsar_embedding(
     sigma: float = 10.0, *, n_total: int | None = None, train_fraction: float = 0.7, random_state: Any = 0
 ) -> PulsarEmbedding:
@@ -131,15 +130,13 @@ def pulsar_embedding(
         Candidates to draw from; all 17 898 if None.
     train_fraction : float, default=0.7
         The part that is embedded.
-    random_state : int, default=0
-        Seed of the draw and of the solver.
     """
     X, y = htru2(n_total, random_state)
-    train, _ = _split(len(X), train_fraction, random_state)
-    sdp, spectral = _models(X[train], sigma, random_state)
-    return PulsarEmbedding(y[train], sdp, spectral)
+    train, _ = random_split(len(X), train_fraction, random_state)
+    return PulsarEmbedding(y[train], *both_embeddings(X[train], sigma, radius="paper", random_state=random_state))
 
 
+@experiment("psd22-table1", place=6.5)
 def pulsar_classification(
     sigmas: Sequence[float] = (10.0, 5.0),
     *,
@@ -163,36 +160,20 @@ def pulsar_classification(
         The part that is embedded; the rest is extended and classified.
     n_neighbors : int, default=5
         Neighbours of the classifier.
-    random_state : int, default=0
-        Seed of the first split; the others follow.
     """
     X, y = htru2(n_total, random_state)
     rows: dict[tuple[str, float], list[tuple[float, float]]] = {}
     for seed in range(random_state, random_state + n_splits):
-        train, test = _split(len(X), train_fraction, seed)
+        train, test = random_split(len(X), train_fraction, seed)
         for sigma in map(float, sigmas):
-            sdp, spectral = _models(X[train], sigma, seed)
+            sdp, maps = both_embeddings(X[train], sigma, radius="paper", random_state=seed)
+            extended = extended_symmetric_coordinates(maps, X[train], X[test])
             pairs = {
                 "SDP embedding": (sdp.embedding_, sdp.transform(X[test])),
-                "diffusion maps": (
-                    symmetric_coordinates(spectral),
-                    extended_symmetric_coordinates(spectral, X[train], X[test]),
-                ),
+                "diffusion maps": (symmetric_coordinates(maps), extended),
             }
             for method, (known, new) in pairs.items():
                 predicted = KNeighborsClassifier(n_neighbors).fit(known[:, :2], y[train]).predict(new[:, :2])
                 score = precision_score(y[test], predicted), recall_score(y[test], predicted)
                 rows.setdefault((method, sigma), []).append(score)
     return PulsarClassification({key: np.array(values) for key, values in rows.items()}, len(X))
-
-
-def _split(size: int, train_fraction: float, seed: Any) -> tuple[Array, Array]:
-    order = np.random.default_rng(seed).permutation(size)
-    train, test = np.split(order, [int(train_fraction * size)])
-    return train, test
-
-
-def _models(X: Array, sigma: float, seed: Any) -> tuple[SDPEmbedding, DiffusionMaps]:
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, radius="paper", random_state=seed).fit(X)
-    return sdp, DiffusionMaps(kernel, random_state=seed).fit(X)

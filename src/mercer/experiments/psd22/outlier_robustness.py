@@ -19,32 +19,25 @@ from sklearn.neighbors import KNeighborsClassifier
 from mercer.backends.arrays import Array
 from mercer.datasets import three_clusters, two_moons, wine
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.conventions import in_the_plane
-from mercer.experiments.report import Comparison, Experiment, Verdict
+from mercer.experiments.conventions import directions, in_the_plane
+from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.kernels import Gaussian
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.plots import new_figure
 
-METHODS = (
-    "SDP, 2 components",
-    "SDP, all dimensions",
-    "SDP, directions",
-    "diffusion maps",
-    "diffusion maps, directions",
-    "spectral embedding",
-    "UMAP",
-)
+# Colour, line and marker of every method.
+_LOOKS = {
+    "SDP, 2 components": ("#4477aa", "-", "o"),
+    "SDP, all dimensions": ("#4477aa", "--", "o"),
+    "SDP, directions": ("#4477aa", ":", "o"),
+    "diffusion maps": ("#ee6677", "-", "s"),
+    "diffusion maps, directions": ("#ee6677", ":", "s"),
+    "spectral embedding": ("#228833", "-", "^"),
+    "UMAP": ("#ccbb44", "-", "D"),
+}
+METHODS = tuple(_LOOKS)
 MEASURES = ("NMI of k-means", "accuracy of 5-NN")
 _SDP, _MAPS, _SPECTRAL, _UMAP = METHODS[:3], METHODS[3:5], METHODS[5], METHODS[6]
-_LOOKS = {
-    METHODS[0]: ("#4477aa", "-", "o"),
-    METHODS[1]: ("#4477aa", "--", "o"),
-    METHODS[2]: ("#4477aa", ":", "o"),
-    METHODS[3]: ("#ee6677", "-", "s"),
-    METHODS[4]: ("#ee6677", ":", "s"),
-    METHODS[5]: ("#228833", "-", "^"),
-    METHODS[6]: ("#ccbb44", "-", "D"),
-}
 _FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 _NEIGHBOURS = (5, 15, 50)
 _DEFAULT_NEIGHBOURS = 15
@@ -116,11 +109,11 @@ class OutlierRobustness(Experiment):
 
     def _claim(self, sample: int, view: str) -> Comparison:
         ours, theirs = (np.nanmean(self.views[view](m)[sample, -1, :, 0]) for m in (_SDP[0], _MAPS[0]))
-        return Comparison(
+        return claim(
             f"NMI of k-means, {self.samples[sample]} with {100 * self.fractions[-1]:g} % outliers, {view}",
             "SDP at least as robust as a spectral embedding",
             f"SDP {ours:.3f}, diffusion maps {theirs:.3f}",
-            Verdict.AGREES if ours >= theirs - _TIE else Verdict.DIFFERS,
+            ours >= theirs - _TIE,
             "the paper prints no numbers; two components each",
         )
 
@@ -152,7 +145,6 @@ class OutlierRobustness(Experiment):
             ax.plot([], [], " ", label=self.missing)
         ax.set_xlabel("outliers, %", fontsize=8)
         ax.set_ylim(*((-0.03, 1.05) if measure == 0 else (self._least_accuracy - 0.05, 1.02)))
-        ax.tick_params(labelsize=8)
 
 
 def outlier_robustness(
@@ -189,8 +181,6 @@ def outlier_robustness(
         Bandwidths to try, as multiples of the median distance of the sample with its outliers; 1 is among them.
     umap : bool or None, default=None
         Whether to run UMAP; None means if umap-learn is installed.
-    random_state : int, default=0
-        Seed of the first sample; the others follow.
     progress : callable, optional
         Receives a line for every sample.
 
@@ -199,11 +189,7 @@ def outlier_robustness(
     OutlierRobustness
         All scores, and the picture.
     """
-    unknown = [name for name in samples if name not in _SAMPLES]
-    if unknown:
-        raise ValueError(f"There is no sample {unknown[0]!r}: choose among {', '.join(_SAMPLES)}.")
-    if 1.0 not in factors:
-        raise ValueError("factors must contain 1, the bandwidth that is called fixed.")
+    _check(samples, factors)
     installed = find_spec("umap") is not None
     use = installed if umap is None else umap
     methods = METHODS if use else METHODS[:-1]
@@ -221,6 +207,14 @@ def outlier_robustness(
     return OutlierRobustness(tuple(samples), tuple(map(float, fractions)), settings, scores, missing)
 
 
+def _check(samples: Sequence[str], factors: Sequence[float]) -> None:
+    unknown = [name for name in samples if name not in _SAMPLES]
+    if unknown:
+        raise ValueError(f"There is no sample {unknown[0]!r}: choose among {', '.join(_SAMPLES)}.")
+    if 1.0 not in factors:
+        raise ValueError("factors must contain 1, the bandwidth that is called fixed.")
+
+
 def _default(method: str) -> float:
     return float(_DEFAULT_NEIGHBOURS) if method == _UMAP else 1.0
 
@@ -236,18 +230,10 @@ def _clusters(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
     return three_clusters(n_points // 3, _n_outliers(n_points // 3 * 3, fraction), random_state=seed)
 
 
-def _moons(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
-    return _in_a_box(*two_moons(n_points, random_state=seed), fraction, seed)
-
-
-def _wine(n_points: int, fraction: float, seed: int) -> tuple[Array, Array]:
-    return _in_a_box(*wine(), fraction, seed)
-
-
 _SAMPLES: dict[str, Callable[[int, float, int], tuple[Array, Array]]] = {
     "three clusters": _clusters,
-    "two moons": _moons,
-    "wine": _wine,
+    "two moons": lambda n_points, fraction, seed: _in_a_box(*two_moons(n_points, random_state=seed), fraction, seed),
+    "wine": lambda n_points, fraction, seed: _in_a_box(*wine(), fraction, seed),
 }
 
 
@@ -283,8 +269,8 @@ def _by_kernel(sdp: SDPEmbedding, X: Array, sigma: float, seed: int) -> Iterator
     except DegenerateKernelError:
         return
     maps = DiffusionMaps(kernel, n_components=2, random_state=seed).fit(X).embedding_
-    yield from zip(_SDP, (in_the_plane(solution), solution, _directions(solution)), strict=True)
-    yield from zip(_MAPS, (maps, _directions(maps)), strict=True)
+    yield from zip(_SDP, (in_the_plane(solution), solution, directions(solution)), strict=True)
+    yield from zip(_MAPS, (maps, directions(maps)), strict=True)
     model = SpectralEmbedding(n_components=2, affinity="rbf", gamma=1 / sigma**2, random_state=seed)
     yield _SPECTRAL, model.fit_transform(X)
 
@@ -292,11 +278,6 @@ def _by_kernel(sdp: SDPEmbedding, X: Array, sigma: float, seed: int) -> Iterator
 def _by_umap(X: Array, n_neighbors: int, seed: int) -> Array:
     model = importlib.import_module("umap").UMAP(n_neighbors=n_neighbors, random_state=seed)
     return np.asarray(model.fit_transform(X), dtype=np.float64)
-
-
-def _directions(points: Array) -> Array:
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0)
 
 
 # --- measures -----------------------------------------------------------------------------------------------

@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.datasets import halton_square
-from mercer.experiments.quadrature_plane import DIRECTIONS, SIGMA, SIZE, exact_eigenpairs, other_setting, printed
-from mercer.experiments.report import Comparison, Experiment, Verdict
-from mercer.kernels import Gaussian
+from mercer.experiments.quadrature_setting import DIRECTIONS, GOOD, PRINTED, HaltonSquare, SquareExperiment, upsilon_of
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.plots import new_figure, plot_quadrature_path
 from mercer.quadrature import QuadraturePath, QuadratureSparsifier
 
 _LAST = 12785  # the last event of the paper's path
-_LAST_ALPHA, _LAST_KAPPA = "1.514626e-5", "0.9995426"
-_GOOD = 0.99
+_LAST_ALPHA, _LAST_KAPPA = PRINTED[f"α_{_LAST}"], PRINTED[f"ϰ_{_LAST}"]
 
 
 @dataclass(frozen=True)
-class SquarePath(Experiment):
+class SquarePath(SquareExperiment):
     """The path of the Halton points as far as it was followed."""
 
-    X: Array
     model: QuadratureSparsifier
 
     @property
@@ -35,37 +32,27 @@ class SquarePath(Experiment):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The number of events, the last printed kink, and the solution at its α."""
-        other = other_setting(self.X, self.model)
-        first = printed("α₀", "6.310163e-2", self.path.alphas[0], other), self._events(other)
-        if self.path.alphas[-1] > float(_LAST_ALPHA):
+        compared, path = self.square.printed, self.path
+        reach = f"to α = {path.alphas[-1]:.3e} and ϰ = {path.kappas[-1]:.7f}. {path.end.value}"
+        went = f"ours goes {reach}" if path.end.lost_precision else f"followed {reach}"
+        first = compared("α₀", path.alphas[0]), compared("events until precision ends the path", len(path), went)
+        if path.alphas[-1] > float(_LAST_ALPHA):
             return first  # cut short before the paper's last kink
-        meets = self.path.at(alpha=float(_LAST_ALPHA)).kappa
-        return (
-            *first,
-            *self._last_kink(other),
-            printed(f"ϰ of the solution at α = {_LAST_ALPHA}", _LAST_KAPPA, meets, other),
-        )
+        meets = path.at(alpha=float(_LAST_ALPHA)).kappa
+        return *first, *self._last_kink(), compared(f"ϰ of the solution at α = {_LAST_ALPHA}", meets)
 
-    def _events(self, other: str) -> Comparison:
-        path = self.path
-        ours = f"to α = {path.alphas[-1]:.3e} and ϰ = {path.kappas[-1]:.7f}. {path.end.value}"
-        reason = other or f"ours goes {ours}" if path.end.lost_precision else other or f"followed {ours}"
-        return printed("events until precision ends the path", str(_LAST + 1), len(path), reason)
-
-    def _last_kink(self, other: str) -> tuple[Comparison, ...]:
+    def _last_kink(self) -> tuple[Comparison, ...]:
         path = self.path
         if len(path) <= _LAST:
             return ()
         nearest = int(np.argmin(np.abs(path.alphas - float(_LAST_ALPHA))))
-        reason = other or (
+        reason = (
             f"from kink {path.n_in_order} on some events lie closer together than rounding resolves, so that their "
             f"numbers may be off by a few; the nearest of ours, kink {nearest}, lies at "
             f"α = {path.alphas[nearest]:.6e}, ϰ = {path.kappas[nearest]:.7f}"
         )
-        return (
-            printed(f"α_{_LAST}", _LAST_ALPHA, path.alphas[_LAST], reason),
-            printed(f"ϰ_{_LAST}", _LAST_KAPPA, path.kappas[_LAST], reason),
-        )
+        values = {f"α_{_LAST}": path.alphas[_LAST], f"ϰ_{_LAST}": path.kappas[_LAST]}
+        return tuple(self.square.printed(name, value, reason) for name, value in values.items())
 
     def figure(self) -> Any:
         """Nodes, discrepancy and penalty over ϰ."""
@@ -74,42 +61,27 @@ class SquarePath(Experiment):
         return figure
 
 
-def square_path(n: int = SIZE, *, sigma: float = SIGMA, alpha: float = 4e-6) -> SquarePath:
+@experiment("quad-fig8.4")
+def square_path(n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, alpha: float = 4e-6) -> SquarePath:
     """The regularisation path of Halton points, as far as precision goes (QUAD Fig 8.4).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     alpha : float, default=4e-6
         Where to stop; precision ends the paper's path at 1.5e-5 and ours near 4.2e-6, after half a minute.
     """
-    X = halton_square(n)
-    return SquarePath(X, QuadratureSparsifier(Gaussian(sigma=sigma), alpha=alpha, solver="path").fit(X))
+    square = HaltonSquare(n, sigma)
+    return SquarePath(square, square.sample.solved(alpha=alpha, solver="path"))
 
 
 @dataclass(frozen=True)
 class SquareUpsilon(Experiment):
-    """The Υ-test of the solutions at many values of ϰ.
+    """The Υ-test of the solutions at many values of ϰ."""
 
-    Attributes
-    ----------
-    kappas : array of shape (p,)
-        ϰ, rising from zero.
-    upsilon : array of shape (p, 62)
-        Υ of each direction; NaN where there are fewer nodes than that, and everywhere for ϰ = 0.
-    n_nodes : array of int of shape (p,)
-        Nodes of the solutions.
-    eigenvalues : array of shape (62,)
-        λ, the true eigenvalues.
-    """
-
-    kappas: Array
-    upsilon: Array
-    n_nodes: Array
-    eigenvalues: Array
+    kappas: Array  #: (p,): ϰ, rising from zero
+    upsilon: Array  #: (p, 62): Υ of each direction; NaN where there are fewer nodes than that
+    n_nodes: Array  #: (p,): nodes of the solutions
+    eigenvalues: Array  #: (62,): λ, the true eigenvalues
 
     @property
     def within_trace(self) -> Array:
@@ -119,7 +91,7 @@ class SquareUpsilon(Experiment):
     @property
     def accurate(self) -> Array:
         """How many directions have Υ ≥ 0.99."""
-        return np.sum(self.upsilon >= _GOOD, axis=1)
+        return np.sum(self.upsilon >= GOOD, axis=1)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -127,11 +99,11 @@ class SquareUpsilon(Experiment):
         inside = self.within_trace < self.eigenvalues.size  # beyond, the count is cut off at the directions computed
         correlation = float(np.corrcoef(self.accurate[inside], self.within_trace[inside])[0, 1])
         return (
-            Comparison(
+            claim(
                 "directions with Υ ≥ 0.99 over ϰ",
                 "in close relation with the decay of the spectrum",
                 f"correlation {correlation:.3f} with max{{l : λ₁ + … + λ_l ≤ ϰ}}",
-                Verdict.AGREES if correlation > 0.9 else Verdict.DIFFERS,
+                correlation > 0.9,
                 f"from {self.accurate.min()} to {self.accurate.max()} of {self.eigenvalues.size} directions",
             ),
         )
@@ -150,34 +122,32 @@ class SquareUpsilon(Experiment):
         ax.set_title(title, fontsize=10)
         ax.set(xlabel="ϰ", ylabel="direction l", xlim=(0, self.kappas[-1]), ylim=(0.5, count + 0.5))
         ax.set_facecolor("#f2f2f2")
-        ax.tick_params(labelsize=8)
         return figure
 
 
+@experiment("quad-fig8.5")
 def square_upsilon(
-    n: int = SIZE, *, sigma: float = SIGMA, n_values: int = 41, largest: float = float(_LAST_KAPPA)
+    n: int = HaltonSquare.n,
+    *,
+    sigma: float = HaltonSquare.sigma,
+    n_values: int = 41,
+    largest: float = float(_LAST_KAPPA),
 ) -> SquareUpsilon:
     """The Υ-test of approximate eigenpairs of Halton points over the trace of the quadrature (QUAD Fig 8.5).
 
     Parameters
     ----------
-    n : int, default=2016
-        Points.
-    sigma : float, default=0.4
-        The bandwidth of the Gaussian kernel.
     n_values : int, default=41
         Values of ϰ, evenly spread from zero.
     largest : float, default=0.9995426
         The largest of them, the end of the paper's path.
     """
-    X = halton_square(n)
-    kappas = np.linspace(0.0, largest, n_values)
+    square, kappas = HaltonSquare(n, sigma), np.linspace(0.0, largest, n_values)
     upsilon = np.full((n_values, DIRECTIONS), np.nan)
     nodes = np.zeros(n_values, dtype=np.intp)
     for i, kappa in enumerate(kappas[1:], start=1):
-        model = QuadratureSparsifier(Gaussian(sigma=sigma), trace_fraction=float(kappa)).fit(X)
+        model = square.sample.solved(trace_fraction=float(kappa))
         nodes[i] = model.indices_.size
-        tested = model.eigenpairs(min(DIRECTIONS, int(nodes[i]))).upsilon
-        assert tested is not None
+        tested = upsilon_of(model.eigenpairs(min(DIRECTIONS, int(nodes[i]))))
         upsilon[i, : tested.size] = tested
-    return SquareUpsilon(kappas, upsilon, nodes, exact_eigenpairs(X, sigma).canonical)
+    return SquareUpsilon(kappas, upsilon, nodes, square.exact.canonical)

@@ -8,9 +8,9 @@ from typing import Any
 from mercer.backends.arrays import Array
 from mercer.datasets import swiss_roll
 from mercer.embedding import DiffusionMaps, SDPEmbedding
-from mercer.experiments.ranks import compare_rank
+from mercer.experiments.conventions import both_embeddings, compare_rank
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
-from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_in_space, plot_shaded
 
 
@@ -45,19 +45,14 @@ class SwissRollInPlane(Experiment):
         return figure
 
 
+@experiment("psd17-figd16")
 def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_state: Any = 0) -> SwissRollInPlane:
     """A swiss roll in the plane by the SDP embedding and by diffusion maps (PSD17 Fig D.16).
 
     Parameters
     ----------
-    sigma : float, default=0.1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=4000
         The sample. The paper does not print the size of its roll: :func:`mercer.datasets.swiss_roll` stands in.
-    random_state : int, default=0
-        Seed of the data and of the solvers.
     """
     X, angle = swiss_roll(n_points, random_state=random_state)
-    kernel = Gaussian(sigma=sigma)
-    sdp = SDPEmbedding(kernel, random_state=random_state).fit(X)
-    return SwissRollInPlane(X, angle, sdp, DiffusionMaps(kernel, random_state=random_state).fit(X))
+    return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, random_state=random_state))

@@ -11,7 +11,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from mercer.backends.arrays import Array
 from mercer.datasets import mnist_pair
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import spectrum_text
+from mercer.experiments.conventions import random_split, spectrum_text
+from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure, plot_points
@@ -57,6 +58,7 @@ class DigitsOneAndFour(Experiment):
         return figure
 
 
+@experiment("psd22-fig4")
 def digits_one_and_four(
     sigma: float = 10.0,
     *,
@@ -77,12 +79,9 @@ def digits_one_and_four(
         The part that is embedded.
     n_neighbors : int, default=5
         Neighbours of the classifier.
-    random_state : int, default=0
-        Seed of the draw and of the solver.
     """
     X, y = mnist_pair(1, 4, n=n_total, random_state=random_state)
-    order = np.random.default_rng(random_state).permutation(len(X))
-    train, test = np.split(order, [int(train_fraction * len(X))])
+    train, test = random_split(len(X), train_fraction, random_state)
     sdp = SDPEmbedding(Gaussian(sigma=sigma), radius="paper", random_state=random_state).fit(X[train])
     extended = sdp.transform(X[test])
     classifier = KNeighborsClassifier(n_neighbors).fit(sdp.embedding_, y[train])

@@ -10,8 +10,9 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.ranks import compare_rank
-from mercer.experiments.report import Comparison, Experiment, Verdict
+from mercer.experiments.conventions import compare_rank
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim
 from mercer.kernels import Gaussian
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
@@ -23,13 +24,7 @@ _MIDDLE = (
 
 @dataclass(frozen=True)
 class IntervalRankOne(Experiment):
-    """The embedding of an odd number of points, and that of one point fewer.
-
-    Attributes
-    ----------
-    odd, even : SDPEmbedding
-        Fitted to the paper's points, and to one point fewer.
-    """
+    """The embedding of an odd number of points, and that of one point fewer."""
 
     odd: SDPEmbedding
     even: SDPEmbedding
@@ -54,21 +49,21 @@ class IntervalRankOne(Experiment):
 
     def _spectrum(self) -> Comparison:
         values = self.odd.eigenvalues_
-        return Comparison(
+        return claim(
             f"eigenvalues of ρ / Tr ρ, {len(self.odd.diagonal_)} points",
             "1",
             ", ".join(f"{value:.6g}" for value in values),
-            Verdict.AGREES if len(values) == 1 else Verdict.DIFFERS,
+            len(values) == 1,
             "rank one" if len(values) == 1 else "a true second dimension, too small to be seen in a plot",
         )
 
     def _closed(self) -> Comparison:
         holds = self.distance < 1e-6
-        return Comparison(
+        return claim(
             f"ρ(x, y) = sign(x) √K(x,x) sign(y) √K(y,y), {len(self.even.diagonal_)} points",
             "equal",
             f"rows apart by {self.distance:.0e} of their length",
-            Verdict.AGREES if holds else Verdict.DIFFERS,
+            holds,
             "" if holds else "this bandwidth is too narrow for the closed form",
         )
 
@@ -84,6 +79,7 @@ class IntervalRankOne(Experiment):
         return figure
 
 
+@experiment("psd17-section6", place=8.5)
 def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state: Any = 0) -> IntervalRankOne:
     """The interval [-1, 1] at σ = 1: a closed form of rank one, but for the middle point (PSD17 section 6.2).
 
@@ -91,12 +87,8 @@ def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state:
 
     Parameters
     ----------
-    sigma : float, default=1
-        The bandwidth of the Gaussian kernel, the paper's by default.
     n_points : int, default=2001
         Equidistant points, an odd number.
-    random_state : int, default=0
-        Seed of the solver.
     """
     if n_points % 2 == 0:
         raise ValueError(f"n_points={n_points} must be odd, so that zero is one of the points.")
@@ -127,4 +119,3 @@ def _draw(ax: Any, model: SDPEmbedding) -> None:
         ax.plot(x[side], closed[side] / _scale(model), color="black", linewidth=0.8, label=label)
     ax.set(xlabel="x", title=f"{len(x)} points: rank {model.rank_}")
     ax.legend(fontsize=9, loc="upper left")
-    ax.tick_params(labelsize=8)
