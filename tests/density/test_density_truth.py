@@ -125,7 +125,7 @@ def test_rounding_of_the_objective_is_counted(monkeypatch):
 def test_rounding_of_the_scale_is_counted(monkeypatch):
     """λ over the volume of a section is a logarithm and an exponential: wrong in its last digits."""
     X = np.random.default_rng(0).standard_normal((12, 2)) * 1e-30
-    monkeypatch.setattr(precise_squares, "_EPS", 0.0)
+    monkeypatch.setattr(precise_squares, "EPS", 0.0)
     model = SumOfSquaresDensity(Gaussian(1e-30), support=4, regularization=1e-60, random_state=0).fit(X)
     exact = exact_of(model, X, None)
     B = solution(model, exact)

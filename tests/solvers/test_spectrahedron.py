@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
+from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
 from mercer.solvers import (
     Status,
@@ -16,10 +15,7 @@ from mercer.solvers import (
     low_rank_spectrahedron,
 )
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
-from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
+from mercer.solvers.spectrahedron.face import minimise_small
 
 SOLVERS = [low_rank_spectrahedron, accelerated_spectrahedron]
 
@@ -191,12 +187,3 @@ def test_the_small_programme_satisfies_its_optimality_conditions(k):
     assert np.trace(S) == pytest.approx(1.0)
     assert np.linalg.eigvalsh(S)[0] >= 0
     assert np.sum(S * slope) - np.linalg.eigvalsh(slope)[0] <= 1e-9
-
-
-def test_entries_of_a_symmetric_matrix_keep_inner_products_and_congruences():
-    rng = np.random.default_rng(1)
-    A, B, P = (M + M.T for M in rng.standard_normal((3, 5, 5)))
-    entries = SymmetricEntries(5)
-    assert entries.pack(A) @ entries.pack(B) == pytest.approx(np.sum(A * B))
-    assert np.allclose(entries.unpack(entries.pack(A)), A)
-    assert np.allclose(entries.unpack(entries.congruence(P) @ entries.pack(A)), P @ A @ P)

@@ -20,9 +20,10 @@ import numpy as np
 
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import places
+from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
-from mercer.certificates.measure_rounding import TINY, UNIT, MeasureFacts, dot
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
+from mercer.certificates.measure_rounding import MeasureFacts, dot
 from mercer.problems.discrepancy import Discrepancy, TraceProblem
 
 _MORE = 1 + 1e-8  # for the rounding of bounds that need no digits
@@ -63,7 +64,7 @@ def certify_measure(
     alpha: float | None = None,
     kappa: float | None = None,
     on_nodes: bool = False,
-    definiteness: Definiteness | None = None,
+    definiteness: SquareDefiniteness | None = None,
 ) -> MeasureCertificate:
     """Bound the optimum of the regularised (α given) or the constrained programme (ϰ given) from the measure v.
 
@@ -77,8 +78,8 @@ def certify_measure(
         One of the two: the penalty of (3.1) or the constraint of (3.2).
     on_nodes : bool, default=False
         Compare with measures on the same nodes only: whether their weights are the best for them.
-    definiteness : Definiteness, optional
-        What ``mercer.certificates.measure_definiteness.prove_definite`` found of S where it was asked already.
+    definiteness : SquareDefiniteness, optional
+        What ``mercer.certificates.measure_definiteness.prove_square_definite`` found of S where it was asked already.
 
     Returns
     -------
@@ -94,8 +95,8 @@ def certify_measure(
     """
     level = problem.at(alpha=alpha, kappa=kappa)
     before = problem.n_columns
-    whole = definiteness or prove_definite(problem.squared)
-    proved = prove_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
+    whole = definiteness or prove_square_definite(problem.squared)
+    proved = prove_square_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
     facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
     upper = _upper(facts, level)
     ground = _Ground(on_nodes, 0.0 if proved is None else proved.defect, whole is not None)

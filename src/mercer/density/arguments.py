@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from mercer.backends import config_context
-from mercer.backends.arrays import Array, as_double, is_tensor, like, to_numpy
-from mercer.validation import checked_points
+from mercer.backends.arrays import Array, as_double, is_tensor, to_numpy
 
 NOTHING_LEFT = "Every coordinate is given: there is nothing left to have a density."
 
@@ -22,28 +19,6 @@ def checked_rows(X: Any, d: int) -> Any:
     if X.ndim != 2 or X.shape[1] != d:
         raise ValueError(f"X must have {d} columns, not shape {tuple(X.shape)}.")
     return X
-
-
-def checked_pairs(estimator: Any, X: Any, y: Any, *, fitting: bool) -> tuple[Any, Any]:
-    """Points and a target for each of them, in double precision, as scikit-learn validates them.
-
-    Tensors stay tensors; a model fitted to tensors is given tensors, and one fitted to NumPy arrays these. Targets that
-    cannot be used are refused by scikit-learn's own sentence.
-    """
-    options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
-    tensors = is_tensor(X) if fitting else getattr(estimator, "_fitted_like", None) is not None
-    if not tensors:
-        estimator._fitted_like = None
-        least = 2 if fitting else 1
-        plain = to_numpy(X) if is_tensor(X) else X, to_numpy(y) if is_tensor(y) else y
-        X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
-        return X, np.asarray(y, np.float64)
-    with config_context(dtype="float64"):
-        X = checked_points(estimator, X, fitting=fitting)
-    if is_tensor(y) and tuple(y.shape) == (X.shape[0],) and not y.is_complex() and bool(y.isfinite().all()):
-        return X, like(y.detach(), X, dtype=X.dtype)
-    _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
-    return X, like(y, X, dtype=X.dtype)
 
 
 def checked_coordinates(coordinates: Any, d: int) -> Array:

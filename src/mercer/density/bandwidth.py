@@ -25,6 +25,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.rounding import TINY
 from mercer.kernels import Gaussian
 from mercer.validation import distinct_rows
 
@@ -97,7 +98,7 @@ def _leave_out(distances: Array, weights: Array) -> Array:
     cells = np.bincount(own, weights=weights / weights.sum(), minlength=distances.shape[1])
     left = cells[own] - weights
     shared = left > _SAME * cells[own]
-    logs = np.tile(np.log(np.maximum(cells, np.finfo(np.float64).tiny)), (rows.size, 1))
+    logs = np.tile(np.log(np.maximum(cells, TINY)), (rows.size, 1))
     logs[rows[shared], own[shared]] = np.log(left[shared])
     distances[rows[shared], own[shared]] *= (cells[own[shared]] / left[shared]) ** 2
     distances[rows[~shared], own[~shared]] = np.inf

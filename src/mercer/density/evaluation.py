@@ -7,10 +7,9 @@ import numpy as np
 from mercer.backends.arrays import Array, namespace, norm
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.matrix import KernelMatrix
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def log_squares(kernel: Kernel, X: Array, support: Array, factor: Array) -> tuple[Array, Array]:
@@ -28,7 +27,7 @@ def log_squares(kernel: Kernel, X: Array, support: Array, factor: Array) -> tupl
         tops = xp.where(squares > 0, scale, xp.full_like(scale, -np.inf))
     with np.errstate(divide="ignore"):
         logs = 2.0 * scale + xp.log(squares)
-    return logs, 2.0 * (tops + float(np.log(_EPS) + np.log(norm(factor))))
+    return logs, 2.0 * (tops + float(np.log(EPS) + np.log(norm(factor))))
 
 
 def _largest(matrix: KernelMatrix, like_it: Array) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, is_tensor, like, namespace, to_numpy
 from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
+from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks_of
 from mercer.density.arguments import (
     NOTHING_LEFT,
@@ -36,8 +37,6 @@ from mercer.linalg.eigen import positive_eigenpairs
 from mercer.validation import whole_number
 
 _LEAST_ACCEPTED = 0.05  # below, coordinates drawn one after the other are quicker than wasted proposals
-_EPS = float(np.finfo(np.float64).eps)
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -125,7 +124,7 @@ class GaussianSquares:
     @property
     def sampling_error(self) -> float:
         """How far, in total variation, rounding may take the law of :meth:`sample` from the density."""
-        return _EPS / self.acceptance_rate
+        return EPS / self.acceptance_rate
 
     def score_samples(self, X: Any) -> Any:
         """log p at some points; minus infinity where p underflows and outside the box."""
@@ -269,7 +268,7 @@ class GaussianSquares:
             proposed = draw_between(
                 0.5 * (self._points[i] + self._points[j]), self.sigma / 2, self._lower, self._upper, rng
             )
-            bound = np.maximum(self._form(proposed, magnitude), _TINY)
+            bound = np.maximum(self._form(proposed, magnitude), TINY)
             kept = proposed[rng.uniform(0, 1, count) * bound < self._form(proposed, self._coefficients)]
             parts.append(kept)
             found += kept.shape[0]
@@ -281,8 +280,8 @@ class GaussianSquares:
         for k in range(self.n_features):
             cells = LineCells(self._points[:, k], self.sigma, self._lower[k], self._upper[k])
             at_nodes = np.exp(-(((cells.nodes.reshape(-1, 1) - self._points[:, k]) / self.sigma) ** 2))
-            sizes, vectors = positive_eigenpairs(self._coefficients * self._overlap(range(k + 1, out.shape[1])), _EPS)
-            levels = rng.uniform(_TINY, 1, n)
+            sizes, vectors = positive_eigenpairs(self._coefficients * self._overlap(range(k + 1, out.shape[1])), EPS)
+            levels = rng.uniform(TINY, 1, n)
             for rows in row_chunks(n, rows_within(PANEL_ENTRIES, at_nodes.shape[0])):
                 before = self._sections(range(k), out[rows, :k]) if k else np.ones((1, self._points.shape[0]))
                 values = _squares(before, vectors * np.sqrt(sizes), at_nodes)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import like, namespace, to_numpy
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
@@ -27,7 +28,6 @@ from mercer.validation import checked_weights, distinct_rows, normalised, requir
 _MASS = 1e-6
 _OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
 _DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of them
-_EPS = float(np.finfo(np.float64).eps)
 _SPANNED = 4.0  # times the eigenvalue at which a span is cut, that may lie outside of it
 
 
@@ -41,8 +41,9 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     states is compared by NumPy.
     """
     check_is_fitted(model)
-    options = model._checked_options()
-    X = model._checked_rows(X, fitting=False)
+    model._check_parameters()
+    options = model._options()
+    X = model._new_points(X)
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
     weights = (
@@ -126,7 +127,7 @@ def require_spans(matrix: Any, basis: Any, name: str, truncation: float) -> None
     except np.linalg.LinAlgError:
         outside = np.full_like(matrix, np.inf)
     largest = float(np.linalg.norm(matrix, 2))
-    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * _EPS) * largest
+    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * EPS) * largest
     if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
         raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")
 

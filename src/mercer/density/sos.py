@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, namespace, norm
+from mercer.backends.rounding import TINY
 from mercer.backends.threads import one_thread_for
+from mercer.certificates import Certificate
 from mercer.density.advice import warn_of_density
 from mercer.density.bandwidth import density_kernel
 from mercer.density.distance_to_sample import squared_mmd
@@ -22,11 +23,10 @@ from mercer.density.presentation import Presentation, is_enough, trimmed
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
 from mercer.density.support import choose_support
-from mercer.kernels import Gaussian, Kernel, Laplacian
-from mercer.kernels.checks import positive_number
-from mercer.linalg.random import as_generator
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.kernels import Kernel, Laplacian
+from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
-from mercer.progress import make_visible
 from mercer.solvers import (
     SpectrahedronResult,
     SpectrahedronStep,
@@ -36,15 +36,19 @@ from mercer.solvers import (
 )
 from mercer.solvers.spectrahedron.conic import conic_result
 from mercer.validation import (
-    KernelParameters,
+    at_least,
     checked_kernel,
-    checked_points,
-    checked_weights,
+    declared,
     fraction,
+    function_of,
     is_precomputed,
+    non_negative,
     normalised,
+    one_of,
+    optional,
+    positive_number,
     resolved_kernel,
-    whole_number,
+    true_or_false,
 )
 
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
@@ -52,10 +56,10 @@ _MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
 _log = logging.getLogger("mercer")
-_FLOOR = float(np.log(np.finfo(np.float64).tiny))
+_FLOOR = float(np.log(TINY))
 
 
-class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
+class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
     With support points z₁ … z_m and k_x = (k(x, z_p))_p the density with respect to a reference measure ρ is
@@ -186,6 +190,36 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
     (2,)
     """
 
+    support_: Array
+    coefficients_: Array
+    factor_: Array
+    rank_: int
+    eigenvalues_: Array
+    mmd_: float
+    mmd_error_: float
+    projected_mmd_: float
+    sample_norm_: float
+    certificate_: Certificate
+    history_: tuple[SpectrahedronStep, ...]
+    status_: Status
+    n_iter_: int
+    measure_: Measure
+    regularization_: float
+    integration_error_: float
+    log_scale_: float
+    sample_weight_: Array | None
+    _always_double = True
+    _checks = declared(
+        solver=one_of(*_SOLVERS),
+        tol=positive_number,
+        max_iter=optional(at_least(1)),
+        warm_start=true_or_false,
+        verbose=true_or_false,
+        callback=function_of("one line of history_", ValueError),
+        regularization=optional(non_negative),
+        truncation=fraction,
+    )
+
     def __init__(
         self,
         kernel: Any = None,
@@ -217,25 +251,23 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SumOfSquaresDensity:
         """Fit the density to the rows of X, which may have weights."""
-        if self.verbose:
-            make_visible()
-        options = self._checked_options()
-        X = self._checked_rows(X, fitting=True)
-        weights = (
-            None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight", reference=X)
-        )
-        shares = normalised(weights, X.shape[0], reference=X)
+        given = self._begin_fit(X, sample_weight=sample_weight, least=1)
+        X, weights, shares = given.points, given.weights, given.shares
+        if float(abs(X).max()) > _LARGEST:
+            raise ValueError(
+                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
+            )
         measure = choose_reference(self.reference, self.box, X, shares)
-        support = choose_support(self.support, X, shares, as_generator(self.random_state))
+        support = choose_support(self.support, X, shares, given.rng)
         require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             kernel = self._resolved_kernel(X, shares, support)
-            problem = make_programme(kernel, support, measure, X, weights, **options)
+            problem = make_programme(kernel, support, measure, X, weights, **self._options())
             result = self._solve(problem)
             shown = trimmed(problem, result.factor, self.tol)
-            # stored at the end: a fit that fails leaves an earlier one as it was
             self.kernel_, self.support_, self.measure_ = kernel, support, measure
             self.sample_weight_, self._n_rows = weights, int(X.shape[0])
             self._store(problem, result, shown)
@@ -266,44 +298,29 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
 
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
-        check_is_fitted(self)
-        X = self._checked_rows(X, fitting=False)
+        X = self._new_points(X)
         squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift
 
-    def _checked_options(self) -> dict[str, Any]:
-        """What the programme takes of the parameters; all of them are looked at, and those without effect refused."""
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
+        from mercer.density.recertification import verify_density  # which knows this class
+
+        recheck.refuse_extension("a density")
+        return verify_density(self, X)
+
+    def _check_parameters(self) -> None:
+        """Refuse what is no parameter, and what has no effect."""
         if is_precomputed(self.kernel):
             raise ValueError("A density is a function of points: give a kernel such as Gaussian(), not Precomputed().")
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver={self.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
-        positive_number(self.tol, "tol")
-        if self.max_iter is not None:
-            whole_number(self.max_iter, "max_iter", 1)
-        for name in ("warm_start", "verbose"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r} must be a function of one line of history_, or None.")
+        super()._check_parameters()
         if self.solver == "conic" and (self.max_iter is not None or self.warm_start):
             option = "warm_start" if self.warm_start else "max_iter"
             raise ValueError(f"{option} has no effect with solver='conic', an interior-point method: leave it out.")
-        strength = self.regularization
-        return {
-            "regularization": None if strength is None else positive_number(strength, "regularization", zero=True),
-            "truncation": fraction(self.truncation, "truncation"),
-        }
 
-    def _checked_rows(self, X: Any, *, fitting: bool) -> Array:
-        """Points in double precision, which a density is computed in whatever the configuration says."""
-        with config_context(dtype="float64"):
-            X = checked_points(self, X, fitting=fitting, least=1)
-        if fitting and float(abs(X).max()) > _LARGEST:
-            raise ValueError(
-                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
-            )
-        return X
+    def _options(self) -> dict[str, Any]:
+        """What the programme takes of the parameters."""
+        return {"regularization": self.regularization, "truncation": float(self.truncation)}
 
     def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
         if self.kernel is None:
@@ -311,10 +328,6 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelParameters):
         if X.shape[0] == 1 and not checked_kernel(self.kernel).is_resolved:
             raise ValueError(f"{self.kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
         return resolved_kernel(self.kernel, X, weights)
-
-    def _default_kernel(self) -> Kernel:
-        """What a bandwidth set by name belongs to; left out, it is found by :func:`density_kernel`."""
-        return Gaussian()
 
     def _earlier(self, problem: SumOfSquares) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""

@@ -18,7 +18,7 @@ from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, whole_number
+from mercer.validation import checked_kernel, checked_points, resolved_kernel, whole_number
 
 _BANDWIDTHS = ("sigma", "length_scale")
 _NEARLY_CONSTANT = 1e-2
@@ -137,7 +137,7 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
             warnings.filterwarnings("ignore", "All points look nearly alike", UserWarning)
             model.fit(X)
     except DegenerateKernelError as error:
-        return RankPathEntry(sigma, _degenerate(model.kernel_, X), str(error))
+        return RankPathEntry(sigma, _degenerate(resolved_kernel(model.kernel, X), X), str(error))
     weights = 1.0 if model.sample_weight_ is None else model.sample_weight_
     staying = model.diagonal_ + model.stationary_ / weights  # k(x, x)/m(x), for d = k(x, x)/m - m/vol
     typical, signal = _median(staying), float((model.diagonal_ / staying).max())

@@ -25,7 +25,7 @@ from mercer.backends.arrays import (
 )
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.degeneracy import widened
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
@@ -71,7 +71,7 @@ def verify_embedding(
     _check_rows(model, X, extended)
     support = Support(None, None) if extended else _stored_support(model, X)
     points = support.points(X, model.kernel_)
-    programme = Programme.of(model.kernel_, points, support.scaled, rng)
+    programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng)
     if extended:
         coordinates = model._extend(X)
     else:
@@ -79,7 +79,7 @@ def verify_embedding(
         _check_readings(model, programme.operator, support, coordinates)
         _check_extension(model, X, points, programme.operator, support, coordinates)
     certificate = certify_elliptope(
-        programme.proof,
+        programme.exact,
         coordinates,
         rng=rng,
         failure_probability=failure_probability,

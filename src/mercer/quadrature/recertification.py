@@ -27,7 +27,7 @@ from mercer.solvers.measure.merging import MergeSequence
 from mercer.solvers.measure.sparse_measure import checked_nodes
 from mercer.validation import checked_points, checked_weights, require_rows
 
-_ROUNDING = 1e-9
+_STORED_NUMBER = 1e-9  # of a stored number: what rounding may change of it
 _OF_SAMPLE = 1e-12  # of D(0), α₀ or dᵀω: what rounding may change of a number that is a difference
 _FEATURES = {"float32": 1e-3, "float64": 1e-6}  # of √λ₁: small eigenvalues of K_II are known to few digits
 _BOUNDS = 1e-6  # of the objective: what rounding may change of a bound
@@ -48,7 +48,7 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     _check_sample(model, X, sample)
     options = {"max_weight": model.max_weight, "ridge": model.ridge}
     problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
-    if (weights > problem.caps[places] * (1 + _ROUNDING)).any():
+    if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
     _check_numbers(model, problem, places, weights)
     _check_features(model, X)
@@ -112,7 +112,7 @@ def _check_numbers(model: QuadratureSparsifier, problem: Discrepancy, places: Ar
     }
     for name, scale in scales.items():
         said, true = getattr(model, f"{name}_"), getattr(found, name)
-        if not abs(said - true) <= _ROUNDING * abs(true) + _OF_SAMPLE * scale:
+        if not abs(said - true) <= _STORED_NUMBER * abs(true) + _OF_SAMPLE * scale:
             raise _damaged(f"{name}_", f"{said:.9g}", f"{true:.9g}")
 
 

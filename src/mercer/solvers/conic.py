@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
+from mercer.backends.rounding import TINY
 from mercer.linalg.tall import first_axis
 from mercer.problems import Elliptope
 
@@ -44,7 +45,7 @@ def solve_conic(problem: Elliptope) -> Array:
     except ModuleNotFoundError:
         raise ModuleNotFoundError("solver='conic' needs cvxpy: pip install 'mercer[conic]'.") from None
     J = to_numpy(problem.curvature(like(np.eye(n), problem.scale))).astype(np.float64)
-    J = (J + J.T) / (2 * max(float(np.max(np.abs(J))), np.finfo(np.float64).tiny))
+    J = (J + J.T) / (2 * max(float(np.max(np.abs(J))), TINY))
     B = cvxpy.Variable((n, n), PSD=True)
     objective = cvxpy.sum(cvxpy.multiply(J, B))
     programme = cvxpy.Problem(cvxpy.Maximize(objective), [B[i, i] == 1 for i in range(n)])

@@ -21,6 +21,7 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import flatnonzero, least, places
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
 from mercer.problems.discrepancy import CAPS, CONSTRAINT, PENALTY, RIDGE, TraceProblem
 from mercer.solvers.measure.active_set_pool import NOISE, ActiveSetPool
@@ -35,7 +36,7 @@ _POOL_PER_NODE = 4
 _POOL_SHARE = 0.5  # of the memory limit, for the entries of A between pool and nodes
 _FEW = 256
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
-_ZERO = 4 * float(np.finfo(float).eps)  # of D(0): no objective is negative, and less than this is rounding
+_ZERO = 4 * EPS  # of D(0): no objective is negative, and less than this is rounding
 
 
 def solve_exactly(

@@ -16,13 +16,14 @@ import numpy as np
 from mercer.backends.arrays import Array, copied, namespace
 from mercer.backends.chunks import panel_rows
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, stable_order
+from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_store import FreeColumns
 from mercer.linalg.dense_products import product
 from mercer.problems.discrepancy import TraceProblem
 from mercer.solvers.measure.apart import first_apart
 
-NOISE = 16 * float(np.finfo(float).eps)  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
+NOISE = 16 * EPS  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
 _FEW = 8  # new nodes at a time, and a tenth of the nodes at hand beyond
 _APART = 0.9  # cosine between the sections of two points, above which they do not join together
 _REFINE_ABOVE = 1e-13
@@ -60,7 +61,7 @@ class ActiveSetPool:
         self._factor, self._columns = self._empty()
         self._damping = xp.zeros_like(self._target)
         self._noise = NOISE * problem.largest_alpha
-        self._rounding = 4 * float(np.finfo(float).eps) * problem.constant
+        self._rounding = 4 * EPS * problem.constant
         self._refused: set[int] = set()
         self._held = self.values >= self._caps
         held = flatnonzero(self._held)
@@ -273,7 +274,7 @@ class ActiveSetPool:
 
     def _append_damped(self, place: int, column: Array) -> None:
         """Make a point free that depends on others: the term ½ ε (v - its present value)² tells them apart."""
-        damping = max(_DAMPING * float(self._diagonal[place]), float(np.finfo(float).tiny))
+        damping = max(_DAMPING * float(self._diagonal[place]), TINY)
         while not self._append(place, column, damping):
             damping *= 10
 

@@ -25,6 +25,7 @@ from numba import njit
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, is_tensor, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
@@ -34,7 +35,7 @@ from mercer.solvers.measure.kinks import Event, Kinks, PathEnd, Track
 from mercer.solvers.run import Goal, Limits, Method, Report, Run
 from mercer.solvers.solution import Solution, Status
 
-_TIE = 4 * np.finfo(float).eps  # of α: kinks closer than this are one
+_TIE = 4 * EPS  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
 _LOST = 1e-6  # relative to α: a gradient that is wrong by more ends the path
 _STALLED_AFTER = 200

@@ -21,10 +21,11 @@ import numpy as np
 
 from mercer.backends.arrays import Array, eigh, namespace, norm
 from mercer.backends.chunks import KEPT_BYTES
+from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.solvers.solution import Status
 from mercer.solvers.spectrahedron.accelerated import Callback, SpectrahedronResult, SpectrahedronStep, small_enough
-from mercer.solvers.spectrahedron.face import SymmetricEntries, minimise_small
+from mercer.solvers.spectrahedron.face import minimise_small
 
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
 _LARGEST_FACE = 36
