@@ -11,9 +11,7 @@ from mercer.solvers.elliptope.staircase import Climb
 from mercer.solvers.elliptope.trust_region import TrustRegion
 from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
-from mercer.solvers.spectrahedron.accelerated import SpectrahedronResult, SpectrahedronStep, accelerated_spectrahedron
-from mercer.solvers.spectrahedron.conic import conic_spectrahedron
-from mercer.solvers.spectrahedron.low_rank import low_rank_spectrahedron
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 __all__ = [
     "AcceleratedPower",
@@ -26,15 +24,11 @@ __all__ = [
     "ProjectedPower",
     "SolverResult",
     "SparseMeasure",
-    "SpectrahedronResult",
-    "SpectrahedronStep",
     "Status",
     "TrustRegion",
-    "accelerated_spectrahedron",
-    "conic_spectrahedron",
     "exchange",
-    "low_rank_spectrahedron",
     "maximise",
+    "minimise_on_spectrahedron",
     "solve_conic",
     "solve_interior_point",
 ]
