@@ -12,6 +12,8 @@ Weights, penalties and nodes are arrays of one library, that of the points behin
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import final
 
@@ -222,14 +224,11 @@ class TraceProblem(Problem):
         """Columns of S evaluated so far, for this level or for another."""
         return self.discrepancy.n_columns
 
-    @property
-    def max_columns(self) -> int | None:  # type: ignore[override]
-        """The budget of columns, shared with other levels."""
-        return self.discrepancy.max_columns
-
-    @max_columns.setter
-    def max_columns(self, most: int | None) -> None:
-        self.discrepancy.max_columns = most
+    @contextmanager
+    def within(self, columns: int | None) -> Iterator[None]:
+        """Hold the discrepancy to a budget."""
+        with self.discrepancy.within(columns):
+            yield
 
     def value(self, nodes: Array, values: Array, gradient: Array) -> float:
         """D(v) with its ridge, and with α dᵀv where α is given, from the gradient A v - Sω."""

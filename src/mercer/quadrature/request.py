@@ -141,12 +141,12 @@ def is_its_own_best(problem: Discrepancy) -> bool:
 
 def _check_memory(choice: Choice, size: int) -> None:
     """Refuse more nodes than the memory limit has room for, before any is looked for."""
-    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2
-    limit = get_config().memory_bytes
+    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2 / 1e6
+    limit = get_config().memory_bytes / 1e6
     if needed > limit:
         raise MemoryError(
-            f"n_nodes={choice.n_nodes} needs about {needed / 1e6:.0f} MB for the matrices of its nodes, above the limit of "
-            f"{limit / 1e6:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
+            f"n_nodes={choice.n_nodes} needs about {needed:.0f} MB for the matrices of its nodes, above the limit of "
+            f"{limit:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
         )
 
 

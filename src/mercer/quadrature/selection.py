@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, like
-from mercer.backends.ordering import appended, as_indices, places
+from mercer.backends.ordering import appended, as_indices, lexicographic_order, places
 from mercer.problems.discrepancy import Discrepancy, TraceProblem
 from mercer.quadrature.request import Choice, is_its_own_best
 from mercer.solvers.measure.active_set import solve_exactly, solve_on
@@ -33,6 +33,7 @@ _EXCHANGE_TOL = 1e-6  # of the exchange methods, where none is given
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
 _SWEEPS = 3
+_DIGITS = 8  # of weights that are compared: the others are rounding
 _RULES: dict[str, Rule] = {"exchange": "block", "exchange-second-order": "second-order", "exchange-plain": "plain"}
 _CUT = (Status.STOPPED, Status.INTERRUPTED)
 _log = logging.getLogger("mercer")
@@ -120,10 +121,10 @@ class _Search:
     def _exact(self, start: Any) -> Solution[SparseMeasure]:
         """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
         choice, most = self._choice, largest_active_set()
-        limits: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
-        if choice.max_iter is not None:
-            limits["max_passes"] = choice.max_iter
-        found = solve_exactly(self._level, start, max_nodes=most, run=self.run, **limits)
+        tolerances: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
+        found = solve_exactly(
+            self._level, start, max_nodes=most, max_passes=choice.max_iter, run=self.run, **tolerances
+        )
         if found.status is not Status.SLOW:
             return found
         if choice.kappa is None:
@@ -143,8 +144,8 @@ class _Search:
         found = self._exchanged(_RULES[self._choice.solver], None)
         if found.status in _CUT or found.point.nodes.shape[0] > largest_active_set():
             return found
-        tolerance = {} if self._choice.tol is None else {"gap_tol": self._choice.tol}
-        return solve_exactly(self._level, found.point, run=self.run, **tolerance)
+        tolerances: dict[str, Any] = {} if self._choice.tol is None else {"gap_tol": self._choice.tol}
+        return solve_exactly(self._level, found.point, run=self.run, **tolerances)
 
     def _by_path(self) -> Selection:
         """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
@@ -205,9 +206,8 @@ class _Search:
         return None if most is None else max(0, most + self._lines_before - len(self.run.history))
 
     def _solved_roughly(self, alpha: float, start: SparseMeasure) -> Solution[SparseMeasure]:
-        left = self._passes_left
-        limits = {} if left is None else {"max_passes": left}
-        return solve_exactly(self._problem.regularised(alpha), start, tol=_ROUGH, run=self.run, **limits)
+        level = self._problem.regularised(alpha)
+        return solve_exactly(level, start, tol=_ROUGH, max_passes=self._passes_left, run=self.run)
 
     def reduced(self, selection: Selection) -> Selection:
         """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
@@ -285,3 +285,18 @@ class _Search:
 def _after(selection: Selection, found: Solution[Any]) -> Selection:
     """The selection, cut short where the phase was that came after its solver."""
     return replace(selection, status=found.status) if found.status in _CUT else selection
+
+
+def heaviest_first(weights: Array, points: Array | None) -> Array:
+    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows.
+
+    Points without coordinates stay in the order of the rows where their weights agree.
+    """
+    rounded = like(np.array([_rounded(float(weight)) for weight in weights]), weights)
+    keys = () if points is None else tuple(points.T)[::-1]
+    return lexicographic_order((*keys, -rounded))
+
+
+def _rounded(weight: float) -> float:
+    """A positive number to eight digits."""
+    return round(weight, _DIGITS - 1 - math.floor(math.log10(weight)))

@@ -7,7 +7,7 @@ from mercer.solvers.elliptope.minorise import Minorise
 from mercer.solvers.elliptope.power import ProjectedPower
 from mercer.solvers.elliptope.staircase import Climb
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
+from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
 from mercer.solvers.run import Goal, Limits, Method, Report, Run, solve
 from mercer.solvers.solution import Iteration, Solution, Status
@@ -16,7 +16,6 @@ from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 __all__ = [
     "AcceleratedPower",
     "Climb",
-    "ExchangeStep",
     "Goal",
     "InteriorPoint",
     "Iteration",

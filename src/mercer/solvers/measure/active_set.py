@@ -46,7 +46,7 @@ def solve_exactly(
     tol: float = 1e-9,
     gap_tol: float = _NO_GAP,
     max_nodes: int | None = None,
-    max_passes: int = _MOST_PASSES,
+    max_passes: int | None = None,
     run: Run[SparseMeasure] | None = None,
 ) -> Solution[SparseMeasure]:
     """Minimise D (and ridge) + α dᵀv over 0 ≤ v ≤ c, or D under dᵀv = ϰ.
@@ -64,8 +64,8 @@ def solve_exactly(
         Or the Frank-Wolfe bound is this part of the objective.
     max_nodes : int, optional
         With more nodes than this the status is ``SLOW``: another method should take over.
-    max_passes : int, default=200
-        Passes over the whole sample.
+    max_passes : int, optional
+        Passes over the whole sample, 200 at most if left out.
     run : Run, optional
         Callbacks and history that the solve shares with others; its goal is replaced by ``gap_tol``.
 
@@ -75,8 +75,9 @@ def solve_exactly(
     its points. Memory: n² for the factor, and the entries of A between pool and nodes.
     """
     shared = Run(Goal(gap_tol)) if run is None else replace(run, goal=Goal(gap_tol))
+    limits = Limits(max_iter=_MOST_PASSES if max_passes is None else max_passes)
     with single_threaded_blas():
-        return shared.phase(problem, ActiveSet(tol, max_nodes), start, Limits(max_iter=max_passes))
+        return shared.phase(problem, ActiveSet(tol, max_nodes), start, limits)
 
 
 def solve_on(problem: TraceProblem, nodes: Array) -> Array:

@@ -105,6 +105,14 @@ class Track:
         kinks, points, kinds = np.array(self.events[: self.n_events], dtype=np.intp).reshape(-1, 3).T
         change = (kinds == Event.ENTERS).astype(int) - (kinds == Event.LEAVES)
         n_nodes = np.cumsum(np.bincount(kinks, change, self.n_rows)).astype(int)
-        columns = (like(column, self.reference) for column in (alphas, kappas, values, n_nodes))
-        in_order = self.n_rows if self.in_order is None else self.in_order
-        return Kinks(*columns, kinks, points, kinds.astype(np.int8), self.end or end, in_order)
+        return Kinks(
+            alphas=like(alphas, self.reference),
+            kappas=like(kappas, self.reference),
+            values=like(values, self.reference),
+            n_nodes=like(n_nodes, self.reference),
+            event_kinks=kinks,
+            event_points=points,
+            event_kinds=kinds.astype(np.int8),
+            end=self.end or end,
+            n_in_order=self.n_rows if self.in_order is None else self.in_order,
+        )

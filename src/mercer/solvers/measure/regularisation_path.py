@@ -75,7 +75,7 @@ def follow(
         Compute a new factor at every kink instead of updating: n³/3 more flops, for comparison.
     run : Run, optional
         Callbacks and history that the solve shares with others. A line of the history tells of every event, with the
-        number of kinks after the first, the objective D + αϰ, and the nodes below the kink.
+        number of kinks, the objective D + αϰ, and the nodes below the kink.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def follow(
     enters. Memory: n columns of N, within half of the memory limit; where they do not fit the path ends there.
     """
     shared = Run[Any](Goal(0.0)) if run is None else run
-    most = np.iinfo(np.int64).max if limits.n_kinks is None else limits.n_kinks - 1
+    most = np.iinfo(np.int64).max if limits.n_kinks is None else limits.n_kinks
     with single_threaded_blas():
         found = shared.phase(problem, PathFollower(limits, refactor), limits=Limits(max_iter=int(most)))
     return replace(found, point=found.point.kinks(_ENDS.get(found.status, PathEnd.REQUESTED)))
@@ -142,9 +142,7 @@ class PathFollower(Method[Discrepancy, Track]):
         self._events: list[tuple[int, int, int]] = []
         self._in_order: int | None = None
         self._idle = 0
-        self._rows.append((self._alpha, 0.0, problem.constant))
-        first = int((problem.distortion / problem.penalty).argmax())
-        return self._moved(lambda: self._changed(first, Event.ENTERS))
+        return self._moved(self._first_event)
 
     def step(self, problem: Discrepancy, most: int) -> Report[Track]:
         """Fall to the next event, which is at another kink unless events coincide."""
@@ -164,6 +162,11 @@ class PathFollower(Method[Discrepancy, Track]):
         track = Track(self._rows, self._events, *counts, self._in_order, self._target, end)
         status = None if end is None else _STATUSES.get(end, Status.STALLED)
         return Report(track, value + alpha * kappa, size=self._n_nodes, steps=counts[0] - before, status=status)
+
+    def _first_event(self) -> PathEnd | None:
+        problem = self._problem
+        self._rows.append((self._alpha, 0.0, problem.constant))
+        return self._changed(int((problem.distortion / problem.penalty).argmax()), Event.ENTERS)
 
     def _next_event(self) -> PathEnd | None:
         segment = self._segment()
