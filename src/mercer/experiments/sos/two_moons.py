@@ -156,8 +156,10 @@ class MoonsSetting:
         m = whole_number(self.n_support, "n_support", 1)
         if m > X.shape[0]:
             raise ValueError(f"n_support={m} is more than the {X.shape[0]} points there are.")
-        options = {"regularization": self.regularization, "tol": self.tol}
-        return SumOfSquaresDensity(Gaussian(sigma=sigma), support=X[:m], **options).fit(X)
+        model = SumOfSquaresDensity(
+            Gaussian(sigma=sigma), support=X[:m], regularization=self.regularization, tol=self.tol
+        )
+        return model.fit(X)
 
 
 @experiment("sos-fig2a")
