@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.config import require_free_memory
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
 from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.sums import exact_sum
@@ -172,12 +172,8 @@ def make_problem(
 
 def _check_memory(size: int) -> None:
     """Refuse a memory limit that does not even hold the vectors of a programme, before anything is computed."""
-    needed, limit = 8 * _VECTORS * size, get_config().memory_bytes
-    if needed > limit:
-        raise MemoryError(
-            f"A quadrature of {size} points needs about {needed / 1e6:.3g} MB for vectors of their length, above the "
-            f"limit of {limit / 1e6:.3g} MB: raise memory_limit with mercer.config_context."
-        )
+    what = f"A quadrature of {size} points needs about"
+    require_free_memory(8 * _VECTORS * size, what, "take fewer points", MemoryError)
 
 
 def _per_row(value: Any, name: str, n: int, reference: Array, *, zero: bool = False) -> Array:
