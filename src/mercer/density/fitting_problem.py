@@ -9,7 +9,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.config import require_free_memory
 from mercer.kernels import Kernel, Laplacian
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
