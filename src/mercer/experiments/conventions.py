@@ -48,15 +48,8 @@ def stopped_power_method(
     The certificate says how far from the optimum the run stopped. Cost: ``max_iter`` products with ``initial_rank``
     columns.
     """
-    model = SDPEmbedding(
-        Gaussian(sigma=sigma),
-        solver="power",
-        initial_rank=min(initial_rank, len(X)),
-        max_iter=max_iter,
-        tol=tol,
-        residual_tol=tol,
-        random_state=random_state,
-    )
+    options = {"max_iter": max_iter, "tol": tol, "residual_tol": tol, "random_state": random_state}
+    model = SDPEmbedding(Gaussian(sigma=sigma), solver="power", initial_rank=min(initial_rank, len(X)), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # to stop early is what is asked here
         return model.fit(X)

@@ -55,12 +55,8 @@ def plot_density(
         The range of each coordinate; by default all points, and as far as the density has a hundredth of its maximum.
     resolution : int, optional
         Grid points on each axis; 400 for a line and 150 for contours by default.
-    label : str, optional
-        A name for the legend, of the line, or of the points over contours.
-    colour : str, optional
-        The colour of the line.
-    title : str, optional
-        The title of the panel.
+    label, colour, title : str, optional
+        A name for the legend, of the line or of the points over contours; the colour of the line; the panel's title.
 
     Returns
     -------
@@ -71,8 +67,7 @@ def plot_density(
     d = points.shape[1]
     _check_data(data, d)
     ranges = _ranges(chosen, points) if limits is None else _checked_limits(limits, d)
-    if ax is None:
-        _, (ax,) = new_figure(1, panel_inches=5.0)
+    ax = new_figure(1, panel_inches=5.0)[1][0] if ax is None else ax
     shown = points[: points.shape[0] - (0 if X is None else X.shape[0])] if support else points[:0]
     if d == 1:
         _line(ax, chosen, ranges[0], resolution or 400, label, colour)
@@ -81,11 +76,7 @@ def plot_density(
         _contours(ax, chosen, ranges, resolution or 150, levels)
         _over(ax, X, shown, data, label)
         ax.set_aspect("equal", adjustable="datalim" if limits is None else "box")
-    if label or (d == 2 and shown.size):
-        ax.legend(fontsize=8, loc="best")
-    ax.set_title(title)
-    ax.tick_params(labelsize=8)
-    return ax.figure
+    return _finished(ax, title, legend=bool(label or (d == 2 and shown.size)))
 
 
 # --- what to draw -------------------------------------------------------------------------------------------
@@ -156,6 +147,14 @@ def _on_grid(model: Any, ranges: Array, resolution: int) -> tuple[Array, list[Ar
 
 
 # --- drawing ------------------------------------------------------------------------------------------------
+
+
+def _finished(ax: Any, title: str, *, legend: bool) -> Any:
+    if legend:
+        ax.legend(fontsize=8, loc="best")
+    ax.set_title(title)
+    ax.tick_params(labelsize=8)
+    return ax.figure
 
 
 def _line(ax: Any, model: Any, limits: Array, resolution: int, label: str | None, colour: str) -> None:

@@ -11,13 +11,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import (
-    PAPER_STEPS,
-    compare_rank,
-    in_the_plane,
-    spectrum_text,
-    stopped_power_method,
-)
+from mercer.experiments.conventions import PAPER_STEPS, compare_rank, in_the_plane, spectrum_text, stopped_power_method
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
