@@ -1,14 +1,15 @@
-"""Checks that every estimator shares: its points, its kernel, weights and numbers."""
+"""Checks that every estimator shares: its parameters, its kernel, points, targets and weights."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from mercer.backends import get_config
+from mercer.backends import config_context, get_config
 from mercer.backends.arrays import (
     Array,
     as_double,
@@ -27,74 +28,88 @@ from mercer.kernels.checks import (
     as_sparse_tensor,
     checked_weights,
     fraction,
+    positive_number,
     refuse_sparse_tensor,
     same_library,
     scale_free,
     whole_number,
 )
-from mercer.kernels.names import NAMED, kernel_named
+from mercer.kernels.names import kernel_named
 
 __all__ = [
-    "KernelParameters",
+    "at_least",
     "checked_kernel",
+    "checked_pairs",
     "checked_points",
     "checked_weights",
+    "declared",
     "distinct_rows",
     "fraction",
+    "function_of",
     "is_precomputed",
+    "non_negative",
     "normalised",
+    "one_of",
+    "optional",
+    "positive_number",
     "require_points",
     "require_rows",
     "resolved_kernel",
     "scale_free",
+    "true_or_false",
     "two_samples",
     "weighted_sample",
     "whole_number",
 ]
 
 
-class KernelParameters(BaseEstimator):
-    """An estimator whose ``kernel`` may be None or a name: the parameters of what that stands for can be reached.
+Check = Callable[[Any, str], Any]  # of the value and the name of a parameter
 
-    ``kernel`` itself stays as it was given, so that copies and ``get_params(deep=False)`` are as scikit-learn wants
-    them. The parameters of the kernel that it stands for are listed beside it as ``kernel__sigma`` and the like, and
-    the first of them to be set puts a new kernel object in its place: a grid search finds the bandwidth of an estimator
-    without arguments.
-    """
 
-    kernel: Any
+def declared(**checks: Check) -> Mapping[str, Check]:
+    """The checks of an estimator's parameters, by name."""
+    return checks
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        meant = self._meant_kernel(self.kernel) if deep else None
-        if meant is not None:
-            params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
-        return params
 
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
-        inner = {key: params[key] for key in params if key.startswith("kernel__")}
-        meant = self._meant_kernel(params.get("kernel", self.kernel)) if inner else None
-        if meant is not None:
-            meant.set_params(**{key.removeprefix("kernel__"): value for key, value in inner.items()})
-            params = {key: value for key, value in params.items() if key not in inner} | {"kernel": meant}
-        return super().set_params(**params)
+def at_least(least: int) -> Check:
+    """The check of a whole number of at least ``least``."""
+    return lambda value, name: whole_number(value, name, least)
 
-    def _default_kernel(self) -> Kernel:
-        """What ``kernel=None`` stands for."""
-        return Gaussian()
 
-    def _meant_kernel(self, kernel: Any) -> Kernel | None:
-        """A new kernel where None or a known name was given; None where an object speaks for itself."""
-        if kernel is None:
-            return self._default_kernel()
-        return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None
+def non_negative(value: Any, name: str) -> float:
+    """A finite real number of at least zero."""
+    return positive_number(value, name, zero=True)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
-        return tags
+
+def optional(check: Check) -> Check:
+    """The check of a parameter that may be None."""
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def one_of(*allowed: Any) -> Check:
+    """The check of a parameter with a few values."""
+
+    def check(value: Any, name: str) -> None:
+        if value not in allowed:
+            raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}.")
+
+    return check
+
+
+def true_or_false(value: Any, name: str) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False.")
+
+
+def function_of(argument: str, error: type[Exception] = TypeError) -> Check:
+    """The check of a function that may be left out."""
+
+    def check(value: Any, name: str) -> None:
+        if value is not None and not callable(value):
+            raise error(f"{name}={value!r} must be a function of {argument}, or None.")
+
+    return check
 
 
 def checked_kernel(kernel: Any) -> Kernel:
@@ -141,6 +156,28 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) -> tuple[Any, Any]:
+    """Points and a target for each of them, in double precision, as scikit-learn validates them.
+
+    Tensors stay tensors; a model fitted to tensors is given tensors, and one fitted to NumPy arrays these. Targets that
+    cannot be used are refused by scikit-learn's own sentence.
+    """
+    options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
+    tensors = is_tensor(X) if fitting else getattr(estimator, "_fitted_like", None) is not None
+    if not tensors:
+        estimator._fitted_like = None
+        least = 2 if fitting else 1
+        plain = to_numpy(X) if is_tensor(X) else X, to_numpy(y) if is_tensor(y) else y
+        X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        return X, np.asarray(y, np.float64)
+    with config_context(dtype="float64"):
+        X = checked_points(estimator, X, fitting=fitting)
+    if is_tensor(y) and tuple(y.shape) == (X.shape[0],) and not y.is_complex() and bool(y.isfinite().all()):
+        return X, like(y.detach(), X, dtype=X.dtype)
+    _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
+    return X, like(y, X, dtype=X.dtype)
 
 
 def _as_in_the_fit(estimator: BaseEstimator, X: Any) -> Any:

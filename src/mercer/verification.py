@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import Certificate
-from mercer.density import SumOfSquaresDensity
-from mercer.density.recertification import verify_density
-from mercer.embedding import SDPEmbedding
-from mercer.embedding.recertification import verify_embedding
-from mercer.quadrature import QuadratureSparsifier
-from mercer.quadrature.recertification import verify_quadrature
-from mercer.robust import RobustKernelRidge
-from mercer.robust.recertification import verify_robust_ridge
+from mercer.estimator import Recheck
 
 
 def verify(
@@ -71,22 +64,9 @@ def verify(
     >>> mercer.verify(landmarks, X).holds(1e-9)
     True
     """
-    if isinstance(model, SDPEmbedding):
-        return verify_embedding(
-            model, X, extended=extended, failure_probability=failure_probability, random_state=random_state
-        )
-    if isinstance(model, QuadratureSparsifier):
-        if extended:
-            raise ValueError("extended=True certifies the extension of an embedding: a quadrature has none.")
-        return verify_quadrature(model, X)
-    if isinstance(model, SumOfSquaresDensity):
-        if extended:
-            raise ValueError("extended=True certifies the extension of an embedding: a density has none.")
-        return verify_density(model, X)
-    if isinstance(model, RobustKernelRidge):
-        if extended:
-            raise ValueError("extended=True certifies the extension of an embedding: a regression has none.")
-        return verify_robust_ridge(model, X, y)
+    recertify = getattr(type(model), "_recertify", None)
+    if recertify is not None:
+        return recertify(model, X, y, Recheck(extended, failure_probability, random_state))
     raise TypeError(
         "verify takes a fitted SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not "
         f"{type(model).__name__}."

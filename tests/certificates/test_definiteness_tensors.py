@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import GramOperator, Precomputed
-from mercer.certificates.measure_definiteness import prove_definite
+from mercer.certificates.measure_definiteness import prove_square_definite
 
 torch = pytest.importorskip("torch")
 
@@ -22,9 +22,9 @@ def _matrix(n, shift, seed=0):
 def test_the_proof_is_that_of_numpy(shift, points, refuse_numpy, monkeypatch):
     K = _matrix(30, shift)
     chosen = None if points is None else torch.tensor(points)
-    theirs = prove_definite(GramOperator(Precomputed() ** 2, torch.tensor(K)), chosen)
+    theirs = prove_square_definite(GramOperator(Precomputed() ** 2, torch.tensor(K)), chosen)
     monkeypatch.undo()
-    ours = prove_definite(GramOperator(Precomputed() ** 2, K), None if points is None else np.array(points))
+    ours = prove_square_definite(GramOperator(Precomputed() ** 2, K), None if points is None else np.array(points))
     assert theirs.n_columns == ours.n_columns == (30 if points is None else 3)
     assert 0 <= theirs.defect <= 1e-11
     assert theirs.defect == pytest.approx(ours.defect, abs=1e-12)
@@ -37,6 +37,6 @@ def test_an_indefinite_matrix_is_refused_by_the_same_sentence():
     sentences = []
     for given in (K, torch.tensor(K)):
         with pytest.raises(ValueError, match="has an eigenvalue of -") as raised:
-            prove_definite(GramOperator(Precomputed() ** 2, given))
+            prove_square_definite(GramOperator(Precomputed() ** 2, given))
         sentences.append(str(raised.value))
     assert sentences[0] == sentences[1]

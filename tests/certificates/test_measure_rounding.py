@@ -13,7 +13,7 @@ from mercer import Gaussian, GramOperator, Linear, Polynomial, Precomputed, Quad
 from mercer.backends.rounding import EntryError
 from mercer.certificates import certify_measure, measure_rounding
 from mercer.certificates import measure_definiteness as definiteness
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.measure_rounding import dot, sum_length
 from mercer.operators import LinearMap
 from mercer.problems import Discrepancy
@@ -162,7 +162,7 @@ def test_a_negative_eigenvalue_of_rounding_is_allowed_for():
     """S has one of -1e-6: the sample itself, where the gradient vanishes, is the worst measure and not the best."""
     S = np.array([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]])
     squared = GramOperator(Precomputed(), S)
-    proved = prove_definite(squared)
+    proved = prove_square_definite(squared)
     assert proved.n_columns == 2
     assert 1e-6 * (1 - 1e-9) <= proved.defect < 1e-5
     problem = Discrepancy(squared, np.full(2, 0.5), np.ones(2))
@@ -171,7 +171,7 @@ def test_a_negative_eigenvalue_of_rounding_is_allowed_for():
     assert best == pytest.approx(-2.5e-7)
     for programme in ({"kappa": 1.0}, {"alpha": 0.0}):
         proof = certify_measure(problem, nodes, values, **programme)
-        blind = certify_measure(problem, nodes, values, **programme, definiteness=Definiteness(0.0))
+        blind = certify_measure(problem, nodes, values, **programme, definiteness=SquareDefiniteness(0.0))
         assert proof.lower <= best < blind.lower
         assert proof.n_products == 2 + 1 + 2
 
@@ -202,10 +202,10 @@ def test_an_asymmetric_matrix_is_allowed_for():
             return np.diag(S)
 
     problem = Discrepancy(Leaning(), truth.weights, truth.penalty)
-    proved = prove_definite(problem.squared)
+    proved = prove_square_definite(problem.squared)
     assert proved.asymmetry == pytest.approx(8e-3 * np.max(S - np.eye(6)), rel=0.02)
     verdicts = []
-    for definite in (proved, Definiteness(0.0)):
+    for definite in (proved, SquareDefiniteness(0.0)):
         nodes, values = _solve(problem, {"kappa": 0.5}, False)
         proof = certify_measure(problem, nodes, values, kappa=0.5, definiteness=definite)
         nodes, values = _solve(truth, {"kappa": 0.5}, False)

@@ -10,7 +10,8 @@ import mercer.certificates.spectrahedron as spectrahedron
 import mercer.problems.enclosed_squares as precise_squares
 from mercer import Gaussian, SumOfSquaresDensity, verify
 from mercer.certificates import certify_spectrahedron
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
+from mercer.problems.enclosed_squares import Sample
 
 
 def drawn(seed):
@@ -83,9 +84,8 @@ def test_any_point_of_an_ill_conditioned_programme_is_judged_truly(seed):
     """Points of random coefficients, where B is large and cancels: double precision has no digit of some of these."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((9, 1))
-    problem = make_programme(
-        Gaussian(4.0), X[:5], SumOfSquaresDensity().fit(X).measure_, X, None, regularization=0.0, truncation=1e-13
-    )
+    setting = Setting(Gaussian(4.0), X[:5], SumOfSquaresDensity().fit(X).measure_)
+    problem = make_programme(setting, Sample(X, None), regularization=0.0, truncation=1e-13)
     exact = ExactProgramme(X, None, X[:5], 4.0, 0.0, *problem.spans)
     F = rng.standard_normal((problem.dimension, 2))
     certificate = certify_spectrahedron(problem, F)
@@ -125,7 +125,7 @@ def test_rounding_of_the_objective_is_counted(monkeypatch):
 def test_rounding_of_the_scale_is_counted(monkeypatch):
     """λ over the volume of a section is a logarithm and an exponential: wrong in its last digits."""
     X = np.random.default_rng(0).standard_normal((12, 2)) * 1e-30
-    monkeypatch.setattr(precise_squares, "_EPS", 0.0)
+    monkeypatch.setattr(precise_squares, "EPS", 0.0)
     model = SumOfSquaresDensity(Gaussian(1e-30), support=4, regularization=1e-60, random_state=0).fit(X)
     exact = exact_of(model, X, None)
     B = solution(model, exact)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.profiles import BesselMatern, Exponential, Profile, RootExponential
-from mercer.backends.rounding import EntryError
+from mercer.backends.rounding import EntryError, unit_of
 
 DIRECT_UP_TO = 4  # coordinates: differences are then as fast as inner products, and accurate for any points
 EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
@@ -38,7 +38,7 @@ def profile_error(profile: Profile, dtype: np.dtype[Any], relative: float, absol
     d log f/dt is -1 for exp(-t); for the Matérn profiles it is at least -1/2 where f is smooth at zero, and for
     exp(-√t) an error e of t ≈ 0 becomes √e.
     """
-    unit, cut = float(np.finfo(dtype).eps) / 2, _CUT[dtype.name]
+    unit, cut = unit_of(dtype), _CUT[dtype.name]
     lost = float(np.exp(1 - cut))
     if isinstance(profile, Exponential):
         exponent = relative * min(most, cut) + absolute

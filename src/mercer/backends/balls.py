@@ -18,9 +18,9 @@ import numpy as np
 
 from mercer.backends.arrays import Array
 
-_ROUNDING = 2.0**-102
+_PAIR_UNIT = 2.0**-102  # of a sum or product of unevaluated pairs
 _UP = 1.0 + 2.0**-40
-_TINY = 1e-300
+_FLOOR = 1e-300
 _SPLITTER = 2.0**27 + 1.0
 _LOG2 = (6.931471805599452862e-01, 2.319046813846299558e-17)  # log 2, to 2⁻¹⁰⁹
 _HALVINGS, _TERMS = 8, 11
@@ -31,7 +31,7 @@ _SMALLEST = 5e-296
 
 def up(values: Any) -> Any:
     """Non-negative numbers made larger by more than some hundred roundings of a sum of a few terms."""
-    return values * _UP + _TINY
+    return values * _UP + _FLOOR
 
 
 @final
@@ -88,7 +88,7 @@ class Ball:
         t, f = two_sum(self.lo, other.lo)
         s, e = _fast_two_sum(s, e + t)
         s, e = _fast_two_sum(s, e + f)
-        return Ball(s, e, up(self.radius + other.radius + _ROUNDING * np.abs(s)))
+        return Ball(s, e, up(self.radius + other.radius + _PAIR_UNIT * np.abs(s)))
 
     __radd__ = __add__
 
@@ -104,7 +104,7 @@ class Ball:
         e = e + (self.hi * other.lo + self.lo * other.hi)
         p, e = _fast_two_sum(p, e)
         spread = self.magnitude() * other.radius + self.radius * other.magnitude()
-        return Ball(p, e, up(spread + _ROUNDING * np.abs(p)))
+        return Ball(p, e, up(spread + _PAIR_UNIT * np.abs(p)))
 
     __rmul__ = __mul__
 
@@ -134,7 +134,7 @@ class Ball:
     def root(self) -> Ball:
         """√x for balls of positive numbers; where zero is inside, all that lies between zero and the largest root."""
         top = np.sqrt(np.maximum(self.upper(), 0.0))
-        positive = (self.lower() > 0) & (self.hi > _TINY)
+        positive = (self.lower() > 0) & (self.hi > _FLOOR)
         guess = np.sqrt(np.where(positive, self.hi, 1.0))
         defect = (Ball(self.hi, self.lo) - Ball(guess).squared()) * Ball(0.5 / guess)
         better = Ball(guess) + defect  # within defect²/(2 guess) and the rounding of 0.5/guess of the root

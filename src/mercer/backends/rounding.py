@@ -10,6 +10,10 @@ import numpy as np
 
 from mercer.backends.arrays import dtype_name
 
+EPS = float(np.finfo(np.float64).eps)  # between 1 and the next double
+UNIT = EPS / 2  # the unit roundoff of double precision
+TINY = float(np.finfo(np.float64).tiny)  # below, doubles lose digits
+
 _MORE = 1.01  # for products of errors, and for the rounding of these bounds
 
 

@@ -2,7 +2,15 @@
 
 from mercer.certificates.certificate import Certificate, CrossedBoundsError
 from mercer.certificates.elliptope import certify_elliptope
+from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.measure import certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
-__all__ = ["Certificate", "CrossedBoundsError", "certify_elliptope", "certify_measure", "certify_spectrahedron"]
+__all__ = [
+    "Certificate",
+    "CrossedBoundsError",
+    "EmbeddingCertificate",
+    "certify_elliptope",
+    "certify_measure",
+    "certify_spectrahedron",
+]

@@ -25,10 +25,9 @@ import math
 from typing import final
 
 from mercer.backends.arrays import Array, as_double, namespace
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import UNIT, gamma, unit_of
 from mercer.problems import Elliptope
 
-UNIT = unit_of("float64")
 _ROWS = 8  # roundings of a row of H that is brought to unit length, and of s
 _FORMED = 4  # of an entry that is scaled on both sides
 _MORE = 1.01

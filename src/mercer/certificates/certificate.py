@@ -34,20 +34,10 @@ class Certificate:
         entries it formed; not those of a stand-in that was handed in. Zero for proofs on the integrals of a support, as
         of densities and regressions.
     least_eigenvalues : array
-        The least eigenvalues of the dual slack Diag(y) - Ã, y = z/d: zero, as often as the solution has rank, at an
-        optimum. No part of the proof: found to working accuracy where the matrix was factored, estimates from above
-        elsewhere.
+        The least eigenvalues of the dual slack: zero, as often as the solution has rank, at an optimum. No part of the
+        proof, and empty where they are not computed.
     complementarity : float
-        ‖(Diag(y) - Ã) B‖ relative to ‖Ã B‖, in the Frobenius norm: zero at an optimum.
-    mean_value_residual : float
-        How far Ξᵢ is from the multiple of (ÃΞ)ᵢ that PSD17 (11) says it is, relative to the largest ‖Ξᵢ‖.
-    conformality_residual : float
-        How much the cosines between rows of ÃΞ differ from those of Ξ, root mean square over all pairs.
-    stand_in_rank : int
-        Rank of the low-rank factor the proof made use of; 0 without one.
-    rounding : float
-        How far apart rounding alone keeps the bounds of an embedding, whatever the solution: what is left of the gap
-        without it is the solution's. Zero where that is not told apart.
+        The size of the dual slack times the solution: zero at an optimum, nan where it is not computed.
     minimised : bool
         Whether the objective was minimised, so that ``upper`` is its value and ``lower`` the proved bound.
     """
@@ -59,11 +49,7 @@ class Certificate:
     n_products: int
     least_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
     complementarity: float = float("nan")
-    mean_value_residual: float = float("nan")
-    conformality_residual: float = float("nan")
-    stand_in_rank: int = 0
     minimised: bool = False
-    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse bounds that contradict each other: a proof of that kind proves nothing."""
@@ -88,9 +74,8 @@ class Certificate:
 
     @property
     def gap_beyond_rounding(self) -> float:
-        """The relative gap without the part that rounding alone makes: what a better solution could still close."""
-        width = max(self.upper - self.lower - self.rounding, 0.0)
-        return self.relative_gap * width / (self.upper - self.lower) if width > 0 else 0.0
+        """The gap that a better solution could still close: the relative gap, where rounding's part is not known."""
+        return self.relative_gap
 
     def holds(self, tol: float) -> bool:
         """Whether no solution is better by more than a fraction tol of this one's objective."""

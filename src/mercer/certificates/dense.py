@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace
-from mercer.certificates.allowances import UNIT, Allowances
-from mercer.certificates.certificate import Certificate
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
+from mercer.backends.rounding import UNIT
+from mercer.certificates.allowances import Allowances
+from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.factorisation import (
-    add_to_diagonal,
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,
     least_eigenvalues,
 )
 from mercer.certificates.multipliers import positive_multipliers
-from mercer.certificates.residuals import complementarity, conformality_residual, mean_value_residual
+from mercer.certificates.residuals import optimality_residuals
 from mercer.linalg.tall import row_products
 from mercer.problems import Elliptope
 
-LEAST = 6
-_GOOD = 1e-9
 _SLACK = 1e-2  # of the tolerance
 
 
@@ -31,7 +29,7 @@ def certify_by_factorisation(
     spectrum: bool,
     tol: float | None,
     multipliers: Array | None = None,
-) -> Certificate:
+) -> EmbeddingCertificate:
     """Bounds from the dense matrix of the rows that take part.
 
     The multiplicative bound comes first, of the multipliers that are handed in and of those of H; where it does not
@@ -49,7 +47,7 @@ def certify_by_factorisation(
     G = s[:, None] * (matrix @ (s[:, None] * H))
     z = row_products(H, G)
     lower = allowed.lower(z, H.shape[1])
-    wanted = _GOOD if tol is None else tol
+    wanted = GOOD_GAP if tol is None else tol
     own = positive_multipliers(H, G, z, s**2 * matrix.diagonal(), wanted)
     upper = np.inf
     for y in (own,) if multipliers is None else (as_double(like(multipliers, s))[active], own):
@@ -58,24 +56,24 @@ def certify_by_factorisation(
     if not upper - lower <= wanted * lower:
         for scale in (s, namespace(s).ones_like(s)):
             upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
-    return Certificate(
+    return EmbeddingCertificate(
         lower=lower,
         upper=upper,
         failure_probability=0.0,
         method="factorisation proof",
         n_products=int(active.shape[0]),
         least_eigenvalues=_least(matrix, z / s**2, upper / lower - 1 if lower > 0 else 1.0, rng, spectrum),
-        complementarity=complementarity(s, H, G, z),
-        mean_value_residual=mean_value_residual(s, H, G, z),
-        conformality_residual=conformality_residual(H, G),
+        **optimality_residuals(s, H, G, z),
         rounding=allowed.width(z, H.shape[1]),
     )
 
 
-def _of_nothing(problem: Elliptope) -> Certificate:
+def _of_nothing(problem: Elliptope) -> EmbeddingCertificate:
     """No row takes part: whatever rounding took away of them is all there is."""
     upper = Allowances(problem).upper(as_double(problem.scale[:0]))
-    return Certificate(0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper)
+    return EmbeddingCertificate(
+        0.0, upper, failure_probability=0.0, method="factorisation proof", n_products=0, rounding=upper
+    )
 
 
 def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator, spectrum: bool) -> Array:
@@ -85,7 +83,7 @@ def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator,
     matrix *= -1
     add_to_diagonal(matrix, slack)
     shift = 2 * max(excess, 0.0) * float(abs(slack).max())
-    return least_eigenvalues(matrix, min(LEAST, slack.shape[0]), shift, rng)
+    return least_eigenvalues(matrix, min(N_LEAST, slack.shape[0]), shift, rng)
 
 
 def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np.random.Generator) -> Array:

@@ -13,9 +13,8 @@ from scipy.linalg import cholesky, eigh
 
 from mercer.backends.arrays import Array
 from mercer.backends.balls import Ball, up
-from mercer.backends.rounding import gamma
+from mercer.backends.rounding import UNIT, gamma
 
-_UNIT = float(np.finfo(np.float64).eps) / 2
 _TRIALS, _GROWTH = 60, 4.0
 _FIRST_SHIFT = 8.0
 _MORE = 1.1
@@ -46,7 +45,7 @@ def least_ratio(A: Ball, S: Ball | None = None) -> float:
     if not np.isfinite(theta):
         return -np.inf
     room = np.abs(np.diag(A.hi)) + abs(theta) * np.abs(np.diag(S.hi))
-    step = 4 * _FIRST_SHIFT * _UNIT * float(v**2 @ room) / float(v @ S.hi @ v)
+    step = 4 * _FIRST_SHIFT * UNIT * float(v**2 @ room) / float(v @ S.hi @ v)
     for _ in range(_TRIALS):
         tried = theta - step
         if is_positive(A - S * tried):
@@ -60,20 +59,20 @@ def is_positive(H: Ball) -> bool:
     middle, radius = _symmetric(H).rounded()
     if not np.all(np.isfinite(middle) & np.isfinite(radius)):
         return False
-    diagonal = np.diag(middle) * (1 - 2 * _UNIT) - _swallowed(radius)
+    diagonal = np.diag(middle) * (1 - 2 * UNIT) - _swallowed(radius)
     if not np.all(diagonal > 0):
         return False
     n, powers = diagonal.size, -(np.frexp(diagonal)[1] // 2)
     middle = np.ldexp(middle, powers[:, None] + powers)
     middle[np.diag_indices(n)] = np.ldexp(diagonal, 2 * powers)  # between 1/4 and 4
-    slack = 32 * _UNIT
-    shift = slack + gamma(n + 2, _UNIT) * _FIRST_SHIFT
+    slack = 32 * UNIT
+    shift = slack + gamma(n + 2, UNIT) * _FIRST_SHIFT
     for _ in range(2):
         try:
             R = np.abs(cholesky(middle - shift * np.eye(n), check_finite=False))
         except np.linalg.LinAlgError:
             return False
-        needed = slack + _MORE * gamma(n + 2, _UNIT) * float(np.max(R.T @ np.sum(R, axis=1)))
+        needed = slack + _MORE * gamma(n + 2, UNIT) * float(np.max(R.T @ np.sum(R, axis=1)))
         if needed <= shift:
             return True
         shift = _MORE * needed

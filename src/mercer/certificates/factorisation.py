@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh, lapack
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+from mercer.backends.arrays import Array, add_to_diagonal, is_tensor, namespace
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import TINY, UNIT, gamma
+from mercer.linalg.eigen import largest_of
+from mercer.linalg.factors import solve_by_factor, upper_factor
 from mercer.linalg.lanczos import BlockLanczos
 
-_UNIT, _TINY = unit_of("float64"), float(np.finfo(np.float64).tiny)
 _TRIES = 60
 _CHUNK = 512
 _DENSE_UP_TO = 500
@@ -35,8 +35,8 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     proof is made once more just above it.
     """
     n = M.shape[0]
-    size = max(abs(guess), _largest_of(M.diagonal()), _TINY)
-    least = margin = max(4 * n * _UNIT, 1e-14) * size
+    size = max(abs(guess), _largest_of(M.diagonal()), TINY)
+    least = margin = max(4 * n * UNIT, 1e-14) * size
     for attempt in range(_TRIES):
         value = guess + margin
         proof = prove_below(M, value)
@@ -45,12 +45,6 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
             return value + bound if attempt == 0 else min(value + bound, _sharpened(M, value, R, least))
         margin = max(4 * margin, slack * size)
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
-
-
-def add_to_diagonal(M: Array, values: Array | float) -> None:
-    """Add values to the diagonal of a matrix, in place."""
-    index = namespace(M).arange(M.shape[0], device=M.device)
-    M[index, index] += values
 
 
 def _largest_of(values: Array) -> float:
@@ -62,7 +56,7 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
     n = M.shape[0]
     if n <= 2:
         return np.inf
-    values = _leading(lambda V: _solve(R, V), n, 1, np.random.default_rng(0), R, tol=1e-3)
+    values = _leading(lambda V: solve_by_factor(R, V), n, 1, np.random.default_rng(0), R, tol=1e-3)
     if values is None:
         return np.inf
     guess = value - _INSIDE / float(values[0])
@@ -77,34 +71,16 @@ def prove_below(M: Array, value: float) -> tuple[float, Array] | None:
     """If value·I - M factors: a bound on how far below zero its least eigenvalue can lie, and the factor; else None."""
     S = -M
     add_to_diagonal(S, value)
-    formed = _UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
+    formed = UNIT * _largest_of(S.diagonal())  # of the subtraction on the diagonal
     off_host = is_tensor(S) and S.device.type != "cpu"
     kept = namespace(S).asarray(S, copy=True) if off_host else S
-    R = _factored(S)
+    R = upper_factor(S)
     if R is None:
         return None
     bound = _componentwise_bound(R) + formed
     if off_host:  # a device's library promises no order of operations: what it made of S is looked at
         bound += 1.01 * float(namespace(R).linalg.vector_norm(R.T @ R - kept))
     return (bound, R) if np.isfinite(bound) else None  # some LAPACKs factor NaN without complaint
-
-
-def _factored(S: Array) -> Array | None:
-    """The upper Cholesky factor, None where there is none; NumPy's S is used up, and its lower triangle left over."""
-    if is_tensor(S):
-        try:
-            return cholesky(S).T
-        except np.linalg.LinAlgError:
-            return None
-    R, info = lapack.dpotrf(S.T, lower=0, clean=0, overwrite_a=1)
-    return R if info == 0 else None
-
-
-def _solve(R: Array, B: Array) -> Array:
-    """(RᵀR)⁻¹B for a block of columns."""
-    if is_tensor(R):
-        return solve_triangular(R.T, solve_triangular(R.T, B), transpose=True)
-    return lapack.dpotrs(R, B, lower=0)[0]
 
 
 def _leading(
@@ -145,34 +121,26 @@ def _componentwise_bound(R: Array) -> float:
         row_sums[rows] = abs(xp.triu(R[rows], k=rows.start)).sum(axis=1)
     for rows in row_chunks(n, _CHUNK):
         products += row_sums[rows] @ abs(xp.triu(R[rows], k=rows.start))
-    return 1.01 * gamma(n + 1, _UNIT) * (float(products.max()) if n else 0.0)
+    return 1.01 * gamma(n + 1, UNIT) * (float(products.max()) if n else 0.0)
 
 
 def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
-    """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it."""
-    n = M.shape[0]
-    if is_tensor(M):
-        return _estimate_of_tensor(M, start)
-    if n <= _DENSE_UP_TO:
-        try:
-            return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evx")[0])  # evr may fail
-        except np.linalg.LinAlgError:  # bisection gives up on some matrices with an eigenvalue of high multiplicity
-            return float(np.linalg.eigvalsh(M)[-1])
-    try:
-        return float(
-            eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)[0]
-        )
-    except ArpackNoConvergence:
-        return float(start @ (M @ start) / (start @ start))
+    """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it.
 
-
-def _estimate_of_tensor(M: Array, start: Array) -> float:
-    """The same on tensors, by Lanczos from random starts; a start near λmax counts with what it gives at once."""
+    Lanczos on tensors takes random starts, and the start near λmax counts with what it gives at once.
+    """
     if M.shape[0] <= _DENSE_UP_TO:
-        return float(namespace(M).linalg.eigvalsh(M)[-1])
-    found = _leading(lambda V: M @ V, M.shape[0], 1, np.random.default_rng(0), M, tol=1e-10)
-    assert found is not None
-    return max(float(found[0]), float(start @ (M @ start)) / float(start @ start))
+        return largest_of(M)
+    at_start = float(start @ (M @ start)) / float(start @ start)
+    if is_tensor(M):
+        found = _leading(lambda V: M @ V, M.shape[0], 1, np.random.default_rng(0), M, tol=1e-10)
+        assert found is not None
+        return max(float(found[0]), at_start)
+    try:
+        values = eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)
+    except ArpackNoConvergence:
+        return at_start
+    return float(values[0])
 
 
 def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generator) -> Array:
@@ -187,14 +155,14 @@ def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generat
     while True:
         shifted = xp.asarray(S, copy=True)
         add_to_diagonal(shifted, shift)
-        R = _factored(shifted)
+        R = upper_factor(shifted)
         if R is not None:
             break
         shift *= 4
-    values = _leading(lambda V: _solve(R, V), n, count, rng, S, tol=1e-8)
+    values = _leading(lambda V: solve_by_factor(R, V), n, count, rng, S, tol=1e-8)
     if values is None:  # many eigenvalues close to zero, as where points are nearly isolated
         Q = rng.standard_normal((n, 4 * count))
         for _ in range(_SWEEPS):
-            Q, _ = np.linalg.qr(_solve(R, Q))
-        values = np.linalg.eigvalsh(Q.T @ _solve(R, Q))[-count:]
+            Q, _ = np.linalg.qr(solve_by_factor(R, Q))
+        values = np.linalg.eigvalsh(Q.T @ solve_by_factor(R, Q))[-count:]
     return xp.sort(1 / values - shift)

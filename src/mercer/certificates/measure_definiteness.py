@@ -16,19 +16,18 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace
 from mercer.backends.ordering import places
-from mercer.backends.rounding import EntryError, unit_of
+from mercer.backends.rounding import UNIT, EntryError
 from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue
 from mercer.operators import GramOperator, LinearMap
 
 _LARGEST = 8000  # points: some seconds of factorisation
 _COPIES = 4  # of the matrix, that a factorisation needs at a time
 _ROUNDED = 1e-5  # of the unit diagonal: a matrix computed in single precision may have such a negative eigenvalue
-_UNIT = unit_of(np.float64)
 
 
 @dataclass(frozen=True)
-class Definiteness:
-    """S + defect·Diag(S) ≽ 0, proved.
+class SquareDefiniteness:
+    """S + defect·Diag(S) ≽ 0, proved; :class:`mercer.linalg.Definiteness` is about multiples of the identity.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class Definiteness:
     n_columns: int = 0
 
 
-def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiteness | None:
+def prove_square_definite(squared: LinearMap, points: Array | None = None) -> SquareDefiniteness | None:
     """Prove that S, or its block of some points, is positive semi-definite but for rounding.
 
     Parameters
@@ -57,7 +56,7 @@ def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiten
 
     Returns
     -------
-    Definiteness or None
+    SquareDefiniteness or None
         None where the proof would exceed the memory limit, or 8000 points.
 
     Raises
@@ -71,7 +70,7 @@ def prove_definite(squared: LinearMap, points: Array | None = None) -> Definiten
     """
     known = isinstance(squared, GramOperator) and squared.kernel.properties.positive_definite is True
     if known and squared.nonnegative:  # type: ignore[attr-defined]
-        return Definiteness(0.0)
+        return SquareDefiniteness(0.0)
     which = places(squared.shape[0], squared.reference) if points is None else points
     size = int(which.shape[0])
     if size > _LARGEST or _COPIES * 8 * size**2 > get_config().memory_bytes:
@@ -84,7 +83,7 @@ def entry_error_of(squared: LinearMap) -> EntryError:
     return squared.entry_error if isinstance(squared, GramOperator) else EntryError(0.0)
 
 
-def _factored(squared: LinearMap, which: Array) -> Definiteness:
+def _factored(squared: LinearMap, which: Array) -> SquareDefiniteness:
     block, size = as_double(squared.block(which, which)), int(which.shape[0])
     if (block < 0).any():
         raise ValueError("The matrix of a discrepancy has a negative entry: it must be that of a squared kernel.")
@@ -96,12 +95,12 @@ def _factored(squared: LinearMap, which: Array) -> Definiteness:
     asymmetry = _symmetrised(block)
     error = entry_error_of(squared)
     width = float(namespace(block).sum(block, axis=1).max()) if size else 0.0
-    formed = (error.relative + 8 * _UNIT) * width + error.scaled * size
+    formed = (error.relative + 8 * UNIT) * width + error.scaled * size
     block *= -1.0
     defect = bound_largest_eigenvalue(block, 0.0) + 1.01 * formed
     if defect > max(_ROUNDED, 2 * formed):
         raise ValueError(_refusal(squared, -_largest(block), size))
-    return Definiteness(max(defect, 0.0), asymmetry, size)
+    return SquareDefiniteness(max(defect, 0.0), asymmetry, size)
 
 
 def _symmetrised(block: Array) -> float:

@@ -15,19 +15,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
-
 from mercer.backends.arrays import Array, as_double, copied
-from mercer.backends.rounding import EntryError, gamma, unit_of
+from mercer.backends.rounding import TINY, UNIT, EntryError, gamma, unit_of
 from mercer.backends.sums import exact_sum
 from mercer.certificates.measure_definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import Discrepancy
 
 Bounded = tuple[float, float]  # a number, and how far it can be from what it stands for
 
-UNIT = unit_of(np.float64)
-TINY = 2.0**-1022  # below, products lose digits
 _MORE = 1.02  # for products of errors, and for the rounding of these bounds
 _LOST = 0.1  # a relative error beyond which a bound bounds nothing
 
@@ -56,7 +52,7 @@ class MeasureFacts:
     nodes, values : arrays of shape (m,)
         v.
     asymmetry : float
-        Of S, as :class:`mercer.certificates.measure_definiteness.Definiteness` has it.
+        Of S, as :class:`mercer.certificates.measure_definiteness.SquareDefiniteness` has it.
 
     Attributes
     ----------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.tall import row_lengths
 from mercer.problems import Elliptope
 
-_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 _TURNED = 0.5  # a row whose multiplier is below this part of what it would be in its best direction
 _LEAST = 1e-3  # of |Jᵢᵢ| + ‖Gᵢ - JᵢᵢHᵢ‖; without effect unless Jᵢᵢ < 0
 _FREE = 1e-2  # of the tolerance: what larger multipliers may cost in all
@@ -28,8 +26,8 @@ def positive_multipliers(H: Array, G: Array, z: Array, diagonal: Array, tol: flo
     free = _FREE * tol * abs(float(z.sum())) / max(z.shape[0], 1)
     y = xp.where((best - z <= free) | (z < _TURNED * best), xp.maximum(best, z), z)
     sizes = abs(diagonal) + (best - diagonal)
-    least = _EPS * float(sizes.max()) if sizes.shape[0] else 0.0
-    return xp.maximum(y, xp.clip(_LEAST * sizes, max(least, _TINY), None))
+    least = EPS * float(sizes.max()) if sizes.shape[0] else 0.0
+    return xp.maximum(y, xp.clip(_LEAST * sizes, max(least, TINY), None))
 
 
 def raised_on_isolated_rows(y: Array, diagonal: Array, allowance: float) -> Array:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.rounding import TINY
 from mercer.backends.sums import times_power_of_two
 from mercer.kernels import Kernel
-
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 def in_one_unit(*weights: Array) -> tuple[Any, ...]:
@@ -30,7 +29,7 @@ def in_units(value: float, power: int, name: str) -> float:
     """
     with np.errstate(over="ignore", under="ignore"):
         scaled = float(np.ldexp(value, power))
-    if value != 0 and not _TINY <= abs(scaled) < np.inf:
+    if value != 0 and not TINY <= abs(scaled) < np.inf:
         size = np.log10(abs(value)) + power * np.log10(2.0)
         raise ValueError(f"{name} is of size 1e{size:.0f}, beyond double precision: divide the weights by their sum.")
     return scaled

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.kernels.checks import positive_number
+from mercer.estimator import KernelEstimator, keeps_earlier_fit
 from mercer.linalg import leading_eigenpairs
-from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
-from mercer.validation import KernelParameters, checked_points, resolved_kernel, whole_number
+from mercer.validation import at_least, declared, non_negative
 
 
-class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
+class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Embed points by the slow directions of a diffusion between them (Coifman, Lafon 2006).
 
     The coordinates are λᵗψ, where λ, ψ are the leading non-trivial eigenpairs of the Markov matrix Diag(m)⁻¹K.
@@ -63,6 +61,11 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
     (310, 2)
     """
 
+    embedding_: Array
+    eigenvalues_: Array
+    stationary_: Array
+    _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
+
     def __init__(
         self,
         kernel: Any = None,
@@ -78,18 +81,17 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         self.alpha = alpha
         self.random_state = random_state
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None) -> DiffusionMaps:
         """Compute the eigenpairs of the diffusion on X."""
-        count = whole_number(self.n_components, "n_components", 1)
-        time = positive_number(self.time, "time", zero=True)
-        alpha = positive_number(self.alpha, "alpha", zero=True)
-        X = checked_points(self, X, fitting=True)
+        given = self._begin_fit(X)
+        X, count = given.points, int(self.n_components)
         with one_thread_for(X.shape[0], X):
-            self.kernel_ = resolved_kernel(self.kernel, X)
-            operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=alpha)
+            self.kernel_ = given.kernel
+            operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=float(self.alpha))
             refuse_degenerate(operator, self.kernel_, X)
             available = min(count, X.shape[0] - 1)
-            values, vectors = leading_eigenpairs(operator, available, rng=as_generator(self.random_state))
+            values, vectors = leading_eigenpairs(operator, available, rng=given.rng)
         kept = values > X.shape[0] * 2 * unit_of(operator.dtype) * max(float(values[0]), 0.0)
         values, vectors = values[kept], vectors[:, kept]
         self._training = X
@@ -97,7 +99,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
         self._scale = operator.scale
         self.stationary_ = operator.stationary**2
         self.eigenvalues_ = widened(values[None, :], count)[0]
-        self.embedding_ = pad_components(values**time * self._eigenfunctions, count, values.shape[0])
+        self.embedding_ = pad_components(values ** float(self.time) * self._eigenfunctions, count, values.shape[0])
         self._n_features_out = count
         return self
 
@@ -107,8 +109,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPar
 
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ)."""
-        check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
+        X = self._new_points(X)
         functions = self._eigenfunctions
         _, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)
         values = self.eigenvalues_[: functions.shape[1]]

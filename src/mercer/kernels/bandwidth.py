@@ -26,6 +26,7 @@ import numpy as np
 from mercer.backends import forms, profiles
 from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.backends.matrix import kernel_matrix
+from mercer.backends.rounding import EPS
 from mercer.kernels.checks import as_points, checked_weights, positive_number, scale_free
 
 RULES = ("median", "slope")
@@ -127,7 +128,7 @@ def _quantile(pairs: _Pairs, part: float) -> float:
         return float(np.median(pairs.distances))
     order = xp.argsort(pairs.distances)
     cumulated = pairs.counts[order].cumsum(0)
-    rounding = cumulated.shape[0] * np.finfo(np.float64).eps  # of the sums: a tie is one in any unit of the weights
+    rounding = cumulated.shape[0] * EPS  # of the sums: a tie is one in any unit of the weights
     around = like(np.array([1 - rounding, 1 + rounding]), cumulated)
     at = xp.searchsorted(cumulated, part * cumulated[-1] * around)
     return float(xp.mean(pairs.distances[order[at]]))

@@ -14,7 +14,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, dtype_name, is_sparse_tensor, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 
-_ROUNDING = {"float64": 1e-10, "float32": 1e-4}  # some 10³ to 10⁵ units: kernels amplify the errors of distances
+_ASYMMETRY = {"float64": 1e-10, "float32": 1e-4}  # some 10³ to 10⁵ units: kernels amplify the errors of distances
 
 
 class _Entries(NamedTuple):
@@ -41,7 +41,7 @@ def symmetrised(matrix: Any) -> Any:
     """
     entries = _stored(matrix)
     differ, excess, pair = _dense(matrix) if entries is None else _sparse(entries, matrix.shape[0])
-    if excess > _ROUNDING[dtype_name(matrix.dtype)]:
+    if excess > _ASYMMETRY[dtype_name(matrix.dtype)]:
         i, j = pair
         ours, theirs = _two(matrix, i, j)
         raise ValueError(

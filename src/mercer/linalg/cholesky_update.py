@@ -18,11 +18,11 @@ from numba import njit
 from scipy.linalg import cholesky, solve_triangular
 
 from mercer.backends.arrays import Array, copied, is_tensor, namespace
+from mercer.backends.rounding import EPS
 from mercer.linalg.cholesky_tensors import TensorSweeps
 
 _FIRST_CAPACITY = 64
 _ABREAST = 4  # rows that are rotated side by side
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class SingularUpdateError(ArithmeticError):
@@ -63,7 +63,7 @@ class UpdatedCholesky:
         n = self.size
         self._reserve(n + 1)
         pivot = self._sweeps.append(self._factor, self._sides, n, column, float(diagonal), sides)
-        if not pivot > 8 * (n + 1) * _EPS * diagonal:
+        if not pivot > 8 * (n + 1) * EPS * diagonal:
             raise SingularUpdateError(f"a row depends on {n} others, its pivot is {pivot:.1e} of {diagonal:.1e}")
         self.size = n + 1
         return float(pivot)
@@ -91,7 +91,7 @@ class UpdatedCholesky:
         n, xp = matrix.shape[0], namespace(matrix)
         fresh = self._sweeps.fresh(matrix)
         pivots, diagonal = xp.linalg.diagonal(fresh) ** 2, xp.linalg.diagonal(matrix)
-        if not xp.all(pivots > n * _EPS * diagonal):  # LAPACK takes rounding for a pivot
+        if not xp.all(pivots > n * EPS * diagonal):  # LAPACK takes rounding for a pivot
             raise SingularUpdateError(f"the matrix of {n} rows is singular to working precision")
         self._reserve(n)
         self._factor[:n, :n] = fresh

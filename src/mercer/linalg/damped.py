@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+from mercer.backends.rounding import EPS
 
 _FIRST = 1e-11  # of the largest diagonal entry: the inverse then keeps about five digits
 _MORE = 10.0
@@ -46,4 +47,4 @@ def _inverse(matrix: Array, identity: Array, *, strict: bool) -> Array:
 def _is_rounding(factor: Array) -> bool:
     """Whether a pivot is no larger than rounding, which may leave it positive where the matrix is singular."""
     pivots = factor.diagonal() ** 2
-    return float(pivots.min()) <= pivots.shape[0] * float(np.finfo(np.float64).eps) * float(pivots.max())
+    return float(pivots.min()) <= pivots.shape[0] * EPS * float(pivots.max())

@@ -19,23 +19,22 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cholesky, copied, dtype_name, is_tensor, like, namespace
+from mercer.backends.arrays import Array, add_to_diagonal, as_double, dtype_name, like, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import TINY, UNIT, gamma, unit_of
 from mercer.linalg.eigen import least_of
+from mercer.linalg.factors import upper_factor
 from mercer.linalg.lanczos import BlockLanczos, underestimate
 from mercer.operators import LinearMap
 
-_ROUNDING = {"float64": 1e-10, "float32": 1e-5}  # of the spectral radius: what entries computed by anyone are good for
+_ENTRY_NOISE = {"float64": 1e-10, "float32": 1e-5}  # of the spectral radius, in entries that anyone may have computed
 _DENSE_UP_TO = 16384
 _EXACT_UP_TO = 1500
 _DEPTH, _BLOCK, _FAILURE = 48, 4, 1e-10
 _BEYOND = 1.02  # times an estimate of the least eigenvalue: where the first proof is tried
 _GROWTH = 4.0
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -94,7 +93,7 @@ def prove_definiteness(
 def spectral_radius(map_: LinearMap, positive: Array, *, nonnegative: bool = False) -> float:
     """An upper bound of |λ| over the spectrum: max (|M|x)ᵢ/xᵢ for a positive x, raised by the rounding of the sums."""
     xp = namespace(map_.reference)
-    x = xp.clip(as_double(like(positive, map_.reference)), _TINY, None)
+    x = xp.clip(as_double(like(positive, map_.reference)), TINY, None)
     if nonnegative:
         sums = as_double(map_ @ x)
     else:
@@ -105,7 +104,7 @@ def spectral_radius(map_: LinearMap, positive: Array, *, nonnegative: bool = Fal
 
 
 def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) -> Definiteness:
-    rounding = _ROUNDING[dtype_name(map_.dtype)] * radius
+    rounding = _ENTRY_NOISE[dtype_name(map_.dtype)] * radius
     proved = _proved(map_, rounding, radius)
     if proved is not None:
         return Definiteness(0.0, proved)
@@ -121,27 +120,12 @@ def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) 
 def _proved(map_: LinearMap, shift: float, radius: float) -> float | None:
     """A number c ≥ shift with M + cI ≽ 0 proved by a factorisation of M + shift·I; None if it breaks down."""
     matrix = as_double(map_.to_dense())
-    diagonal = copied(matrix.diagonal()) + shift
-    if not _has_factor(matrix, diagonal):
+    trace = float(abs(matrix.diagonal() + shift).sum())
+    add_to_diagonal(matrix, shift)
+    if upper_factor(matrix) is None:
         return None
-    trace = float(abs(diagonal).sum())
     entries = 8 * unit_of(map_.dtype) * radius  # of forming o_i k_ij o_j: four roundings each
-    return shift + 1.01 * gamma(matrix.shape[0] + 2, unit_of("float64")) * trace + entries
-
-
-def _has_factor(matrix: Array, diagonal: Array) -> bool:
-    """Whether the Cholesky factorisation of a matrix with this diagonal runs to its end; the matrix is overwritten."""
-    if is_tensor(matrix):
-        matrix.diagonal()[:] = diagonal
-        try:
-            cholesky(matrix)
-        except np.linalg.LinAlgError:
-            return False
-        return True
-    matrix = np.asfortranarray(matrix.T)  # the same matrix, in the order of LAPACK without a copy
-    np.fill_diagonal(matrix, diagonal)
-    _, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    return bool(info == 0)
+    return shift + 1.01 * gamma(matrix.shape[0] + 2, UNIT) * trace + entries
 
 
 def _estimate(map_: LinearMap, radius: float, rng: np.random.Generator) -> float:
@@ -155,7 +139,7 @@ def _by_lanczos(map_: LinearMap, radius: float, rng: np.random.Generator) -> Def
     largest, depth = _largest_gap(map_, radius, rng)
     too_small = underestimate(depth, map_.shape[0], _FAILURE, _BLOCK)
     bound = min(radius, largest / (1 - too_small) - radius) if too_small < 1 else radius
-    rounding = _ROUNDING[dtype_name(map_.dtype)] * radius
+    rounding = _ENTRY_NOISE[dtype_name(map_.dtype)] * radius
     if bound <= rounding:
         return Definiteness(0.0, max(bound, rounding), _FAILURE)
     return Definiteness(bound + rounding, 0.0, _FAILURE if bound < radius else 0.0)

@@ -28,9 +28,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from mercer.backends.arrays import Array, is_tensor, like, namespace
+from mercer.backends.rounding import TINY
 
 _CLOSED = 1e-14
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @final
@@ -102,7 +102,7 @@ class BlockLanczos:
         projected[old:, :] = coefficients.T
         projected[old:, old:] = (coefficients[old:] + coefficients[old:].T) / 2
         self._projected = projected
-        size = max(float(abs(projected).max()), _TINY)
+        size = max(float(abs(projected).max()), TINY)
         room = max(0, V.shape[0] - self.basis.shape[1] - new)
         fresh, _ = _orthonormal(product, _CLOSED * size)
         fresh = self._complement(fresh[:, :room])
@@ -178,37 +178,6 @@ def _orthonormal(W: Array, negligible: float) -> tuple[Array, Array]:
         Q, R, _ = qr(W, mode="economic", pivoting=True)
         Q = Q[:, np.abs(np.diagonal(R)) > negligible]
     return Q, Q.T @ W
-
-
-def largest_ritz_value(
-    multiply: Callable[[Array], Array], basis: Array, steps: int, rng: np.random.Generator, *, block: int = 1
-) -> tuple[float, int]:
-    """The largest Ritz value of (I - QQᵀ) M (I - QQᵀ) from random starts in the complement of Q.
-
-    Parameters
-    ----------
-    multiply : callable
-        V ↦ M V for a symmetric M.
-    basis : array of shape (n, q)
-        Q, with orthonormal columns; q may be 0.
-    steps : int
-        Products one after another at most, the depth of the Krylov space.
-    rng : numpy.random.Generator
-        The starts.
-    block : int, default=1
-        Their number.
-
-    Returns
-    -------
-    value : float
-        The Ritz value; minus infinity if the complement is empty.
-    dimension : int
-        The dimension of the Krylov space, which is also the number of columns multiplied. It is smaller than
-        ``steps * block`` where the space closed or lost rank.
-    """
-    space = BlockLanczos(multiply, basis, rng, block=block)
-    space.extend(steps)
-    return (float(space.ritz_values()[0]) if space.n_columns else -np.inf), space.n_columns
 
 
 def underestimate(depth: int, dimension: int, failure_probability: float, block: int = 1) -> float:

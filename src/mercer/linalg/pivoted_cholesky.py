@@ -9,7 +9,7 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, like, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import unit_of
+from mercer.backends.rounding import EPS, unit_of
 from mercer.backends.threads import run_chunks, single_threaded_blas
 from mercer.linalg.random import as_generator
 from mercer.operators import LinearMap, LowRankOperator
@@ -18,7 +18,7 @@ _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of t
 _SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
 _NOISE = 64.0
 _ROWS, _COLUMNS = 1024, 128  # of a chunk: a large sample has some hundred, for many threads
-_LIFT = 4 * float(np.finfo(np.float64).eps)  # of the trace of a pivot block, so that it factors
+_LIFT = 4 * EPS  # of the trace of a pivot block, so that it factors
 
 
 def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, dtype_name, namespace
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import UNIT, gamma, unit_of
 from mercer.kernels.checks import positive_number, scale_free
 from mercer.operators.base import Index, LinearMap, MapRounding, part_of
 from mercer.operators.gram import GramOperator
@@ -134,7 +134,7 @@ class DiffusionOperator(LinearMap):
         rho = xp.sqrt(error.scaled * kernel_diagonal) + math.sqrt(error.absolute)
         degrees = sums + rho * float(weights @ rho) / m
         worst = float(xp.max(degrees)) if self.shape[0] else 0.0
-        volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(self.shape[0], unit_of("float64"))
+        volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(self.shape[0], UNIT)
         norm = float(xp.max(ratio)) if self.shape[0] else 0.0
         rounded = gamma(_ENTRY, unit) + lost_weights
         entries = (error.relative + worst + rounded) * norm + float(xp.sum(weights * rho**2 / m))

@@ -11,14 +11,13 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
 from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.matrix import KernelMatrix
-from mercer.backends.rounding import EntryError
+from mercer.backends.rounding import TINY, EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points
 from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 _PRODUCTS_BEFORE_STORING = 1
 _MEASURED = 2**26  # entries, up to which two precisions are compared and not only bounded
-_TINY = float(np.finfo(np.float64).tiny)
 _VANISHING = 1e-6  # of √(kᵢᵢkⱼⱼ): smaller entries may err by a part of that instead of a part of themselves
 
 
@@ -131,7 +130,7 @@ class GramOperator(LinearMap):
             off = as_double(narrow.block(part, slice(None))) - wide
             rows[part] = xp.abs(off @ weights)
             off, wide = xp.abs(off), xp.abs(wide)
-            size = xp.maximum(root[part][:, None] * root, xp.full_like(root, _TINY))
+            size = xp.maximum(root[part][:, None] * root, xp.full_like(root, TINY))
             large = wide > _VANISHING * size
             relative = max(relative, _largest(off[large] / wide[large]))
             scaled = max(scaled, _largest(off[~large] / size[~large]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.rounding import TINY
 from mercer.plots.figures import new_figure
 from mercer.plots.scatter import COLOURS
 
@@ -61,7 +62,7 @@ def plot_quadrature(
     points = _two_columns(np.asarray(X), columns)
     if crosses > 0:
         ax.scatter(*points.T, s=crosses, marker="x", color=_SAMPLE, linewidths=0.5)
-    area = size * weights / weights.max(initial=np.finfo(float).tiny)
+    area = size * weights / weights.max(initial=TINY)
     ax.scatter(*points[indices].T, s=area, color=colour, alpha=0.85, linewidths=0, zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_title(f"{indices.size} nodes of {len(points)} points" if title is None else title)

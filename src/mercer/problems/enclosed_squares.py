@@ -18,9 +18,8 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
+from mercer.backends.rounding import EPS
 from mercer.kernels.integrals.choice import KernelIntegrals
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class Sample(NamedTuple):
@@ -134,4 +133,4 @@ def _strength(regularization: float, log_scale: float, d: int) -> Ball:
         return ball(0.0)
     value = float(np.exp(np.log(regularization) - log_scale))
     size = 16 + 2 * d + 4 * abs(log_scale) + abs(np.log(regularization))
-    return Ball(value, 0.0, 4 * _EPS * size * value)
+    return Ball(value, 0.0, 4 * EPS * size * value)

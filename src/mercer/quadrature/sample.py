@@ -11,7 +11,7 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
-from mercer.backends.rounding import gamma, unit_of
+from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.sums import exact_sum, times_power_of_two
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
@@ -82,7 +82,7 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     repeats = int(totals(place).max())
     entry, rows = matrix.entry_error, alive[first]
     evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
-    return Sample(rows, shares, d[rows], gamma(repeats + 2, unit_of("float64")), evaluated)
+    return Sample(rows, shares, d[rows], gamma(repeats + 2, UNIT), evaluated)
 
 
 def _reference(X: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,25 +10,26 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, as_double, double, is_tensor, like, namespace
-from mercer.backends.ordering import lexicographic_order, place_of
-from mercer.certificates import certify_measure
-from mercer.certificates.measure_definiteness import Definiteness, prove_definite
+from mercer.backends.arrays import Array, as_double, double, like, namespace
+from mercer.backends.ordering import place_of
+from mercer.certificates import Certificate, certify_measure
+from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
-from mercer.progress import make_visible, progress_bar
+from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import Programme, choice_of
-from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns, scaled_weights
-from mercer.quadrature.selection import Choice, Selection, select, settled
-from mercer.quadrature.summary import MeasureSummary
-from mercer.solvers import Status
-from mercer.validation import KernelParameters, checked_kernel, checked_points, checked_weights, resolved_kernel
+from mercer.quadrature.request import Choice, Claim, choice_of
+from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns
+from mercer.quadrature.selection import Selection, heaviest_first, select, settled
+from mercer.solvers import Iteration, Status
+from mercer.solvers.measure.elimination import EliminationSequence
+from mercer.solvers.measure.merging import MergeSequence
+from mercer.validation import checked_kernel
 
-_DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
     Status.STALLED: (
@@ -39,25 +38,10 @@ _SENTENCES = {
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
-_ROUNDING = 1e-13  # of D(0): an objective below that is zero
+_ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
-def _heaviest_first(weights: Array, points: Array | None) -> Array:
-    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows.
-
-    Points without coordinates stay in the order of the rows where their weights agree.
-    """
-    rounded = like(np.array([_rounded(float(weight)) for weight in weights]), weights)
-    keys = () if points is None else tuple(points.T)[::-1]
-    return lexicographic_order((*keys, -rounded))
-
-
-def _rounded(weight: float) -> float:
-    """A positive number to eight digits."""
-    return round(weight, _DIGITS - 1 - math.floor(math.log10(weight)))
-
-
-class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
+class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Choose landmarks, and their weights, that stand for a whole sample.
 
     The sample is the measure μ = Σ ωₖ δ(xₖ). A sparse measure ν on some of its points is found that minimises
@@ -139,7 +123,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         The weights of the rows, as given to fit.
     components_ : array of shape (m, d)
         The points of the nodes.
-    history_ : tuple of ExchangeStep
+    history_ : tuple of Iteration
         Objective and bound as the solver went on.
     status_ : Status
         Why it ended.
@@ -171,6 +155,23 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     >>> model.transform(X).shape
     (310, 12)
     """
+
+    indices_: Array
+    weights_: Array
+    discrepancy_: float
+    alpha_: float
+    kappa_: float
+    trace_fraction_: float
+    margin_: float
+    certificate_: Certificate
+    path_: QuadraturePath
+    reduction_: MergeSequence | EliminationSequence | None
+    sample_weight_: Array | None
+    components_: Array
+    history_: tuple[Iteration, ...]
+    status_: Status
+    n_iter_: int
+    n_columns_: int
 
     def __init__(
         self,
@@ -207,21 +208,16 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
         """Find nodes and weights for the rows of X, which may have weights."""
-        if self.verbose:
-            make_visible()
-        X = checked_points(self, X, fitting=True, least=1 if checked_kernel(self.kernel).is_resolved else 2)
-        weights = None
-        if sample_weight is not None:
-            reference = X if is_tensor(X) else np.empty(0)
-            weights = checked_weights(sample_weight, X.shape[0], "sample_weight", reference=reference)
-        self.sample_weight_ = weights
-        self.kernel_ = resolved_kernel(self.kernel, X, None if weights is None else scaled_weights(weights)[0])
-        sample = make_sample(X, self.kernel_, weights, self.penalty)
+        least = 1 if checked_kernel(self.kernel).is_resolved else 2
+        given = self._begin_fit(X, sample_weight=sample_weight, least=least)
+        X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
+        sample = make_sample(X, self.kernel_, given.weights, self.penalty)
         with progress_bar("Sω", shown=bool(self.verbose)) as report:
             problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
-        definiteness = prove_definite(problem.squared)
+        definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
         exact = self._in_double(X, sample, problem)
@@ -234,8 +230,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
-        check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
+        X = self._new_points(X)
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             return self._finite(self._features.transform(X))
 
@@ -245,8 +240,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         At a solution g ≥ -α d on the sample, with equality on the nodes: g is the solution of a one-class
         support-vector machine with the squared kernel, whose support vectors are the nodes (Lemmas 5.1, 5.2).
         """
-        check_is_fitted(self)
-        X = checked_points(self, X, fitting=False)
+        X = self._new_points(X)
         signed = -self._weights
         signed[place_of(self.indices_, self._rows)] += self.weights_
         with np.errstate(over="ignore", invalid="ignore"):  # named below
@@ -292,6 +286,12 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 progress=report if upsilon else None,
             )
 
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
+        from mercer.quadrature.recertification import verify_quadrature  # which knows this class
+
+        recheck.refuse_extension("a quadrature")
+        return verify_quadrature(self, X)
+
     def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
         """Refuse a measure without weight, or with less than was asked for."""
         if selection.nodes.shape[0] == 0:
@@ -299,7 +299,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 "No point has any weight in the measure that was found: choose an alpha that lies further below "
                 f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
             )
-        kappa = float(problem.penalty[selection.nodes] @ selection.values)
+        kappa = problem.trace(selection.nodes, selection.values)
         reduced = selection.reduction is not None and not choice.reweight
         if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
             raise ValueError(
@@ -313,29 +313,27 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         X: Any,
         sample: Sample,
         problem: Discrepancy,
-        definiteness: Definiteness | None,
+        definiteness: SquareDefiniteness | None,
         choice: Choice,
         selection: Selection,
     ) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
         nodes, values = selection.nodes, selection.values
-        order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
+        order = heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self._programme = Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
-        programme = self._programme._asdict()
-        self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
-        facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)
-        self.kappa_, self.trace_fraction_, self.alpha_ = facts.kappa, facts.trace_fraction, facts.alpha
-        self.discrepancy_, self.margin_ = facts.discrepancy, facts.margin
+        reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
+        self._claim = Claim.of(choice, reduced, problem.trace(nodes, values))
+        proof = certify_measure(problem, nodes, values, **self._claim._asdict(), definiteness=definiteness)
+        self.certificate_, self.discrepancy_, self.margin_ = proof, proof.discrepancy, proof.margin
+        self.kappa_, self.trace_fraction_, self.alpha_ = proof.trace, proof.trace / problem.total, proof.multiplier
         self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
         self.reduction_ = None if selection.reduction is None else selection.reduction.in_rows(sample.rows)
         self.history_, self.status_ = selection.history, selection.status
-        last = self.history_[-1].number if self.history_ else 0
-        self.n_iter_ = max(1, last if selection.kinks is None else len(selection.kinks.alphas))
+        self.n_iter_ = max(1, self.history_[-1].number if self.history_ else 0)
         self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
@@ -351,20 +349,18 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ROUNDING * problem.constant
+        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+            warn_user(sentence, ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
             sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}."
-            warnings.warn(sentence, UserWarning, stacklevel=4)
+            warn_user(sentence)
         ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
         few = wanted is not None and found < min(wanted, problem.size)
         if few and ended and choice.max_increase is None:
-            warnings.warn(
+            warn_user(
                 f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
-                UserWarning,
-                stacklevel=4,
             )

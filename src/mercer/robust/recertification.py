@@ -11,9 +11,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.arguments import checked_pairs
-from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
-from mercer.density.recertification import require_spans
+from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.kernels import Gaussian
 from mercer.operators import GramOperator
 from mercer.problems.enclosed_regression import coordinates
@@ -40,8 +38,9 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
     check_is_fitted(model)
     if y is None:
         raise ValueError("A regression is certified on its pairs: pass y as well.")
-    radius, regularization = model._checked_options()
-    X, y = checked_pairs(model, X, y, fitting=False)
+    model._check_parameters()
+    radius, regularization = float(model.radius), float(model.regularization)
+    X, y = model._checked_data(X, y, fitting=False)
     require_rows(X, model._n_rows)
     given = model.sample_weight_
     given = None if given is None else checked_weights(given, X.shape[0], "The model's sample_weight_", reference=X)

@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.threads import one_thread_for
-from mercer.density.advice import warn_of_regression
-from mercer.density.arguments import checked_pairs
+from mercer.certificates import Certificate
+from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.support import choose_support
+from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
-from mercer.kernels.checks import positive_number
-from mercer.linalg.random import as_generator
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_regression import PreciseRegression
 from mercer.problems.robust_regression import RobustRegression
+from mercer.robust.advice import warn_of_regression
 from mercer.robust.game import (
     TRUNCATION,
     Pairs,
@@ -39,18 +38,19 @@ from mercer.solvers.game.newton import minimise_by_newton
 from mercer.solvers.game.saddle_point import SaddlePoint, solve_saddle_point
 from mercer.solvers.solution import Status
 from mercer.validation import (
-    KernelParameters,
-    checked_points,
-    checked_weights,
+    at_least,
+    declared,
     fraction,
-    normalised,
+    function_of,
+    non_negative,
+    positive_number,
     resolved_kernel,
-    whole_number,
+    true_or_false,
 )
 
 _RELAXATIONS = (None, "rkhs")
 _MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
-_ROUNDING = 1e-14
+_LEAST_TOL = 1e-14  # no decrease of the objective below this is more than rounding
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
@@ -58,7 +58,7 @@ WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger b
 _TARGET = -1  # the column of a pair that holds y
 
 
-class RobustKernelRidge(RegressorMixin, KernelParameters):
+class RobustKernelRidge(RegressorMixin, KernelEstimator):
     """Kernel ridge regression that prepares for the worst distribution of pairs near the sample.
 
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
@@ -176,6 +176,35 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     (True, True)
     """
 
+    dual_coef_: Array
+    support_: Array
+    robust_risk_: float
+    sample_risk_: float
+    certificate_: Certificate
+    sample_share_: float
+    adversary_: GaussianSquares | None
+    adversary_coef_: Array
+    price_coef_: Array
+    distance_: float
+    mmd_: float
+    kernel_: Gaussian
+    target_sigma_: float
+    sample_weight_: Array | None
+    history_: tuple[Any, ...]
+    status_: Status
+    n_iter_: int
+    _always_double = True
+    _has_targets = True
+    _checks = declared(
+        keep_sample=true_or_false,
+        radius=non_negative,
+        callback=function_of("one line of history_", ValueError),
+        truncation=fraction,
+        tol=positive_number,
+        max_iter=at_least(1),
+        regularization=positive_number,
+    )
+
     def __init__(
         self,
         kernel: Any = None,
@@ -205,24 +234,22 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         self.random_state = random_state
         self.callback = callback
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustKernelRidge:
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
-        radius, regularization = self._checked_options()
-        X, y = checked_pairs(self, X, y, fitting=True)
-        n = int(X.shape[0])
-        given = None if sample_weight is None else checked_weights(sample_weight, n, "sample_weight", reference=X)
-        weights = normalised(given, n, reference=X)
+        given = self._begin_fit(X, y, sample_weight)
+        X, y, weights = given.points, given.targets, given.shares
+        radius, regularization = float(self.radius), float(self.regularization)
         with config_context(dtype="float64"):
-            kernel = self._checked_kernel(resolved_kernel(self.kernel, X, weights))
+            kernel = self._checked_kernel(given.kernel)
             tau = self._resolved_target_sigma(y, weights)
-            support = self._chosen_support(X, y, weights, float(kernel.sigma) / tau)
-            pairs = make_pairs(X, y, given, support, float(kernel.sigma), tau)
+            support = self._chosen_support(given, float(kernel.sigma) / tau)
+            pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
             solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
             with one_thread_for(support.shape[0], X):
                 found = solve(pairs, radius, regularization)
-        # stored at the end: a fit that fails leaves an earlier one as it was
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
-        self.sample_weight_, self._n_rows = given, n
+        self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
         for name, value in found.items():
             setattr(self, name, value)
         warn_of_regression(self)
@@ -230,8 +257,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
 
     def predict(self, X: Any) -> Array:
         """f at the rows of X."""
-        check_is_fitted(self)
-        X = self._checked_rows(X)
+        X = self._new_points(X)
         return as_double(GramOperator(self.kernel_, X, self._inputs) @ self.dual_coef_)
 
     def adversary_density(self, X: Any, y: Any) -> Array:
@@ -239,8 +265,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
 
         It integrates to 1 - ``sample_share_``.
         """
-        check_is_fitted(self)
-        X = self._checked_rows(X)
+        X = self._new_points(X)
         y = like(y, X, dtype=X.dtype)
         if tuple(y.shape) != (X.shape[0],):
             raise ValueError(
@@ -256,33 +281,26 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
     def _inputs(self) -> Array:
         return contiguous(self.support_[:, :_TARGET])
 
-    def _checked_rows(self, X: Any) -> Array:
-        """Points in double precision, in the library of the fit."""
-        with config_context(dtype="float64"):
-            return checked_points(self, X, fitting=False)
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
+        from mercer.robust.recertification import verify_robust_ridge  # which knows this class
 
-    def _checked_options(self) -> tuple[float, float]:
-        """ε and λ; every parameter is looked at, and those without effect are refused."""
+        recheck.refuse_extension("a regression")
+        return verify_robust_ridge(self, X, y)
+
+    def _check_parameters(self) -> None:
+        """Refuse what is no parameter, and what has no effect."""
         if self.relaxation not in _RELAXATIONS:
             raise ValueError(f"relaxation={self.relaxation!r} must be None or 'rkhs'.")
-        if not isinstance(self.keep_sample, bool | np.bool_):
-            raise ValueError(f"keep_sample={self.keep_sample!r} must be True or False.")
-        radius = positive_number(self.radius, "radius", zero=True)
+        super()._check_parameters()
         if self.relaxation == "rkhs" and (not self.keep_sample or self.truncation != TRUNCATION):
             option = "truncation" if self.keep_sample else "keep_sample"
             raise ValueError(
                 f"{option} has no effect with relaxation='rkhs', whose adversary has no densities: leave it out."
             )
-        if radius == 0 and not self.keep_sample:
+        if self.radius == 0 and not self.keep_sample:
             raise ValueError("radius=0 leaves no density in the ball: raise radius, or leave keep_sample=True.")
-        if 0 < radius < _NO_RADIUS:
-            raise ValueError(f"radius={radius:g} is no ball in double precision: take radius=0.")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r} must be a function of one line of history_, or None.")
-        fraction(self.truncation, "truncation")
-        positive_number(self.tol, "tol")
-        whole_number(self.max_iter, "max_iter", 1)
-        return radius, positive_number(self.regularization, "regularization")
+        if 0 < self.radius < _NO_RADIUS:
+            raise ValueError(f"radius={self.radius:g} is no ball in double precision: take radius=0.")
 
     def _checked_kernel(self, kernel: Kernel) -> Gaussian:
         if not isinstance(kernel, Gaussian):
@@ -304,13 +322,13 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
             return 1.0
         return float(resolved_kernel(Gaussian(sigma=self.target_sigma), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
-    def _chosen_support(self, X: Array, y: Array, weights: Array, stretch: float) -> Array:
+    def _chosen_support(self, given: FitInput, stretch: float) -> Array:
         """Pairs (ξ, η), chosen among (x, y σ/τ), where one distance fits all coordinates."""
-        support = self.support
+        support, X = self.support, given.points
         if is_tensor(support) or (isinstance(support, np.ndarray | list) and np.ndim(support) == 2):
             support = copied(like(support, X, dtype=X.dtype))
             support[:, _TARGET] *= stretch
-        chosen = choose_support(support, beside(X, y * stretch), weights, as_generator(self.random_state))
+        chosen = choose_support(support, beside(X, given.targets * stretch), given.shares, given.rng)
         chosen[:, _TARGET] /= stretch
         return chosen
 
@@ -319,7 +337,7 @@ class RobustKernelRidge(RegressorMixin, KernelParameters):
         U, features = function_basis(pairs, integrated=radius > 0)
         problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
         # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
-        tol = max(float(self.tol) * min(1e-3, regularization), _ROUNDING)
+        tol = max(float(self.tol) * min(1e-3, regularization), _LEAST_TOL)
         result = minimise_by_newton(
             problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
         )

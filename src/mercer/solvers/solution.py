@@ -1,15 +1,16 @@
-"""What a solver returns, and why it stopped."""
+"""What every solver returns: a point, why the run ended there, how it got there, and the proof."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
 
-from mercer.backends.arrays import Array
+Point = TypeVar("Point")
 
 
 class Status(Enum):
-    """Why a loop ended; the value says what to do next."""
+    """Why a run ended; the value says what to do next."""
 
     CONVERGED = "The tolerances are met."
     MAX_ITER = "The iteration budget ran out: raise max_iter, or accept the gap that the certificate states."
@@ -46,57 +47,108 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of the history.
+    """One line of the history of any solver; a callback receives each of them.
 
     Attributes
     ----------
     number : int
-        The step.
+        Steps taken so far.
     objective : float
-        Its value.
-    row_residual : float
-        How far the iterate is from its fixed point.
-    n_columns : int
-        Columns of the operator so far.
+        Its value; of a game the least upper bound.
     seconds : float
         Since the solver began.
-    relative_gap : float or None
-        As proved by a certificate, where one was asked for; of an interior point that of its primal-dual pair.
+    gap : float or None
+        How far the objective can be from the optimum, where that was proved; of an interior point that of its
+        primal-dual pair.
+    row_residual : float or None
+        How far the iterate is from its fixed point, where the method has one.
+    n_columns : int
+        Columns of the operator so far.
+    size : int
+        What the iterate is made of: columns of a factor, nodes of a measure.
     phase : str
-        ``"climb"``, or ``"interior point"``.
+        What the solver is at, such as ``"climb"`` or ``"interior point"``.
     """
 
     number: int
     objective: float
-    row_residual: float
-    n_columns: int
-    seconds: float
-    relative_gap: float | None = None
+    seconds: float = 0.0
+    gap: float | None = None
+    row_residual: float | None = None
+    n_columns: int = 0
+    size: int = 0
     phase: str = "climb"
 
-    def following(self, last: Iteration) -> Iteration:
-        """The same line with number and seconds running on from another."""
-        return replace(self, number=self.number + last.number, seconds=self.seconds + last.seconds)
+    @property
+    def relative_gap(self) -> float | None:
+        """The gap in units of the objective; infinite where that is zero and the gap is not."""
+        if self.gap is None or self.gap == 0:
+            return self.gap
+        return self.gap / abs(self.objective) if self.objective != 0 else float("inf")
+
+    @property
+    def value(self) -> float:
+        """The objective, by the name that a measure's has."""
+        return self.objective
+
+    @property
+    def n_nodes(self) -> int:
+        """The size of a measure."""
+        return self.size
+
+    @property
+    def rank(self) -> int:
+        """The size of a factor."""
+        return self.size
+
+    @property
+    def lower(self) -> float:
+        """The proved lower bound of an objective that is minimised."""
+        return float("-inf") if self.gap is None else self.objective - self.gap
+
+    def __str__(self) -> str:
+        """One line for the log."""
+        kind = "certified gap" if self.phase == "climb" else "gap"
+        residual = "" if self.row_residual is None else f", row residual {self.row_residual:.1e}"
+        gap = "" if self.relative_gap is None else f", {kind} {self.relative_gap:.1e}"
+        head = f"{self.phase}, step {self.number}: objective {self.objective:.9g}"
+        return f"{head}{residual}{gap}, {self.seconds:.1f} s"
 
 
-@dataclass(frozen=True)
-class SolverResult:
-    """The last iterate, its product with J, and how it came about."""
+class Proof(Protocol):
+    """What a run asks of a certificate."""
 
-    H: Array
-    G: Array
+    @property
+    def gap_beyond_rounding(self) -> float:
+        """The relative gap that a better point could still close."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Generic[Point]):
+    """The result of every solver.
+
+    Attributes
+    ----------
+    point : object
+        The best point; each family of problems has its own.
+    status : Status
+        Why the run ended.
+    history : tuple of Iteration
+        One line a step, or a line for several of them.
+    certificate : Certificate or None
+        Of this point, where one was asked for.
+    """
+
+    point: Point
     status: Status
-    history: tuple[Iteration, ...]
+    history: tuple[Iteration, ...] = ()
+    certificate: Any = None
 
     @property
     def n_iter(self) -> int:
         """Steps taken."""
         return self.history[-1].number if self.history else 0
 
-    def following(self, last: Iteration) -> SolverResult:
-        """The result with the numbers and seconds of its history running on from another line."""
-        return replace(self, history=tuple(iteration.following(last) for iteration in self.history))
-
-    def after(self, earlier: SolverResult) -> SolverResult:
-        """The result with the history of an earlier one before its own."""
-        return replace(self, history=(*earlier.history, *self.history))
+    def ended(self, status: Status, certificate: Any = None) -> Solution[Point]:
+        """The same point with another reason to end, and with a certificate where one was found since."""
+        return replace(self, status=status, certificate=certificate or self.certificate)

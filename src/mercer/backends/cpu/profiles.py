@@ -21,6 +21,7 @@ from mercer.backends.profiles import (
     RootExponential,
     TanhOfAffine,
 )
+from mercer.backends.rounding import TINY
 
 _SERIES_BELOW = 1e-3
 _DEBYE_FROM = 100.0
@@ -113,7 +114,7 @@ def _log_matern(s: Array, nu: float) -> Array:
     """log f_ν(s) by scipy's Bessel function."""
     from scipy.special import gammaln, kve
 
-    near = np.clip(s, np.finfo(np.float64).tiny, _DEBYE_BEYOND)
+    near = np.clip(s, TINY, _DEBYE_BEYOND)
     with np.errstate(divide="ignore", over="ignore"):
         bessel = np.log(kve(nu, near)) - near
     value = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(near) + bessel

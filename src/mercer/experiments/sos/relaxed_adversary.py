@@ -25,6 +25,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
 
 from mercer.backends.arrays import Array
+from mercer.backends.rounding import EPS
 from mercer.dependence import MeanEmbedding
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim, compare
@@ -49,7 +50,7 @@ class GridAdversary:
         gram = np.asarray(kernel(np.append(grid, theta)[:, None]), np.float64)
         self._gram, self._gain = gram[:-1, :-1], gram[:-1, -1]
         spectrum, vectors = np.linalg.eigh(gram)
-        kept = spectrum > np.finfo(float).eps * spectrum[-1] * spectrum.size
+        kept = spectrum > EPS * spectrum[-1] * spectrum.size
         features = (vectors[:, kept] * np.sqrt(spectrum[kept])).T  # columns φ(z₁) … φ(z_m), φ(θ)
         self._features, self._player = features[:, :-1], features[:, -1]
 

@@ -14,15 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-import numpy as np
-
 from mercer.backends.arrays import Array, namespace
+from mercer.backends.rounding import EPS
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals.enclosed import PreciseIntegrals
 from mercer.kernels.integrals.measures import Measure
 
-_EPS = float(np.finfo(np.float64).eps)
-_SLIP = 16.0 * _EPS  # of a square: twice that of its root, which has the rounding of an exponent of some ten
+_SLIP = 16.0 * EPS  # of a square: twice that of its root, which has the rounding of an exponent of some ten
 
 
 class SquareMasses(NamedTuple):
@@ -82,7 +80,7 @@ class KernelIntegrals(ABC):
         subclasses with nodes x_q sum w_q (Fᵀk_x)² instead, whose terms are not negative.
         """
         xp, W = namespace(F), self.mass()
-        rounding = _EPS * float(xp.sum(xp.abs(F) * (xp.abs(W) @ xp.abs(F))))
+        rounding = EPS * float(xp.sum(xp.abs(F) * (xp.abs(W) @ xp.abs(F))))
         return SquareMasses(xp.sum(F * (W @ F), axis=0), rounding)
 
     def at_nodes(self, F: Array) -> tuple[Array, Array] | None:

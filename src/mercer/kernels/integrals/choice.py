@@ -15,7 +15,7 @@ from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 
 __all__ = ["GaussianIntegrals", "GaussianMixture", "KernelIntegrals", "NodeIntegrals", "kernel_integrals"]
 
-_ROUNDING = 1e-11
+_QUADRATURE_ERROR = 1e-11  # of the integrals: with less, nodes serve where a closed form exists
 
 
 def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelIntegrals:
@@ -44,7 +44,7 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         if not isinstance(measure, Box):
             return GaussianIntegrals(kernel, points, measure)
         nodes = NodeIntegrals(kernel, points, measure) if d <= MOST_FEATURES else None
-        if nodes is not None and nodes.error <= _ROUNDING:
+        if nodes is not None and nodes.error <= _QUADRATURE_ERROR:
             return nodes
         return GaussianBoxIntegrals(kernel, points, measure)
     if isinstance(kernel, Laplacian):

@@ -17,9 +17,9 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.backends.balls import Ball, ball, exponential, joined, up
 from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
+from mercer.backends.rounding import UNIT
 from mercer.kernels.base import Kernel
 
-_UNIT = float(np.finfo(np.float64).eps) / 2
 _PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
 
 
@@ -185,7 +185,7 @@ def rounded_exponential(X: Array, Y: Array, rate: Ball) -> Ball:
         squares += (x[:, None] - y) ** 2
     exponents = squares * float(rate.hi)
     values = np.exp(-exponents)
-    return Ball(values, 0.0, up(values * _UNIT * ((X.shape[1] + 6) * exponents * (1 + 2.0**-30) + 8)))
+    return Ball(values, 0.0, up(values * UNIT * ((X.shape[1] + 6) * exponents * (1 + 2.0**-30) + 8)))
 
 
 def powered(base: Ball, exponent: int) -> Ball:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy, upper_triangle
 from mercer.backends.chunks import SECTION_ROWS, row_chunks
+from mercer.backends.rounding import EPS
 from mercer.backends.sums import times_power_of_two
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.integrals.enclosed import PreciseGaussian, PreciseIntegrals
@@ -17,7 +18,7 @@ from mercer.kernels.integrals.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.stationary import Gaussian
 
 _PAIRWISE_UP_TO = 150
-_ROUNDING = 1e-7
+_NORM_ERROR = 1e-7  # of a norm: with more, rounding has taken too many of its digits
 _GRID_FEATURES, _GRID_NODES, _GRID_STEP = 3, 20_000, 0.5
 _LARGEST_RATIO = 1e100
 
@@ -135,8 +136,8 @@ class GaussianIntegrals(KernelIntegrals):
             return None
         weights, means, variance = self.mixture(B)
         norm = self._double_sum(means, weights, variance)
-        rounding = float(np.finfo(np.float64).eps) * float(abs(weights).sum()) ** 2
-        return norm if rounding <= _ROUNDING * norm else None
+        rounding = EPS * float(abs(weights).sum()) ** 2
+        return norm if rounding <= _NORM_ERROR * norm else None
 
     def _double_sum(self, means: Array, weights: Array, variance: float) -> float:
         """Σ ω_i ω_j ∬ k dN(m_i, variance) dN(m_j, variance)."""

@@ -33,6 +33,7 @@ from mercer.backends.arrays import (
     namespace,
     solve_triangular,
 )
+from mercer.backends.rounding import TINY
 from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.solvers.solution import Status
 
@@ -43,7 +44,6 @@ _SHORTEST = 1e-8
 _PATIENCE = 30  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
-_TINY = float(np.finfo(np.float64).tiny)
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
 
@@ -240,7 +240,7 @@ class _CentralPath:
         gradient = parts.gradient + self._weight * slope
         hessian = copied(parts.hessian)
         add_to_diagonal(hessian[:l, :l], 2 * self._weight * strength)
-        scale = 1 / xp.sqrt(xp.clip(xp.linalg.diagonal(hessian), _TINY, None))
+        scale = 1 / xp.sqrt(xp.clip(xp.linalg.diagonal(hessian), TINY, None))
         matrix = hessian * scale[:, None] * scale
         add_to_diagonal(matrix, _JITTER)
         try:

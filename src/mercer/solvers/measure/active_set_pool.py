@@ -16,13 +16,14 @@ import numpy as np
 from mercer.backends.arrays import Array, copied, namespace
 from mercer.backends.chunks import panel_rows
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, stable_order
+from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_store import FreeColumns
 from mercer.linalg.dense_products import product
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import TraceProblem
 from mercer.solvers.measure.apart import first_apart
 
-NOISE = 16 * float(np.finfo(float).eps)  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
+NOISE = 16 * EPS  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
 _FEW = 8  # new nodes at a time, and a tenth of the nodes at hand beyond
 _APART = 0.9  # cosine between the sections of two points, above which they do not join together
 _REFINE_ABOVE = 1e-13
@@ -37,7 +38,7 @@ class ActiveSetPool:
 
     Parameters
     ----------
-    problem : Discrepancy
+    level : TraceProblem
         The whole programme.
     pool : array of int of shape (p,)
         The points that may have weight.
@@ -45,25 +46,22 @@ class ActiveSetPool:
         Their weights to start from; those above their caps are lowered to them.
     alpha : float
         The penalty; where ϰ is given, a first guess of its multiplier.
-    kappa : float, optional
-        The value of dᵀv.
     tol : float
         No gradient may be below -tol α dᵢ.
     """
 
-    def __init__(
-        self, problem: Discrepancy, pool: Array, values: Array, alpha: float, kappa: float | None, tol: float
-    ) -> None:
-        self._problem, self._pool, self._tol = problem, pool, tol
+    def __init__(self, level: TraceProblem, pool: Array, values: Array, alpha: float, tol: float) -> None:
+        problem = self._problem = level.discrepancy
+        self._pool, self._tol, self._kappa = pool, tol, level.kappa
         xp = namespace(problem.distortion)
         self._penalty, self._caps = problem.penalty[pool], problem.caps[pool]
-        self.values, self.alpha, self._kappa = xp.minimum(values, self._caps), alpha, kappa
+        self.values, self.alpha = xp.minimum(values, self._caps), alpha
         self._diagonal = problem.diagonal[pool]
         self._target = copied(problem.distortion[pool])
         self._factor, self._columns = self._empty()
         self._damping = xp.zeros_like(self._target)
         self._noise = NOISE * problem.largest_alpha
-        self._rounding = 4 * float(np.finfo(float).eps) * problem.constant
+        self._rounding = 4 * EPS * problem.constant
         self._refused: set[int] = set()
         self._held = self.values >= self._caps
         held = flatnonzero(self._held)
@@ -276,7 +274,7 @@ class ActiveSetPool:
 
     def _append_damped(self, place: int, column: Array) -> None:
         """Make a point free that depends on others: the term ½ ε (v - its present value)² tells them apart."""
-        damping = max(_DAMPING * float(self._diagonal[place]), float(np.finfo(float).tiny))
+        damping = max(_DAMPING * float(self._diagonal[place]), TINY)
         while not self._append(place, column, damping):
             damping *= 10
 

@@ -13,13 +13,14 @@ from numba import njit
 
 from mercer.backends.arrays import Array, as_double, is_tensor, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero, least, places, stable_order
+from mercer.backends.rounding import EPS
 from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.dense_products import over_rows
 from mercer.problems import Discrepancy
 from mercer.solvers.measure.apart import first_apart
 from mercer.solvers.measure.exchange_inside import FLAT, exchange_inside
 
-_ROUNDING = 4 * np.finfo(np.float64).eps  # of the largest terms that make up a price
+_PRICE_NOISE = 4 * EPS  # of the largest terms that make up a price
 
 # Blocks, measured on N = 2 016 to 30 000 points with 160 to 8 000 nodes.
 _NEW = 64  # new points for a step at least ...
@@ -93,7 +94,7 @@ class ExchangeState:
         self.gradient = self.problem.gradient(self.nodes, self.values)
         self.value = self.exact_value()
         terms = abs(self.gradient) + 2.0 * abs(self.problem.distortion)
-        self.rounding = _ROUNDING * float((terms * self._per_unit).max())
+        self.rounding = _PRICE_NOISE * float((terms * self._per_unit).max())
         self.fresh = True
         self._look()
 

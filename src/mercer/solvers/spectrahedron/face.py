@@ -8,59 +8,16 @@ Nesterov and Todd, μ by Mehrotra's rule. The dual residual is zero from the sta
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from mercer.backends.arrays import (
-    Array,
-    cholesky,
-    cholesky_factor,
-    cholesky_solve,
-    double,
-    namespace,
-    upper_triangle,
-)
+from mercer.backends.arrays import Array, cholesky, cholesky_factor, cholesky_solve, namespace
+from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.backends.threads import single_threaded_blas
 
 _MOST_STEPS = 60
 _TO_BOUNDARY = 0.98
 _RIDGE = 1e-15
 _PROGRESS, _STEPS_BACK = 0.9, 4  # a gap no smaller than some steps ago is as small as it gets
-
-
-class SymmetricEntries:
-    """The entries of a symmetric matrix of order k as a vector with the same inner product.
-
-    ``reference`` is an array whose library and device they belong to; NumPy's if left out.
-    """
-
-    def __init__(self, order: int, reference: Array = None) -> None:
-        self.order = order
-        self.rows, self.cols = upper_triangle(order, reference)
-        xp, options = namespace(reference), {"dtype": double(reference), "device": self.rows.device}
-        self.identity = xp.eye(order, **options)
-        self.scale = xp.full(self.rows.shape[0], math.sqrt(2.0), **options)
-        self.scale[self.rows == self.cols] = 1.0
-
-    def pack(self, M: Array) -> Array:
-        """The vector of a symmetric matrix."""
-        return M[self.rows, self.cols] * self.scale
-
-    def unpack(self, x: Array) -> Array:
-        """The matrix of a vector."""
-        M = namespace(x).empty_like(self.identity)
-        M[self.rows, self.cols] = M[self.cols, self.rows] = x / self.scale
-        return M
-
-    def congruence(self, P: Array) -> Array:
-        """The matrix of S ↦ P S P, P symmetric, on these vectors."""
-        take, one, other = namespace(P).take, P[self.rows], P[self.cols]
-        matrix = take(one, self.rows, axis=1) * take(other, self.cols, axis=1)
-        matrix += take(one, self.cols, axis=1) * take(other, self.rows, axis=1)
-        matrix *= 0.5 * self.scale
-        matrix *= self.scale[:, None]
-        return matrix
 
 
 def minimise_small(A: Array, b: Array, R: Array, *, tol: float) -> Array:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.rounding import EPS
 from mercer.certificates import Certificate
 from mercer.kernels import Kernel
 
 _SAME = 1e-9
+_SPANNED = 4.0  # times the eigenvalue at which a span is cut, that may lie outside of it
 
 
 def require_numbers(model: Any, name: str, shape: tuple[int, ...] | None = None) -> Array:
@@ -68,3 +70,17 @@ def require_meeting(model: Any, again: Certificate) -> Certificate:
             "its solution and X: it is damaged, or X is not the data of the fit."
         )
     return again
+
+
+def require_spans(matrix: Any, basis: Any, name: str, truncation: float) -> None:
+    """Refuse a span that leaves out more of a positive semi-definite matrix than eigenvectors below the truncation."""
+    matrix, basis = (np.asarray(to_numpy(part), np.float64) for part in (matrix, basis))
+    image = matrix @ basis
+    try:
+        outside = matrix - image @ np.linalg.solve(basis.T @ image, image.T)
+    except np.linalg.LinAlgError:
+        outside = np.full_like(matrix, np.inf)
+    largest = float(np.linalg.norm(matrix, 2))
+    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * EPS) * largest
+    if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
+        raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")

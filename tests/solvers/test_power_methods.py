@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Matern, Precomputed
-from mercer.certificates import certify_elliptope
+from mercer.certificates import Certificate, certify_elliptope
 from mercer.datasets import two_moons
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, Iteration, ProjectedPower, SolverResult, Status, maximise
+from mercer.solvers import AcceleratedPower, Goal, Iteration, ProjectedPower, Status, solve
+from mercer.solvers.elliptope.method import Iterate
 
 _METHODS = pytest.mark.parametrize("method", [ProjectedPower, AcceleratedPower])
 
@@ -24,18 +25,16 @@ def _problem(kernel=None, n=60, **kwargs) -> Elliptope:
 
 def _certify(problem):
     rng = np.random.default_rng(0)
-    return lambda H, G: certify_elliptope(problem, H, rng=rng, spectrum=False).relative_gap
+    return lambda at: certify_elliptope(problem, at.H, rng=rng, spectrum=False)
 
 
 def _run(problem, method, *, rank=8, seed=0, certify="gap", tol=1e-6, residual_tol=1e-6, max_iter=20_000, **kwargs):
-    return maximise(
+    return solve(
         problem,
         method(),
         problem.random_point(rank, np.random.default_rng(seed)),
+        goal=Goal(tol, residual_tol=residual_tol, max_iter=max_iter),
         certify=_certify(problem) if certify == "gap" else certify,
-        tol=tol,
-        residual_tol=residual_tol,
-        max_iter=max_iter,
         **kwargs,
     )
 
@@ -92,10 +91,10 @@ def test_acceleration_accelerates():
 def test_result_is_feasible_first_order_and_consistent(method):
     problem = _problem()
     result = _run(problem, method)
-    np.testing.assert_allclose(np.linalg.norm(result.H, axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(result.G, problem.apply(result.H), rtol=1e-12, atol=1e-16)
-    z = problem.multipliers(result.H, result.G)
-    assert np.linalg.norm(result.G - z[:, None] * result.H) <= 1e-5 * np.linalg.norm(result.G)
+    np.testing.assert_allclose(np.linalg.norm(result.point.H, axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(result.point.G, problem.apply(result.point.H), rtol=1e-12, atol=1e-16)
+    z = problem.multipliers(result.point.H, result.point.G)
+    assert np.linalg.norm(result.point.G - z[:, None] * result.point.H) <= 1e-5 * np.linalg.norm(result.point.G)
     assert result.history[-1].objective == pytest.approx(z.sum(), rel=1e-13)
     assert z.min() > 0
 
@@ -122,9 +121,9 @@ def test_a_small_gap_alone_does_not_stop(method):
     """The certificate is content from the start; the residual decides."""
     asked = []
 
-    def content(H, G):
+    def content(at):
         asked.append(1)
-        return 0.0
+        return Certificate(1.0, 1.0, 0.0, "content", 0)
 
     problem = _problem()
     result = _run(problem, method, certify=content, residual_tol=1e-7)
@@ -141,22 +140,16 @@ def test_a_point_with_a_certified_gap_and_a_large_residual_goes_on():
     X = np.r_[np.random.default_rng(0).standard_normal((59, 2)), [[0.05, 0.0]]]
     operator = DiffusionOperator(GramOperator(Gaussian(sigma=2.0), X))
     problem = Elliptope(operator, operator.diagonal(), removed=operator.stationary)
-    H = _run(problem, AcceleratedPower, rank=2, tol=1e-10, residual_tol=1e-10).H.copy()
+    H = _run(problem, AcceleratedPower, rank=2, tol=1e-10, residual_tol=1e-10).point.H.copy()
     row = int(np.argmin(problem.scale))
     angle = 0.01
     H[row] = H[row] @ [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
     G = problem.apply(H)
     residual = problem.row_residual(H, G)
-    assert _certify(problem)(H, G) < 1e-5
+    assert _certify(problem)(Iterate(H, G)).relative_gap < 1e-5
     assert residual > 1e-4
-    result = maximise(
-        problem,
-        AcceleratedPower(),
-        H,
-        certify=_certify(problem),
-        tol=1e-5,
-        residual_tol=1e-6,
-        max_iter=1000,
+    result = solve(
+        problem, AcceleratedPower(), H, goal=Goal(1e-5, residual_tol=1e-6, max_iter=1000), certify=_certify(problem)
     )
     assert result.n_iter >= 1
     assert result.history[0].relative_gap is None  # it was not even asked
@@ -168,9 +161,9 @@ def test_a_small_residual_alone_does_not_stop(method):
     """A saddle has residual zero; a certificate that refuses there says that the rank is too small."""
     asked = []
 
-    def refuse(H, G):
+    def refuse(at):
         asked.append(1)
-        return 1.0
+        return Certificate(1.0, 2.0, 0.0, "refusal", 0)
 
     problem = _problem()
     result = _run(problem, method, rank=1, certify=refuse)
@@ -183,16 +176,10 @@ def test_a_small_residual_alone_does_not_stop(method):
 def test_saddle_is_left_when_there_is_room():
     """From a sign vector embedded in two dimensions and slightly turned, the method escapes to the optimum."""
     problem = _problem(Gaussian(sigma=1.0))
-    stuck = _run(problem, ProjectedPower, rank=1, certify=None).H
+    stuck = _run(problem, ProjectedPower, rank=1, certify=None).point.H
     start = problem.project(np.hstack([stuck, np.zeros_like(stuck)]) + 1e-3, np.ones((60, 2)))
-    result = maximise(
-        problem,
-        AcceleratedPower(),
-        start,
-        certify=_certify(problem),
-        tol=1e-6,
-        residual_tol=1e-6,
-        max_iter=5000,
+    result = solve(
+        problem, AcceleratedPower(), start, goal=Goal(1e-6, residual_tol=1e-6, max_iter=5000), certify=_certify(problem)
     )
     assert result.status is Status.CONVERGED
     assert result.history[-1].objective > 1.01 * np.sum(stuck * problem.apply(stuck))
@@ -217,9 +204,9 @@ def test_without_certificate_no_gap_is_claimed():
 
 def test_optimal_start_takes_no_step():
     problem = _problem()
-    H = _run(problem, AcceleratedPower, tol=1e-8, residual_tol=1e-8).H
-    result = maximise(
-        problem, AcceleratedPower(), H, certify=_certify(problem), tol=1e-6, residual_tol=1e-6, max_iter=10
+    H = _run(problem, AcceleratedPower, tol=1e-8, residual_tol=1e-8).point.H
+    result = solve(
+        problem, AcceleratedPower(), H, goal=Goal(1e-6, residual_tol=1e-6, max_iter=10), certify=_certify(problem)
     )
     assert result.status is Status.CONVERGED
     assert result.n_iter == 0
@@ -257,9 +244,9 @@ def test_interrupt_in_a_callback_returns_the_best_iterate(method, step):
     result = _run(problem, method, callbacks=(interrupt,))
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == step
-    objective = float(np.sum(result.H * problem.apply(result.H)))
+    objective = float(np.sum(result.point.H * problem.apply(result.point.H)))
     assert objective == pytest.approx(max(i.objective for i in result.history), rel=1e-11)
-    np.testing.assert_allclose(np.linalg.norm(result.H, axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(result.point.H, axis=1), 1.0, rtol=1e-12)
 
 
 def test_interrupt_right_after_an_extrapolation_that_lost_ground():
@@ -276,21 +263,21 @@ def test_interrupt_right_after_an_extrapolation_that_lost_ground():
             raise KeyboardInterrupt
 
     result = _run(problem, AcceleratedPower, seed=0, callbacks=(interrupt,))
-    objective = float(np.sum(result.H * result.G))
+    objective = float(np.sum(result.point.H * result.point.G))
     assert objective == pytest.approx(objectives[:at].max(), rel=1e-12)
     assert objective > objectives[at] * (1 + 1e-8)
 
 
 def test_interrupt_inside_the_first_certificate():
-    def interrupt(H, G):
+    def interrupt(at):
         raise KeyboardInterrupt
 
     problem = _problem()
-    H = _run(problem, AcceleratedPower).H
-    result = maximise(problem, AcceleratedPower(), H, certify=interrupt, tol=1e-6, residual_tol=1e-4, max_iter=10)
+    H = _run(problem, AcceleratedPower).point.H
+    result = solve(problem, AcceleratedPower(), H, goal=Goal(1e-6, residual_tol=1e-4, max_iter=10), certify=interrupt)
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 0
-    np.testing.assert_array_equal(result.H, H)
+    np.testing.assert_array_equal(result.point.H, H)
 
 
 def test_other_exceptions_pass():
@@ -310,18 +297,6 @@ def test_every_status_is_a_sentence(status):
     assert status.message.endswith(".")
 
 
-def test_results_one_after_the_other():
-    def result(*numbers):
-        history = tuple(Iteration(k, float(k), 0.1, 10 * k, 2.0 * k) for k in numbers)
-        return SolverResult(np.ones((1, 1)), np.ones((1, 1)), Status.CONVERGED, history)
-
-    earlier = result(0, 1, 2, 3)
-    joined = result(0, 1, 2).following(earlier.history[-1]).after(earlier)
-    assert [iteration.number for iteration in joined.history] == [0, 1, 2, 3, 3, 4, 5]
-    assert [iteration.seconds for iteration in joined.history] == [0, 2, 4, 6, 6, 8, 10]
-    assert joined.n_iter == 5
-
-
 def test_zero_rows_do_not_break_a_step():
     """A matrix with an empty row: G vanishes there, and the row of H stays what it was."""
     A = np.zeros((4, 4))
@@ -329,5 +304,5 @@ def test_zero_rows_do_not_break_a_step():
     problem = Elliptope(GramOperator(Precomputed(), A), np.ones(4))
     for method in (ProjectedPower, AcceleratedPower):
         result = _run(problem, method, rank=2, certify=None, residual_tol=1e-10)
-        assert np.isfinite(result.H).all()
+        assert np.isfinite(result.point.H).all()
         assert result.history[-1].objective == pytest.approx(10.0)

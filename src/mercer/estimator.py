@@ -1,0 +1,171 @@
+"""What every estimator shares: the parameters of its kernel, scikit-learn's tags, the beginning of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.backends import config_context
+from mercer.backends.arrays import Array
+from mercer.certificates import Certificate
+from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.names import NAMED, kernel_named
+from mercer.linalg.random import as_generator
+from mercer.progress import make_visible
+from mercer.validation import (
+    checked_pairs,
+    checked_points,
+    checked_weights,
+    is_precomputed,
+    normalised,
+    resolved_kernel,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
+    """The same ``fit``, which leaves the model as it was where it fails."""
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        attributes = vars(args[0])
+        earlier = dict(attributes)
+        try:
+            return fit(*args, **kwargs)
+        except BaseException:
+            attributes.clear()
+            attributes.update(earlier)
+            raise
+
+    return wrapped
+
+
+@dataclass(frozen=True)
+class FitInput:
+    """What a fit is given, checked: the points and, of a regression, a target for each, None elsewhere."""
+
+    points: Any
+    targets: Array
+    weights: Array | None  # as given, None for equal ones
+    rng: np.random.Generator
+    given_kernel: Any
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """A copy of the user's kernel with its parameters fixed, when first asked for."""
+        return resolved_kernel(self.given_kernel, self.points, self.weights)
+
+    @cached_property
+    def shares(self) -> Array:
+        """The weights divided by their sum."""
+        return normalised(self.weights, int(self.points.shape[0]), reference=self.points)
+
+
+class Recheck(NamedTuple):
+    """How a certificate is to be computed again, see :func:`mercer.verify`."""
+
+    extended: bool
+    failure_probability: float
+    random_state: Any
+
+    def refuse_extension(self, model: str) -> None:
+        """Refuse to certify the extension of a model that is no embedding."""
+        if self.extended:
+            raise ValueError(f"extended=True certifies the extension of an embedding: {model} has none.")
+
+
+class Certified(Protocol):
+    """A model that proves its certificate again from its fitted attributes and the data."""
+
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate: ...
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator with a kernel, which may be None or a name: the parameters of what that stands for can be reached.
+
+    ``kernel`` itself stays as it was given, so that copies and ``get_params(deep=False)`` are as scikit-learn wants
+    them. The parameters of the kernel that it stands for are listed beside it as ``kernel__sigma`` and the like, and
+    the first of them to be set puts a new kernel object in its place: a grid search finds the bandwidth of an estimator
+    without arguments.
+
+    A subclass declares what its parameters may be in ``_checks``, begins ``fit`` with :meth:`_begin_fit` and every
+    method for new points with :meth:`_new_points`; its ``fit`` is decorated by :func:`keeps_earlier_fit`. One that
+    certifies its solution is :class:`Certified`.
+    """
+
+    kernel: Any
+    kernel_: Kernel
+    n_features_in_: int
+    _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
+    _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
+    _has_targets: ClassVar[bool] = False
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        meant = _meant_kernel(self.kernel) if deep else None
+        if meant is not None:
+            params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
+        inner = {key: params[key] for key in params if key.startswith("kernel__")}
+        meant = _meant_kernel(params.get("kernel", self.kernel)) if inner else None
+        if meant is not None:
+            meant.set_params(**{key.removeprefix("kernel__"): value for key, value in inner.items()})
+            params = {key: value for key, value in params.items() if key not in inner} | {"kernel": meant}
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
+        return tags
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that are none; a subclass adds what concerns several of them."""
+        for name, check in self._checks.items():
+            check(getattr(self, name), name)
+
+    def _begin_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, least: int = 2) -> FitInput:
+        """Check all that a fit to ``least`` points or more is given, and make its log visible if that is asked for."""
+        self._check_parameters()
+        if getattr(self, "verbose", False):
+            make_visible()
+        points, targets = self._checked_data(X, y, fitting=True, least=least)
+        weights = sample_weight
+        if weights is not None:
+            weights = checked_weights(weights, points.shape[0], "sample_weight", reference=points)
+        return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), self.kernel)
+
+    def _new_points(self, X: Any) -> Any:
+        """Points given to a fitted model, in the library and on the device of the fit."""
+        check_is_fitted(self)
+        with self._arithmetic():
+            return checked_points(self, X, fitting=False)
+
+    def _checked_data(self, X: Any, y: Any, *, fitting: bool, least: int = 2) -> tuple[Any, Array]:
+        """The points, and of a regression their targets."""
+        with self._arithmetic():
+            if self._has_targets:
+                return checked_pairs(self, X, y, fitting=fitting)
+            return checked_points(self, X, fitting=fitting, least=least), None
+
+    def _arithmetic(self) -> AbstractContextManager[Any]:
+        return config_context(dtype="float64") if self._always_double else nullcontext()
+
+
+def _meant_kernel(kernel: Any) -> Kernel | None:
+    """A new kernel where None or a known name was given; None where an object speaks for itself."""
+    if kernel is None:
+        return Gaussian()
+    return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None
