@@ -6,14 +6,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.kernels.checks import as_points
-from mercer.validation import distinct_rows, whole_number
+from mercer.validation import distinct_rows, fitted_chooser, whole_number
 
 DEFAULT_SIZE = 100
 
@@ -63,14 +60,7 @@ def _centres(support: tuple[Any, ...], X: Array, masses: Array, rng: np.random.G
 
 def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:
     """The rows an estimator such as QuadratureSparsifier has in ``indices_``, fitted here if it was not before."""
-    if hasattr(estimator, "fit"):
-        try:
-            check_is_fitted(estimator)
-        except NotFittedError:
-            even = bool((weights == weights[0]).all())
-            estimator = clone(estimator).fit(X, **({} if even else {"sample_weight": weights}))
-    if not hasattr(estimator, "indices_"):
-        raise TypeError(f"support={estimator!r} has no attribute indices_ after fit: it chooses no rows.")
+    estimator = fitted_chooser(estimator, "support", X, None if bool((weights == weights[0]).all()) else weights)
     rows = to_numpy(estimator.indices_)
     if rows.ndim != 1 or rows.size == 0 or not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(f"support={estimator!r} has indices_ that are no list of row numbers, or an empty one.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
-from mercer.backends import get_config
+from mercer.backends.config import require_free_memory
 from mercer.kernels.checks import positive_number
 from mercer.problems.discrepancy import Discrepancy, TraceProblem
 from mercer.validation import whole_number
@@ -141,13 +141,9 @@ def is_its_own_best(problem: Discrepancy) -> bool:
 
 def _check_memory(choice: Choice, size: int) -> None:
     """Refuse more nodes than the memory limit has room for, before any is looked for."""
-    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2 / 1e6
-    limit = get_config().memory_bytes / 1e6
-    if needed > limit:
-        raise MemoryError(
-            f"n_nodes={choice.n_nodes} needs about {needed:.0f} MB for the matrices of its nodes, above the limit of "
-            f"{limit:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
-        )
+    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2
+    what, advice = f"n_nodes={choice.n_nodes} needs about", "ask for fewer, take merge='weak'"
+    require_free_memory(needed, what, advice, MemoryError)
 
 
 def _refuse_idle(model: Any, alone: bool) -> None:
