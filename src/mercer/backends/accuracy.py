@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -32,13 +31,13 @@ def power_of_two_below(value: float, limit: float, largest: float) -> float:
     return math.ldexp(1.0, max(min(exponents), -1000))
 
 
-def profile_error(profile: Profile, dtype: np.dtype[Any], relative: float, absolute: float, most: float) -> EntryError:
-    """The error of f(t) where t ≤ ``most`` is known to |Δt| ≤ relative·t + absolute.
+def profile_error(profile: Profile, name: str, relative: float, absolute: float, most: float) -> EntryError:
+    """The error of f(t), in the precision of this name, where t ≤ ``most`` is known to |Δt| ≤ relative·t + absolute.
 
     d log f/dt is -1 for exp(-t); for the Matérn profiles it is at least -1/2 where f is smooth at zero, and for
     exp(-√t) an error e of t ≈ 0 becomes √e.
     """
-    unit, cut = unit_of(dtype), _CUT[dtype.name]
+    unit, cut = unit_of(name), _CUT[name]
     lost = float(np.exp(1 - cut))
     if isinstance(profile, Exponential):
         exponent = relative * min(most, cut) + absolute

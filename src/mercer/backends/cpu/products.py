@@ -31,12 +31,6 @@ def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Arra
     return total.astype(evaluator.dtype, copy=False)
 
 
-def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
-    """K @ 1 (or Kᵀ @ 1) without K."""
-    ones = np.ones((evaluator.shape[0 if transpose else 1], 1), evaluator.dtype)
-    return multiply(evaluator, ones, transpose=transpose)[:, 0]
-
-
 def summation_depth(evaluator: Evaluator) -> int:
     """The most roundings that a term of a product goes through: those inside a tile, over tiles and over chunks."""
     longest = max(evaluator.shape)
@@ -57,7 +51,7 @@ def dense(evaluator: Evaluator) -> Array:
 
 def block(evaluator: Evaluator, rows: Any, cols: Any, *, log: bool = False) -> Array:
     """Some rows and columns of K (or of log K), given by slices or index arrays."""
-    if not log and evaluator.symmetric and isinstance(rows, slice) and rows == slice(None) and _everything(cols):
+    if not log and evaluator.symmetric and _everything(rows) and _everything(cols):
         return dense(evaluator)
     i, j = (_selection(n, which) for n, which in zip(evaluator.shape, (rows, cols), strict=True))
     out = np.empty((_size(i), _size(j)), evaluator.dtype)
