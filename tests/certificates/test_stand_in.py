@@ -15,7 +15,7 @@ from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczo
 from mercer.certificates.multipliers import raised_on_isolated_rows
 from mercer.datasets import three_clusters
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, maximise
+from mercer.solvers import AcceleratedPower, Goal, solve
 
 rng = np.random.default_rng(5)
 KERNEL = Gaussian(sigma=1.2)
@@ -33,9 +33,9 @@ def _factor(kernel, X, rank, weights=None, seed=0) -> LowRankOperator:
 
 def _solution(problem, residual=1e-8):
     start = problem.random_point(6, np.random.default_rng(0))
-    return maximise(
-        problem, AcceleratedPower(), start, certify=None, tol=1e-9, residual_tol=residual, max_iter=5000
-    ).H.astype(np.float64)
+    return solve(
+        problem, AcceleratedPower(), start, goal=Goal(1e-9, residual_tol=residual, max_iter=5000)
+    ).point.H.astype(np.float64)
 
 
 @pytest.fixture(scope="module")
