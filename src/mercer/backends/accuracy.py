@@ -13,8 +13,8 @@ DIRECT_UP_TO = 4  # coordinates: differences are then as fast as inner products,
 EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
 COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
 LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
-SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
-PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
+SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum, beside one for each term
+PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, beside those of x·y
 
 _CUT = {"float32": 87.0, "float64": 708.0}  # exponents beyond are taken as zero
 _EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powers of two

@@ -173,8 +173,8 @@ class NormalizedForm(FormEntries):
         super().__init__(rows, cols, dtype)
         self.shape = inner.shape
         self._inner = inner
-        self._scales = {"rows": inverse_root(inner.diagonal("rows"))}
-        self._scales["cols"] = self._scales["rows"] if cols is None else inverse_root(inner.diagonal("cols"))
+        rows, cols = (inverse_root(checked_diagonal(inner.diagonal(side))) for side in ("rows", "cols"))
+        self._scales = {"rows": rows, "cols": cols}
 
     @property
     def nonnegative(self) -> bool:
@@ -192,11 +192,16 @@ class NormalizedForm(FormEntries):
         return cast(self._scales[side] > 0, self.dtype)
 
 
+def checked_diagonal(diagonal: Array) -> Array:
+    """Values k(x, x) to normalise by, none of them negative."""
+    if bool((diagonal < 0).any()):
+        raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
+    return diagonal
+
+
 def inverse_root(diagonal: Array) -> Array:
     """1/√k(x, x), zero where k(x, x) is."""
     xp = namespace(diagonal)
-    if bool((diagonal < 0).any()):
-        raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
     safe = xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal))
     return cast(xp.where(diagonal > 0, 1 / xp.sqrt(safe), xp.zeros_like(diagonal)), diagonal.dtype)
 

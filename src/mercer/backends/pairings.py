@@ -36,7 +36,7 @@ from mercer.backends.entries import FormEntries, Side
 from mercer.backends.profiles import BesselMatern, Identity, PowerOfAffine, TanhOfAffine
 from mercer.backends.rounding import UNIT, EntryError, gamma, unit_of
 
-_ROUNDINGS = 8  # of a direction, of a sum but for its length
+_ROUNDINGS = 8  # of a direction and of a sum, beside one for each term
 
 
 class PairingForm(FormEntries):

@@ -18,7 +18,7 @@ from typing import Any, final
 import torch
 
 from mercer.backends.arrays import like, positions
-from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks
+from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks, run_of, size_of
 from mercer.backends.config import get_config
 from mercer.backends.entries import Which
 from mercer.backends.matrix import EntriesMatrix, KernelMatrix
@@ -71,15 +71,15 @@ class _TensorMatrix(EntriesMatrix):
 
     def _filled(self, i: Which, j: Which, *, log: bool = False) -> Tensor:
         """k or log k of some rows and columns, tile by tile; the whole of a symmetric matrix by its triangle."""
-        out = torch.empty((_length(i), _length(j)), dtype=self.dtype, device=self._entries.device)
+        out = torch.empty((size_of(i), size_of(j)), dtype=self.dtype, device=self._entries.device)
         whole = self.symmetric and not log and _is_run(i, self.shape[0]) and _is_run(j, self.shape[1])
 
         def fill(p: slice) -> None:
-            x = self._entries.panel("rows", _part(i, p))
+            x = self._entries.panel("rows", run_of(i, p))
             for q in row_chunks(out.shape[1], self._side):
                 if not whole or p.start <= q.start:
-                    y = self._entries.panel("cols", _part(j, q))
-                    tile = self._entries.filled(_part(i, p), _part(j, q), (x, y), log=log)
+                    y = self._entries.panel("cols", run_of(j, q))
+                    tile = self._entries.filled(run_of(i, p), run_of(j, q), (x, y), log=log)
                     out[p, q] = torch.triu(tile) + torch.triu(tile, 1).T if whole and p == q else tile
                 if whole and p.start < q.start:
                     out[q, p] = tile.T
@@ -236,12 +236,3 @@ def _side(entries: Entries) -> int:
 
 def _is_run(which: Which, n: int) -> bool:
     return isinstance(which, slice) and which == slice(0, n)
-
-
-def _length(which: Which) -> int:
-    return which.stop - which.start if isinstance(which, slice) else int(which.shape[0])
-
-
-def _part(which: Which, run: slice) -> Which:
-    """A run of a selection, as a slice where the selection is one."""
-    return slice(which.start + run.start, which.start + run.stop) if isinstance(which, slice) else which[run]
