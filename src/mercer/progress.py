@@ -1,4 +1,4 @@
-"""What a person sees of a long run: the logger ``mercer``, and a bar for one long product, warnings."""
+"""What a person sees of a long run: the log, warnings, a bar for one long product, and how long phases took."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import final
 
 _log = logging.getLogger("mercer")
 _WIDTH = 30
@@ -54,3 +55,35 @@ def progress_bar(description: str, *, shown: bool = True) -> Iterator[Callable[[
     finally:
         if shown and sys.stderr.isatty():
             sys.stderr.write("\n")
+
+
+@final
+class Phases:
+    """The seconds of every phase, one of which is under way at a time.
+
+    Parameters
+    ----------
+    first : str
+        What begins now.
+    shown : bool, default=False
+        Whether a phase that begins is logged.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        What the phases that ended took, in the order in which they first ended.
+    """
+
+    def __init__(self, first: str, *, shown: bool = False) -> None:
+        self._name, self._shown = first, shown
+        self._since = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def begin(self, name: str, *, shown: bool = True) -> str:
+        """End the phase under way and begin another, logged unless it is not to be; returns the one that ended."""
+        now, ended = time.perf_counter(), self._name
+        self.seconds[ended] = self.seconds.get(ended, 0.0) + now - self._since
+        self._name, self._since = name, now
+        if shown and self._shown:
+            _log.info("%s …", name)
+        return ended

@@ -167,9 +167,18 @@ def least_eigenvalue(map_: LinearMap, *, rng: np.random.Generator) -> float:
 
 def least_of(matrix: Array) -> float:
     """The least eigenvalue of a dense symmetric matrix, to rounding."""
+    return _one_of(matrix, 0)
+
+
+def largest_of(matrix: Array) -> float:
+    """The largest eigenvalue of a dense symmetric matrix, to rounding."""
+    return _one_of(matrix, matrix.shape[0] - 1)
+
+
+def _one_of(matrix: Array, index: int) -> float:
     if is_tensor(matrix):
-        return float(namespace(matrix).linalg.eigvalsh(matrix)[0])
-    try:
-        return float(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], driver="evx")[0])
-    except np.linalg.LinAlgError:
-        return float(np.linalg.eigvalsh(matrix)[0])
+        return float(namespace(matrix).linalg.eigvalsh(matrix)[index])
+    try:  # LAPACK's default, evr, may fail
+        return float(eigh(matrix, eigvals_only=True, subset_by_index=[index, index], driver="evx")[0])
+    except np.linalg.LinAlgError:  # bisection gives up on some matrices with an eigenvalue of high multiplicity
+        return float(np.linalg.eigvalsh(matrix)[index])

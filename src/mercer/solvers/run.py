@@ -95,17 +95,22 @@ class Method(ABC, Generic[AnyProblem, Point]):
         """Report the first point, given where to start; None where the method knows best."""
 
     @abstractmethod
-    def step(self, problem: AnyProblem, most: int) -> Report[Point]:
-        """Take one step, or up to ``most`` of them where single ones are too small to report."""
+    def step(self, problem: AnyProblem, most: int) -> Report[Point] | None:
+        """Take one step, or up to ``most`` of them where single ones are too small to report; None where none moves."""
 
     def require_fit(self, problem: AnyProblem) -> None:
         """Refuse a problem that needs what the method cannot do, before any work is done."""
-        missing = problem.needs - self.handles
-        if missing:
-            raise ValueError(
-                f"The method {self.name!r} cannot solve this problem, which has {' and '.join(sorted(missing))}: "
-                "choose another solver."
-            )
+        refuse_misfit(problem, self.name, self.handles)
+
+
+def refuse_misfit(problem: Problem, name: str, handles: frozenset[str]) -> None:
+    """Refuse a problem that needs more than a method of this name handles."""
+    missing = problem.needs - handles
+    if missing:
+        raise ValueError(
+            f"The method {name!r} cannot solve this problem, which has {' and '.join(sorted(missing))}: choose another "
+            "solver."
+        )
 
 
 @dataclass(frozen=True)
@@ -213,15 +218,14 @@ class Run(Generic[Point]):
         method.require_fit(problem)
         phase = _Phase(self, problem, method, limits)
         allowed = [most for most in (limits.max_columns, self.goal.max_products) if most is not None]
-        problem.max_columns = min(allowed, default=None)
+        most = min(allowed, default=None)
         try:
-            status = phase.until_done(point)
+            with problem.within(most):
+                status = phase.until_done(point)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except ProductBudgetError:
-            status = Status.MAX_PRODUCTS if problem.max_columns == self.goal.max_products else Status.CRAWLING
-        finally:
-            problem.max_columns = None
+            status = Status.MAX_PRODUCTS if most == self.goal.max_products else Status.CRAWLING
         return phase.solution(status, point)
 
 
@@ -240,18 +244,19 @@ class _Phase(Generic[Point]):
 
     def until_done(self, point: Any) -> Status:
         left = self._run.steps_left if self._limits.max_iter is None else self._limits.max_iter
-        report = self._method.start(self._problem, point)
-        self._number += report.steps or 0
-        while True:
+        report: Report[Point] | None = self._method.start(self._problem, point)
+        taken = 0
+        while report is not None:
+            taken = taken if report.steps is None else report.steps
+            left, self._number = left - taken, self._number + taken
             status = self._judged(report)
             if status is not None:
                 return status
             if left <= 0:
                 return Status.MAX_ITER
             report = self._method.step(self._problem, left)
-            taken = 1 if report.steps is None else report.steps
-            left -= taken
-            self._number += taken
+            taken = 1
+        return Status.STALLED
 
     def _judged(self, report: Report[Point]) -> Status | None:
         """Write the report down, ask for a proof where one is due, and say why to end here, if at all."""
