@@ -9,7 +9,8 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.problems.enclosed_squares import Sample
 from mercer.solvers import Status
 from mercer.solvers.conic import conic_spectrahedron

@@ -12,11 +12,9 @@ from mercer.backends.arrays import like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
-from mercer.density.bandwidth import fitted_kernel
-from mercer.density.fitting_problem import Setting, make_programme, require_memory
-from mercer.density.reference import choose_reference
+from mercer.density.fitting_problem import make_programme, require_memory
+from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.sos import SumOfSquaresDensity
-from mercer.density.support import choose_support
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
@@ -52,7 +50,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     require_memory(model.kernel_, support, X)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-        require_kernel(model, fitted_kernel(model.kernel, X, shares, support))
+        require_kernel(model, choose_kernel(model.kernel, X, shares, support))
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         setting = Setting(model.kernel_, support, model.measure_)
         problem = make_programme(setting, Sample(X, weights), spans=spans, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,21 @@ from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.rounding import TINY
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.bandwidth import fitted_kernel
 from mercer.density.distance_to_sample import squared_mmd
-from mercer.density.fitting_problem import Setting, make_programme, require_memory
+from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.queries import DensityQueries
-from mercer.density.reference import choose_reference
+from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
-from mercer.density.support import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample
 from mercer.progress import warn_user
+from mercer.solvers.conic import Conic
+from mercer.solvers.run import Goal, Method, solve
 from mercer.solvers.solution import Iteration, Solution, Status
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
+from mercer.solvers.spectrahedron.accelerated import AcceleratedGradients
+from mercer.solvers.spectrahedron.low_rank import LowRank
 from mercer.validation import (
     at_least,
     declared,
@@ -41,7 +43,12 @@ from mercer.validation import (
     true_or_false,
 )
 
-_SOLVERS = ("auto", "low-rank", "accelerated", "conic")
+_METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] = {  # with steps at most by default
+    "auto": (LowRank, 200),
+    "low-rank": (LowRank, 200),
+    "accelerated": (lambda _: AcceleratedGradients(), 10_000),
+    "conic": (Conic, 1),
+}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
 _FLOOR = float(np.log(TINY))
@@ -153,7 +160,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     sample_weight_: Array | None
     _always_double = True
     _checks = declared(
-        solver=one_of(*_SOLVERS),
+        solver=one_of(*_METHODS),
         tol=positive_number,
         max_iter=optional(at_least(1)),
         warm_start=true_or_false,
@@ -262,7 +269,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         support = choose_support(self.support, X, shares, given.rng)
         require_memory(self.kernel, support, X)
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-            return Setting(fitted_kernel(self.kernel, X, shares, support), support, measure)
+            return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
 
     def _earlier(self, problem: SumOfSquares) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
@@ -276,14 +283,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     def _solve(self, problem: SumOfSquares) -> Solution[Array]:
         """The solution with the certificate of the numbers that :meth:`_store` keeps of it."""
-        tol, asked = float(self.tol), _MARGIN * float(self.tol)
-        solution = minimise_on_spectrahedron(
+        tol, (method, steps) = float(self.tol), _METHODS[self.solver]
+        steps = steps if self.max_iter is None else int(self.max_iter)
+        goal = Goal(_MARGIN * tol, absolute=_MARGIN * tol * problem.scale, max_iter=steps)
+        solution = solve(
             problem,
-            "low-rank" if self.solver == "auto" else self.solver,
-            tol=asked * problem.scale,
-            relative=asked,
-            max_iter=None if self.max_iter is None else int(self.max_iter),
-            start=self._earlier(problem),
+            method(goal),
+            self._earlier(problem),
+            goal=goal,
             callbacks=() if self.callback is None else (self.callback,),
             shown=bool(self.verbose),
             certify=lambda F: certify_squares(problem, squares_of(problem, F, tol)),

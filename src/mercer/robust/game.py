@@ -8,7 +8,8 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, contiguous, namespace, norm, to_numpy
 from mercer.backends.config import require_free_memory
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.kernels import Gaussian
 from mercer.kernels.integrals.enclosed_loss import PreciseLosses
 from mercer.kernels.integrals.measures import Lebesgue
@@ -21,7 +22,8 @@ from mercer.problems.enclosed_squares import Sample
 from mercer.problems.relaxed_regression import RelaxedRegression
 from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.problems.sum_of_squares import Spans
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
+from mercer.solvers.run import Goal, solve
+from mercer.solvers.spectrahedron.low_rank import LowRank
 from mercer.validation import normalised
 
 # Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: that
@@ -170,7 +172,8 @@ def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares | None = None) -> Pr
 
 def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
     """The density nearest to the sample, which must lie inside the ball."""
-    factor = minimise_on_spectrahedron(ball, tol=_NEAREST * ball.constant).point
+    goal = Goal(0.0, absolute=_NEAREST * ball.constant)
+    factor = solve(ball, LowRank(goal), goal=goal).point
     least = norm(ball.residual(factor))
     if radius <= least * (1 + _SLACK):
         raise ValueError(
