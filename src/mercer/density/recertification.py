@@ -30,7 +30,7 @@ _DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of th
 def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """Certify a fitted density again, believing nothing that its solver left behind.
 
-    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew, for the densities of the
+    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed again, for the densities of the
     span that the model keeps; that it is the one its truncation says is checked. So is every other number of the model:
     kernel, measure, λ and sampled support against the parameters and X; ``coefficients_``, ``eigenvalues_``, ``rank_``,
     the scale and the distances against its factor; and that the density integrates to one. What a model of tensors
