@@ -1,7 +1,5 @@
-"""RobustKernelRidge: limits, promises, adversaries, scikit-learn's contract, covariate shift."""
+"""RobustKernelRidge: limits, promises, adversaries, covariate shift."""
 
-import pickle
-import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +8,6 @@ from robust_oracle import conic_value_on_a_grid, upper_bound_on_a_grid
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import Gaussian, Laplacian, RobustKernelRidge, mmd
 from mercer.solvers import Status
@@ -293,44 +289,7 @@ def test_pairs_that_share_an_input():
     assert model.certificate_.holds(1e-6)
 
 
-# --- scikit-learn -------------------------------------------------------------------------------------------------
-
-
-@parametrize_with_checks(
-    [
-        RobustKernelRidge(support=12, radius=0.01, tol=1e-5),
-        RobustKernelRidge(relaxation="rkhs", radius=0.01),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        # what a check of the interface fits need not be certified
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([RobustKernelRidge()])
-def test_scikit_learn_checks_with_defaults(estimator, check):
-    check(estimator)
-
-
-def test_grid_search_reaches_radius_and_bandwidth(sample):
-    X, y = sample
-    search = GridSearchCV(
-        RobustKernelRidge(Gaussian(1.0), support=10, tol=1e-3, random_state=0),
-        {"radius": [0.0, 0.2], "kernel__sigma": [0.5, 1.0]},
-        cv=2,
-    ).fit(X, y)
-    assert search.best_params_["radius"] == 0.0  # without shift robustness costs
-
-
-def test_it_survives_pickling_and_leaves_the_users_kernel(fitted, sample):
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict(sample[0]), fitted.predict(sample[0]))
-    kernel = Gaussian()
-    RobustKernelRidge(kernel, support=5, random_state=0).fit(*sample)
-    assert kernel.sigma == "median"
+# --- warnings and refusals ------------------------------------------------------------------------------------------
 
 
 def test_an_uncertified_answer_warns(sample):

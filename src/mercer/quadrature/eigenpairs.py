@@ -25,13 +25,12 @@ from mercer.backends.rounding import unit_of
 from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
-from mercer.kernels.checks import as_points
+from mercer.kernels.checks import as_points, in_one_unit
 from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
 from mercer.progress import warn_user
 from mercer.quadrature.features import KernelSections
-from mercer.quadrature.sample import scaled_weights
 from mercer.solvers.measure.sparse_measure import checked_measure
 from mercer.validation import checked_weights, whole_number
 
@@ -156,8 +155,8 @@ def approximate_eigenpairs(
 
 def _within_range(weights: Array) -> tuple[Array, int]:
     """Weights w · 4^e with w of moderate size, and e: zero where they are moderate as they are."""
-    scaled, half = scaled_weights(weights)
-    return (scaled, half) if abs(half) > _MODERATE else (weights, 0)
+    half = (in_one_unit(weights)[-1] + 1) // 2
+    return (times_power_of_two(weights, -2 * half), half) if abs(half) > _MODERATE else (weights, 0)
 
 
 def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> ApproximateEigenpairs:
