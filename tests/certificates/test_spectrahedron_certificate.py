@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 import mercer.certificates.spectrahedron as module
 from mercer.backends.arrays import like
 from mercer.certificates import certify_spectrahedron
 from mercer.solvers import low_rank_spectrahedron
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 
 @pytest.fixture(params=["numpy", "torch"])

@@ -269,7 +269,10 @@ def test_many_rows_are_done_in_pieces(X, fitted, monkeypatch):
     np.testing.assert_allclose(model.transform(np.tile(X, (3, 1))), whole, atol=1e-13)
 
 
-def test_constant_direction_has_length_zero_only_without_room():
-    """Symmetric training points: the middle has g = 0, no direction. Its row is zero rather than NaN."""
+def test_a_point_without_a_direction_has_a_row_of_zeros():
+    """Symmetric training points: the middle has g = 0, no direction. Its row is zero; any step aside has a length."""
     model = SDPEmbedding(Gaussian(sigma=1.0), random_state=0).fit([[-1.0], [1.0]])
-    assert np.isfinite(model.transform([[0.0]])).all()
+    np.testing.assert_array_equal(model.transform([[0.0]]), [[0.0]])
+    aside = model.transform([[-1e-9], [1e-9]])
+    np.testing.assert_allclose(aside, np.sign(aside) * np.sqrt(model.diagonal_.max()), rtol=1e-9)
+    np.testing.assert_array_equal(np.sign(aside), np.sign(model.embedding_))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
@@ -18,9 +16,6 @@ from mercer.solvers import (
 )
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
 
 SOLVERS = [low_rank_spectrahedron, accelerated_spectrahedron]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from sum_of_squares_oracle import our_programme, random_programme
 
 from mercer import Gaussian, Laplacian, Matern
 from mercer.backends.arrays import like
@@ -18,9 +16,6 @@ from mercer.problems import SumOfSquares
 from mercer.solvers import Status, accelerated_spectrahedron, conic_spectrahedron, low_rank_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "problems"))
-from sum_of_squares_oracle import our_programme, random_programme
 
 torch = pytest.importorskip("torch")
 
