@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,24 +18,11 @@ from mercer.estimator import FitInput, KernelEstimator, Recheck
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
 from mercer.operators import GramOperator
-from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_regression import PreciseRegression
-from mercer.problems.robust_regression import RobustRegression
-from mercer.robust.game import (
-    TRUNCATION,
-    Pairs,
-    beside,
-    function_basis,
-    make_ball,
-    make_game,
-    make_pairs,
-    make_precise,
-    make_relaxed,
-)
-from mercer.robust.proof import Numbers, Proof, described, prove_game, prove_relaxed
-from mercer.solvers.game.newton import minimise_by_newton
-from mercer.solvers.game.saddle_point import SaddlePoint, solve_saddle_point
-from mercer.solvers.solution import Status
+from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
+from mercer.robust.game import Game
+from mercer.robust.pairs import Pairs, beside, make_pairs
+from mercer.robust.relaxation import Relaxation
+from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
     at_least,
     declared,
@@ -49,12 +35,8 @@ from mercer.validation import (
 )
 
 _RELAXATIONS = (None, "rkhs")
-_MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
-_LEAST_TOL = 1e-14  # no decrease of the objective below this is more than rounding
-_MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
-WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _TARGET = -1  # the column of a pair that holds y
 
 
@@ -190,7 +172,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     kernel_: Gaussian
     target_sigma_: float
     sample_weight_: Array | None
-    history_: tuple[Any, ...]
+    history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
     _always_double = True
@@ -238,15 +220,13 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
         given = self._begin_fit(X, y, sample_weight)
         X, y, weights = given.points, given.targets, given.shares
-        radius, regularization = float(self.radius), float(self.regularization)
         with config_context(dtype="float64"):
             kernel = self._checked_kernel(given.kernel)
             tau = self._resolved_target_sigma(y, weights)
             support = self._chosen_support(given, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
-            solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
             with one_thread_for(support.shape[0], X):
-                found = solve(pairs, radius, regularization)
+                found = self._solved(pairs)
         # stored at the end: a fit that fails leaves an earlier one as it was
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
@@ -332,76 +312,30 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         chosen[:, _TARGET] /= stretch
         return chosen
 
-    def _relax(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
-        """Penalised least squares; the adversary is no distribution, or the sample."""
-        U, features = function_basis(pairs, integrated=radius > 0)
-        problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
-        # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
-        tol = max(float(self.tol) * min(1e-3, regularization), _LEAST_TOL)
-        result = minimise_by_newton(
-            problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
-        )
-        xp, dual = namespace(U), pairs.size * (U @ result.x)
-        nothing = xp.zeros((dual.shape[0], dual.shape[0]), dtype=dual.dtype, device=dual.device)
-        numbers = Numbers(dual, xp.zeros_like(dual), nothing, 1.0)
-        proof = prove_relaxed(pairs, U, numbers, radius=radius, regularization=regularization)
+    def _formulated(self, pairs: Pairs, bases: tuple[Array, ...] | None = None) -> Formulation:
+        """The problem that the parameters pose, on spans that are known or not."""
+        make = self._formulation
+        terms = Terms(float(self.radius), float(self.regularization), bool(self.keep_sample), float(self.truncation))
+        return make(pairs, terms, bases)
+
+    @property
+    def _formulation(self) -> type[Formulation]:
+        return Relaxation if self.radius == 0 or self.relaxation == "rkhs" else Game
+
+    def _solved(self, pairs: Pairs) -> dict[str, Any]:
+        """The fitted attributes that follow from the solution."""
+        problem = self._formulated(pairs)
+        callbacks = () if self.callback is None else (self.callback,)
+        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks))
+        coefficients, certificate = problem.coefficients(solution.point), solution.certificate
         return {
-            "_bases": (U,),
-            **numbers.named(),
-            **proof.named(),
-            "adversary_": None,
-            "distance_": 0.0,
-            "mmd_": 0.0,
-            "status_": result.status,
-            "history_": result.history,
-            "n_iter_": result.n_iter,
+            "_bases": problem.bases,
+            **coefficients.named(),
+            **problem.described(coefficients),
+            "certificate_": certificate,
+            "robust_risk_": certificate.robust_risk,
+            "sample_risk_": certificate.sample_risk,
+            "status_": solution.status,
+            "history_": solution.history,
+            "n_iter_": solution.n_iter,
         }
-
-    def _play(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
-        """The saddle point."""
-        U, features = function_basis(pairs)
-        ball = make_ball(pairs, float(self.truncation))
-        make = partial(
-            make_game,
-            *(pairs, U, features, ball),
-            radius=min(radius, WHOLE),
-            regularization=regularization,
-            sample=bool(self.keep_sample),
-        )
-        game = make()
-        precise = make_precise(pairs, U, ball)
-        found, numbers, proof = self._proved(pairs, game, precise, ball, U)
-        if self._spoilt(found, proof) and U.shape[1] * U.shape[0] ** 4 <= _MOST_OPERATIONS:
-            again = self._proved(pairs, make(dtype=np.longdouble), precise, ball, U)
-            gaps = proof.certificate.relative_gap, again[2].certificate.relative_gap
-            found, numbers, proof = again if gaps[1] < gaps[0] else (found, numbers, proof)
-        status = Status.STALLED if self._spoilt(found, proof) else found.status
-        return {
-            "_bases": (U, *ball.spans),
-            **numbers.named(),
-            **proof.named(),
-            **described(pairs, ball, numbers),
-            "status_": status,
-            "history_": found.history,
-            "n_iter_": found.n_iter,
-        }
-
-    def _proved(
-        self, pairs: Pairs, game: RobustRegression, precise: PreciseRegression, ball: SumOfSquares, U: Array
-    ) -> tuple[SaddlePoint, Numbers, Proof]:
-        """The saddle point, the numbers to keep of it, and their proof."""
-        found = solve_saddle_point(
-            game, game.bounds, tol=_MARGIN * float(self.tol), max_iter=int(self.max_iter), callback=self.callback
-        )
-        adversary = game.admissible(found.adversary.matrix, found.adversary.share)
-        numbers = Numbers(
-            pairs.size * (U @ found.beta),
-            pairs.size**2 * (ball.whitening @ found.prices),
-            ball.basis @ adversary.matrix @ ball.basis.T,
-            float(adversary.share),
-        )
-        return found, numbers, prove_game(pairs, game, precise, ball, U, numbers)
-
-    def _spoilt(self, found: SaddlePoint, proof: Proof) -> bool:
-        """Whether rounding, and nothing else, keeps the proof from the tolerance."""
-        return found.status in (Status.CONVERGED, Status.STALLED) and not proof.certificate.holds(self.tol)
