@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Gaussian, SDPEmbedding, datasets
 from mercer.datasets.tables import standardized
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import solve_interior_point
 
@@ -108,7 +108,7 @@ def growth() -> list[str]:
     for n in SIZES:
         X = covtype(n)
         sigma = Gaussian().resolve(X).sigma / 8
-        problem = Programme.of(Gaussian(sigma=sigma), X, None, np.random.default_rng(0)).problem
+        problem = DiffusionProblem.of(Gaussian(sigma=sigma), X, None, np.random.default_rng(0)).working
         J = problem.scale[:, None] * problem.operator.to_dense() * problem.scale
         began, used = time.perf_counter(), time.process_time()
         found = solve_interior_point((J + J.T) / 2, tol=1e-8)

@@ -3,56 +3,86 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 # Public names and where they live. They are imported when first used: scikit-learn and numba cost a second each, and
 # `import mercer` or `mercer --help` should not pay for them.
 _HOMES = {
-    "backends": ("Config", "config_context", "get_config"),
-    "kernels": (
-        "ChiSquared",
-        "Cosine",
-        "Gaussian",
-        "Kernel",
-        "Laplacian",
-        "Linear",
-        "Matern",
-        "Polynomial",
-        "Precomputed",
-        "Sigmoid",
-        "Sobolev",
-    ),
-    "operators": (
-        "CenteredOperator",
-        "DiffusionOperator",
-        "GramOperator",
-        "LowRankOperator",
-        "NormalizedOperator",
-    ),
-    "linalg": ("nystrom", "rp_cholesky"),
-    "embedding": ("DiffusionMaps", "RankPath", "SDPEmbedding", "rank_path"),
-    "verification": ("verify",),
-    "dependence": ("MeanEmbedding", "mmd"),
-    "quadrature": ("QuadraturePath", "QuadratureSparsifier", "squared_kernel_discrepancy"),
-    "density": ("SumOfSquaresDensity",),
-    "robust": ("RobustKernelRidge",),
+    "backends": "Config config_context get_config",
+    "kernels": "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed Sigmoid Sobolev",
+    "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
+    "linalg": "nystrom rp_cholesky",
+    "embedding": "DiffusionMaps RankPath SDPEmbedding rank_path",
+    "verification": "verify",
+    "dependence": "MeanEmbedding mmd",
+    "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
+    "density": "SumOfSquaresDensity",
+    "robust": "RobustKernelRidge",
 }
 _MODULES = ("datasets", "experiments", "plots")
-_WHERE = {name: module for module, names in _HOMES.items() for name in names}
+_WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [*sorted(_WHERE), "__version__"]
 
+if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
+    from mercer import backends as backends
+    from mercer import datasets as datasets
+    from mercer import density as density
+    from mercer import dependence as dependence
+    from mercer import embedding as embedding
+    from mercer import experiments as experiments
+    from mercer import kernels as kernels
+    from mercer import linalg as linalg
+    from mercer import operators as operators
+    from mercer import plots as plots
+    from mercer import quadrature as quadrature
+    from mercer import robust as robust
+    from mercer import verification as verification
+    from mercer.backends import Config as Config
+    from mercer.backends import config_context as config_context
+    from mercer.backends import get_config as get_config
+    from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
+    from mercer.dependence import MeanEmbedding as MeanEmbedding
+    from mercer.dependence import mmd as mmd
+    from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import RankPath as RankPath
+    from mercer.embedding import SDPEmbedding as SDPEmbedding
+    from mercer.embedding import rank_path as rank_path
+    from mercer.kernels import ChiSquared as ChiSquared
+    from mercer.kernels import Cosine as Cosine
+    from mercer.kernels import Gaussian as Gaussian
+    from mercer.kernels import Kernel as Kernel
+    from mercer.kernels import Laplacian as Laplacian
+    from mercer.kernels import Linear as Linear
+    from mercer.kernels import Matern as Matern
+    from mercer.kernels import Polynomial as Polynomial
+    from mercer.kernels import Precomputed as Precomputed
+    from mercer.kernels import Sigmoid as Sigmoid
+    from mercer.kernels import Sobolev as Sobolev
+    from mercer.linalg import nystrom as nystrom
+    from mercer.linalg import rp_cholesky as rp_cholesky
+    from mercer.operators import CenteredOperator as CenteredOperator
+    from mercer.operators import DiffusionOperator as DiffusionOperator
+    from mercer.operators import GramOperator as GramOperator
+    from mercer.operators import LowRankOperator as LowRankOperator
+    from mercer.operators import NormalizedOperator as NormalizedOperator
+    from mercer.quadrature import QuadraturePath as QuadraturePath
+    from mercer.quadrature import QuadratureSparsifier as QuadratureSparsifier
+    from mercer.quadrature import squared_kernel_discrepancy as squared_kernel_discrepancy
+    from mercer.robust import RobustKernelRidge as RobustKernelRidge
+    from mercer.verification import verify as verify
+else:
 
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(f"mercer.{_WHERE[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in _HOMES or name in _MODULES:
-        return importlib.import_module(f"mercer.{name}")
-    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _WHERE:
+            value = getattr(importlib.import_module(f"mercer.{_WHERE[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in _HOMES or name in _MODULES:
+            return importlib.import_module(f"mercer.{name}")
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from functools import cached_property, wraps
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,6 +27,26 @@ from mercer.validation import (
     normalised,
     resolved_kernel,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
+    """The same ``fit``, which leaves the model as it was where it fails."""
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        attributes = vars(args[0])
+        earlier = dict(attributes)
+        try:
+            return fit(*args, **kwargs)
+        except BaseException:
+            attributes.clear()
+            attributes.update(earlier)
+            raise
+
+    return wrapped
 
 
 @dataclass(frozen=True)
@@ -78,7 +98,8 @@ class KernelEstimator(BaseEstimator):
     without arguments.
 
     A subclass declares what its parameters may be in ``_checks``, begins ``fit`` with :meth:`_begin_fit` and every
-    method for new points with :meth:`_new_points`. One that certifies its solution is :class:`Certified`.
+    method for new points with :meth:`_new_points`; its ``fit`` is decorated by :func:`keeps_earlier_fit`. One that
+    certifies its solution is :class:`Certified`.
     """
 
     kernel: Any
@@ -96,7 +117,7 @@ class KernelEstimator(BaseEstimator):
             params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
         return params
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
         inner = {key: params[key] for key in params if key.startswith("kernel__")}
         meant = _meant_kernel(params.get("kernel", self.kernel)) if inner else None

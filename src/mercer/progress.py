@@ -1,12 +1,14 @@
-"""What a person sees of a long run: the logger ``mercer``, and a bar for one long product."""
+"""What a person sees of a long run: the log, warnings, a bar for one long product, and how long phases took."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import final
 
 _log = logging.getLogger("mercer")
 _WIDTH = 30
@@ -18,6 +20,14 @@ def make_visible() -> None:
     if not _log.hasHandlers():
         _log.addHandler(logging.StreamHandler())
         _log.setLevel(logging.INFO)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called the package, itself or through scikit-learn."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mercer", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager
@@ -45,3 +55,35 @@ def progress_bar(description: str, *, shown: bool = True) -> Iterator[Callable[[
     finally:
         if shown and sys.stderr.isatty():
             sys.stderr.write("\n")
+
+
+@final
+class Phases:
+    """The seconds of every phase, one of which is under way at a time.
+
+    Parameters
+    ----------
+    first : str
+        What begins now.
+    shown : bool, default=False
+        Whether a phase that begins is logged.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        What the phases that ended took, in the order in which they first ended.
+    """
+
+    def __init__(self, first: str, *, shown: bool = False) -> None:
+        self._name, self._shown = first, shown
+        self._since = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def begin(self, name: str, *, shown: bool = True) -> str:
+        """End the phase under way and begin another, logged unless it is not to be; returns the one that ended."""
+        now, ended = time.perf_counter(), self._name
+        self.seconds[ended] = self.seconds.get(ended, 0.0) + now - self._since
+        self._name, self._since = name, now
+        if shown and self._shown:
+            _log.info("%s …", name)
+        return ended

@@ -13,7 +13,7 @@ from campaign_runner import Trial, quiet
 import mercer
 from mercer import Precomputed, SDPEmbedding
 from mercer.certificates import certify_elliptope
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 
 METHODS = ("factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
 SOLVERS = ("auto", "power", "accelerated", "trust-region")
@@ -154,17 +154,17 @@ def _arbitrary(trial, rng, kernel, X, w, truth, family):
     given = X.astype(trial.precision)
     if w is not None:
         w = np.ldexp(w, -int(np.frexp(np.max(w))[1]))  # weights have no unit; estimators see to that
-    programme = trial.ask(f"{family} programme", lambda: Programme.of(kernel, given, w, generator))
+    programme = trial.ask(f"{family} programme", lambda: DiffusionProblem.of(kernel, given, w, generator))
     if programme is None:
         return
     for method in METHODS:
         H = rng.normal(size=(X.shape[0], int(rng.integers(1, 5))))
         for _ in range(int(rng.choice([0, 0, 2, 30]))):
             with np.errstate(all="ignore"):
-                H = programme.problem.project(programme.problem.apply(H) + programme.problem.shift * H, H)
+                H = programme.working.project(programme.working.apply(H) + programme.working.shift * H, H)
         tol = [None, 1e-6, 1e-3][rng.integers(3)]
         kind = f"{family} {method}"
-        prove = partial(certify_elliptope, programme.problem, H, rng=generator, tol=tol, method=method)
+        prove = partial(certify_elliptope, programme.working, H, rng=generator, tol=tol, method=method)
         certificate = trial.ask(kind, prove)
         if certificate is not None:
             trial.judge(kind, certificate, *truth.brackets, attained=truth.attained("given", H))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, config_context, rp_cholesky
-from mercer.certificates import certify_elliptope, factorisation, krylov
+from mercer.certificates import certify_elliptope, factorisation, looks
 from mercer.certificates import factor_errors as factor_errors_module
-from mercer.certificates import low_rank_bound as stand_in
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.krylov import bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
@@ -164,30 +163,31 @@ def _leftover_of(values):
 def test_the_residual_lanczos_bound_allows_for_an_underestimate(monkeypatch):
     """A Ritz value that is too small by all that the theorem allows: λmax is bounded nevertheless."""
     values = np.linspace(0.1, 1.0, 40)
-    monkeypatch.setattr(stand_in, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(stand_in.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
-    found, _ = bound_by_leftover_lanczos(
-        _leftover_of(values), goal=0.0, failure_probability=1e-9, rng=np.random.default_rng(0), block=1
-    )
+    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
+    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    found, _ = bound_by_leftover_lanczos(_leftover_of(values), starts, goal=0.0)
     assert found >= 1.0
 
 
 def test_the_deflated_lanczos_bound_allows_for_an_underestimate(monkeypatch):
     values = np.concatenate([[0.9], np.linspace(0.1, 1.0, 39)])
-    monkeypatch.setattr(krylov, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(krylov.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
+    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
     deflated = deflate(lambda V: values[:, None] * V, np.eye(40)[:, :1])
-    found, _ = bound_by_lanczos(deflated, lift=0.0, failure_probability=1e-9, rng=np.random.default_rng(0), goal=3.0)
+    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    found, _ = bound_by_lanczos(deflated, starts, lift=0.0, goal=3.0)
     assert found >= 1.0
 
 
 def test_the_deflated_lanczos_bound_lifts_what_is_below_zero(monkeypatch):
     """On -1 ≤ λ ≤ 1 the theorem speaks of M + I: a Ritz value of M + I that is too small by three tenths."""
     values = np.concatenate([[0.9], np.linspace(-1.0, 1.0, 39)])
-    monkeypatch.setattr(krylov, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(krylov.BlockLanczos, "ritz_values", lambda self: np.array([0.7 * 2 - 1, 0.1]))
+    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7 * 2 - 1, 0.1]))
     deflated = deflate(lambda V: values[:, None] * V, np.eye(40)[:, :1])
-    found, _ = bound_by_lanczos(deflated, lift=1.0, failure_probability=1e-9, rng=np.random.default_rng(0), goal=3.0)
+    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    found, _ = bound_by_lanczos(deflated, starts, lift=1.0, goal=3.0)
     assert found >= 1.0
 
 

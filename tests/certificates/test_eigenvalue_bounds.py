@@ -7,7 +7,8 @@ import pytest
 
 from mercer.certificates.factorisation import bound_largest_eigenvalue, least_eigenvalues
 from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.linalg.lanczos import largest_ritz_value
+from mercer.certificates.looks import RandomStarts
+from mercer.linalg.lanczos import BlockLanczos
 
 
 def _with_spectrum(values, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -57,8 +58,8 @@ def test_least_eigenvalues(n, shift):
     np.testing.assert_allclose(found, values[:6], atol=1e-7)
 
 
-def _bound(deflated, **options) -> float:
-    return bound_by_lanczos(deflated, **options)[0]
+def _bound(deflated, *, rng, failure_probability=1e-9, block=1, **options) -> float:
+    return bound_by_lanczos(deflated, RandomStarts(rng, failure_probability, block), **options)[0]
 
 
 def _near_one(n: int, inside: int, outside: float) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +150,9 @@ def test_directions_that_hardly_occur_are_not_trusted():
 def test_ritz_value_stays_inside_the_spectrum():
     M, Q = _near_one(300, 2, 0.9)
     for steps in (1, 5, 20, 298):
-        value, dimension = largest_ritz_value(lambda v: M @ v, Q, steps, np.random.default_rng(0))
+        space = BlockLanczos(lambda v: M @ v, Q, np.random.default_rng(0))
+        space.extend(steps)
+        value = float(space.ritz_values()[0])
         assert value <= 0.9 + 1e-12
-        assert dimension <= steps
+        assert space.n_columns <= steps
     assert value == pytest.approx(0.9, abs=1e-10)

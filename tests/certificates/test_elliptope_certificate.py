@@ -15,7 +15,7 @@ from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Linear,
 from mercer.certificates import Certificate, CrossedBoundsError, certify_elliptope
 from mercer.datasets import three_clusters, two_moons
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, maximise
+from mercer.solvers import AcceleratedPower, Goal, solve
 
 
 def _problem(kernel, X, **kwargs) -> Elliptope:
@@ -161,18 +161,16 @@ def test_bounds_hold_where_the_subtraction_cancels(sigma, method):
     exact = Elliptope(_map((J / size).astype(np.float64)), np.ones(60))
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        result = maximise(
+        result = solve(
             exact,
             AcceleratedPower(),
             exact.random_point(6, rng),
-            certify=lambda H, G: certify_elliptope(exact, H, rng=rng, spectrum=False).relative_gap,  # noqa: B023
-            tol=1e-11,
-            residual_tol=1e-11,
-            max_iter=3000,
+            goal=Goal(1e-11, residual_tol=1e-11, max_iter=3000),
+            certify=lambda at, rng=rng: certify_elliptope(exact, at.H, rng=rng, spectrum=False),
         )
-        unit = (result.H / np.linalg.norm(result.H, axis=1)[:, None]).astype(np.longdouble)
+        unit = (result.point.H / np.linalg.norm(result.point.H, axis=1)[:, None]).astype(np.longdouble)
         objective = float(np.sum((J @ unit) * unit))
-        certificate = certify_elliptope(problem, result.H, rng=rng)
+        certificate = certify_elliptope(problem, result.point.H, rng=rng)
         assert certificate.lower <= objective
         assert certificate.upper >= objective
         digits_lost = (sigma**2) * 4e-13
@@ -195,10 +193,10 @@ def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
     seen = []
     original = matrix_free.bound_by_lanczos
 
-    def spy(deflated, *, lift, **kwargs):
+    def spy(deflated, starts, *, lift, **kwargs):
         M = deflated.multiply(np.eye(50))
         seen.append((lift, np.linalg.eigvalsh((M + M.T) / 2)[0]))
-        return original(deflated, lift=lift, **kwargs)
+        return original(deflated, starts, lift=lift, **kwargs)
 
     monkeypatch.setattr(matrix_free, "bound_by_lanczos", spy)
     for seed in range(3):
@@ -281,17 +279,14 @@ def test_single_precision_claims_no_more_than_it_can_know(method):
         A = operator.to_dense().astype(np.float64)
         s = problem.scale.astype(np.float64)
         exact = Elliptope(_map(s[:, None] * (A + A.T) / 2 * s), np.ones(len(X)))
-        result = maximise(
+        result = solve(
             exact,
             AcceleratedPower(),
             exact.random_point(6, np.random.default_rng(0)),
-            certify=None,
-            tol=1e-12,
-            residual_tol=1e-11,
-            max_iter=20_000,
+            goal=Goal(1e-12, residual_tol=1e-11, max_iter=20_000),
         )
         optimum = result.history[-1].objective
-        certificate = certify_elliptope(problem, result.H, rng=np.random.default_rng(1))
+        certificate = certify_elliptope(problem, result.point.H, rng=np.random.default_rng(1))
     assert certificate.lower <= optimum * (1 + 1e-10)
     assert certificate.upper >= optimum * (1 - 1e-10)
     if method == "lanczos":

@@ -26,7 +26,7 @@ from mercer import (
 from mercer.certificates import certify_elliptope
 from mercer.operators import RankOneUpdate
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, maximise
+from mercer.solvers import AcceleratedPower, Goal, solve
 
 N_PROBLEMS = 320
 CHUNK = 20
@@ -186,16 +186,14 @@ def test_automatic_choice_and_the_solvers_own_points(number):
     """What fit does: low rank, first-order steps, a tolerance, the automatic choice of method."""
     case = _case(number)
     rng = np.random.default_rng([number, 2])
-    result = maximise(
+    result = solve(
         case.problem,
         AcceleratedPower(),
         case.problem.random_point(min(len(case.J), 6), rng),
-        certify=lambda H, G: certify_elliptope(case.problem, H, rng=rng, tol=1e-6, spectrum=False).relative_gap,
-        tol=1e-6,
-        residual_tol=1e-6,
-        max_iter=3000,
+        goal=Goal(1e-6, residual_tol=1e-6, max_iter=3000),
+        certify=lambda at: certify_elliptope(case.problem, at.H, rng=rng, tol=1e-6, spectrum=False),
     )
-    certificate = certify_elliptope(case.problem, result.H, rng=rng, tol=1e-6)
+    certificate = certify_elliptope(case.problem, result.point.H, rng=rng, tol=1e-6)
     noise = rounding * np.abs(case.J).sum()
     _judge(case, certificate, noise, f"problem {number}")
     if result.status.name == "CONVERGED":

@@ -10,11 +10,12 @@ from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, M
 from mercer.certificates import certify_elliptope
 from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.krylov import deflate
+from mercer.certificates.looks import RandomStarts
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.multipliers import raised_on_isolated_rows
 from mercer.datasets import three_clusters
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, maximise
+from mercer.solvers import AcceleratedPower, Goal, solve
 
 rng = np.random.default_rng(5)
 KERNEL = Gaussian(sigma=1.2)
@@ -32,9 +33,9 @@ def _factor(kernel, X, rank, weights=None, seed=0) -> LowRankOperator:
 
 def _solution(problem, residual=1e-8):
     start = problem.random_point(6, np.random.default_rng(0))
-    return maximise(
-        problem, AcceleratedPower(), start, certify=None, tol=1e-9, residual_tol=residual, max_iter=5000
-    ).H.astype(np.float64)
+    return solve(
+        problem, AcceleratedPower(), start, goal=Goal(1e-9, residual_tol=residual, max_iter=5000)
+    ).point.H.astype(np.float64)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_both_bounds_against_the_dense_eigenvalue(rank, seed):
     assert by_trace >= top
     for block in (1, 8):
         by_lanczos, _ = bound_by_leftover_lanczos(
-            stand_in, goal=0.0, failure_probability=1e-9, rng=np.random.default_rng(seed), block=block
+            stand_in, RandomStarts(np.random.default_rng(seed), 1e-9, block), goal=0.0
         )
         assert top <= by_lanczos <= by_trace * (1 + 1e-10)
 
@@ -87,7 +88,7 @@ def test_factors_of_many_columns_take_no_dense_decomposition(rank, seed, monkeyp
     M, dense, *_ = _pieces(rank=rank, seed=seed)
     bound = dense.bound()
     monkeypatch.setattr(stand_in_module, "_DENSE_UP_TO", 0)
-    monkeypatch.setattr(stand_in_module, "eigh", None)
+    monkeypatch.setattr(stand_in_module, "largest_of", None)
     _, many, F, w = _pieces(rank=rank, seed=seed)
     P = np.eye(len(M)) - many.deflated.Q @ many.deflated.Q.T
     exact = np.linalg.eigvalsh(P @ (F @ F.T - np.outer(w, w)) @ P)[-1]
@@ -112,9 +113,7 @@ def test_a_leftover_that_is_all_there_is(block):
     deflated = deflate(lambda V: A @ V, np.eye(200)[:, 50:51])
     stand_in = StandIn(F, np.ones(200), values - F[:, 0] ** 2, np.zeros(200), deflated, 1.1e-16)
     for seed in range(5):
-        found, _ = bound_by_leftover_lanczos(
-            stand_in, goal=0.0, failure_probability=1e-9, rng=np.random.default_rng(seed), block=block
-        )
+        found, _ = bound_by_leftover_lanczos(stand_in, RandomStarts(np.random.default_rng(seed), 1e-9, block), goal=0.0)
         assert 4.0 <= found <= 9.0
     assert bound_by_trace(stand_in, goal=0.0)[0] >= 4.0
 

@@ -7,9 +7,10 @@ import pytest
 
 import mercer
 from mercer import Gaussian, Laplacian, Matern, SumOfSquaresDensity
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
 from mercer.kernels.integrals.measures import Lebesgue
-from mercer.solvers import low_rank_spectrahedron
+from mercer.problems.enclosed_squares import Sample
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -96,8 +97,8 @@ def test_no_sum_over_the_sample_and_no_step_leaves_the_library(request):
     expected = torch.from_numpy(plain.density(X))
     request.getfixturevalue("refuse_numpy")
     options = {"regularization": 1e-3, "truncation": 1e-10}
-    problem = make_programme(Gaussian(0.9), T[:12], Lebesgue(), T, w, **options)
-    assert low_rank_spectrahedron(problem, tol=1e-9).factor.shape[0] == problem.dimension
+    problem = make_programme(Setting(Gaussian(0.9), T[:12], Lebesgue()), Sample(T, w), **options)
+    assert minimise_on_spectrahedron(problem, tol=1e-9).point.shape[0] == problem.dimension
     assert float((model.density(T) - expected).abs().max()) <= ROOT * float(expected.max())
     assert float(model.score_samples(far)) == pytest.approx(-2 * 2e6 / 0.81, rel=1e-2)  # finite far from the support
 

@@ -187,9 +187,9 @@ def test_a_signal_during_the_solve_on_the_stand_in(tmp_path):
         from mercer import Gaussian, SDPEmbedding
         warnings.simplefilter("ignore")
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start its background jobs without it
-        inner = staircase.maximise
+        inner = staircase.solve
         def noisy(problem, *args, **kwargs):
-            staircase.maximise = inner
+            staircase.solve = inner
             multiply, calls = problem.curvature, []
             def curvature(V):
                 calls.append(1)
@@ -198,7 +198,7 @@ def test_a_signal_during_the_solve_on_the_stand_in(tmp_path):
                 return multiply(V)
             problem.curvature = curvature
             return inner(problem, *args, **kwargs)
-        staircase.maximise = noisy
+        staircase.solve = noisy
         X = np.random.default_rng(0).standard_normal((400, 2))
         model = SDPEmbedding(Gaussian(sigma=0.5), random_state=0).fit(X)
         print(model.status_.name, model.certificate_.lower > 0, model.embedding_.shape[0])

@@ -8,7 +8,7 @@ import pytest
 
 from mercer import Gaussian, SDPEmbedding
 from mercer.datasets import three_clusters
-from mercer.embedding.phases import Phases
+from mercer.progress import Phases
 
 
 def test_time_goes_to_the_phase_under_way(monkeypatch):

@@ -13,7 +13,8 @@ from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
 from mercer.certificates import Certificate
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.degeneracy import RankWarning
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
+from mercer.embedding.solve import Solved
 from mercer.embedding.support import Support
 
 KERNEL = Gaussian(sigma=1.2)
@@ -57,8 +58,10 @@ def test_a_forged_certificate_is_not_believed(clusters):
     X, model = clusters
     forged = copy.deepcopy(model)
     rng = np.random.default_rng(0)
-    programme = Programme.of(model.kernel_, X, None, rng)
-    forged._store(X, X, Support(None, None), programme, programme.problem.random_point(2, rng))
+    programme = DiffusionProblem.of(model.kernel_, X, None, rng)
+    H = programme.working.random_point(2, rng)
+    solved = Solved(H, model.certificate_, model.status_, model.history_, None, 0)
+    forged._store(X, X, Support(None, None), programme, solved)
     assert forged.certificate_.holds(1e-6)
     assert not verify(forged, X).holds(0.1)
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding
 from mercer.datasets import three_clusters
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 
 _SETTINGS = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 _KERNELS = [Gaussian(sigma=1.2), Laplacian(sigma=2.0)]
@@ -478,6 +478,6 @@ def test_row_residuals_are_weighed_by_lengths_in_the_embedding_not_by_weights():
     X = np.random.default_rng(0).standard_normal((40, 2))
     weights = np.ones(40)
     weights[:5] = 1e-4
-    programme = Programme.of(Gaussian(sigma=1.0), X, weights, np.random.default_rng(0))
+    programme = DiffusionProblem.of(Gaussian(sigma=1.0), X, weights, np.random.default_rng(0))
     model = SDPEmbedding(Gaussian(sigma=1.0), random_state=0).fit(X, sample_weight=weights)
-    np.testing.assert_allclose(programme.problem.lengths, np.sqrt(model.diagonal_), rtol=1e-9)
+    np.testing.assert_allclose(programme.working.lengths, np.sqrt(model.diagonal_), rtol=1e-9)

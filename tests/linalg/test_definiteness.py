@@ -9,7 +9,7 @@ import scipy.sparse
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, SDPEmbedding, config_context
 from mercer.certificates import certify_elliptope
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.linalg import definiteness as module
 from mercer.linalg import prove_definiteness
 from mercer.linalg.definiteness import spectral_radius
@@ -157,23 +157,23 @@ def test_what_is_left_below_zero_is_an_error_of_the_entries_to_every_proof():
     dip = walk.to_dense() - (values[0] + 5e-11) * np.outer(vectors[:, 0], vectors[:, 0])
     K = root[:, None] * dip * root
     K = (K + K.T) / 2
-    programme = Programme.of(Precomputed(), K, None, np.random.default_rng(0))
+    programme = DiffusionProblem.of(Precomputed(), K, None, np.random.default_rng(0))
     least = np.linalg.eigvalsh(programme.operator.undeflated().to_dense())[0]
     assert least < -4e-11
-    assert programme.problem.shift == 0.0
+    assert programme.working.shift == 0.0
     assert programme.operator.rounding().entries >= -least
     assert programme.operator.undeflated().rounding().entries >= -least
     assert programme.operator.rounding().semidefinite  # but for what is counted
-    indefinite = Programme.of(Precomputed(), _banded(60, 1.0) + 0.5 * np.eye(60), None, np.random.default_rng(0))
-    assert indefinite.problem.shift > 0
+    indefinite = DiffusionProblem.of(Precomputed(), _banded(60, 1.0) + 0.5 * np.eye(60), None, np.random.default_rng(0))
+    assert indefinite.working.shift > 0
     assert not indefinite.operator.rounding().semidefinite
 
 
 def test_a_shift_that_may_be_too_small_is_a_chance_of_the_certificate():
     K = _banded(300, 1.0) + 0.5 * np.eye(300)
     with config_context(memory_limit="600kB"):
-        programme = Programme.of(Precomputed(), K, None, np.random.default_rng(0))
-        problem, chance = programme.problem, programme.problem.failure_probability
+        programme = DiffusionProblem.of(Precomputed(), K, None, np.random.default_rng(0))
+        problem, chance = programme.working, programme.working.failure_probability
         H = problem.random_point(3, programme.rng)
         chances = []
         for problem.failure_probability in (chance, 0.0):

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.linalg.lanczos import BlockLanczos, depth_for, largest_ritz_value, underestimate
+from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
+
+
+def largest_ritz_value(multiply, basis, steps, rng, *, block=1):
+    """The largest Ritz value and the columns multiplied; minus infinity where the complement is empty."""
+    space = BlockLanczos(multiply, basis, rng, block=block)
+    space.extend(steps)
+    return (float(space.ritz_values()[0]) if space.n_columns else -np.inf), space.n_columns
 
 
 def _matrix(values, seed=0):

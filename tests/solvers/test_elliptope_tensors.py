@@ -13,14 +13,16 @@ from mercer.problems import Elliptope
 from mercer.solvers import (
     AcceleratedPower,
     Climb,
+    Goal,
     Minorise,
     ProjectedPower,
+    Run,
     Status,
     TrustRegion,
-    maximise,
+    solve,
     solve_interior_point,
 )
-from mercer.solvers.elliptope.staircase import escape_direction
+from mercer.solvers.elliptope.escape import escape_direction
 
 torch = pytest.importorskip("torch")
 X = three_clusters(n_per_cluster=30, n_outliers=6)[0]
@@ -75,12 +77,14 @@ def test_methods_take_the_same_steps(pair, method):
     for problem in pair:
         steps = method(_stand_in(problem)) if method is Minorise else method()
         start = problem.random_point(5, np.random.default_rng(0))
-        results.append(maximise(problem, steps, start, certify=None, tol=1.0, residual_tol=1e-5, max_iter=300))
+        results.append(solve(problem, steps, start, goal=Goal(1.0, residual_tol=1e-5, max_iter=300)))
     ours, theirs = results
     assert ours.status is theirs.status
     assert ours.status is Status.CONVERGED or method in (ProjectedPower, AcceleratedPower)  # which take more steps
     assert ours.n_iter == theirs.n_iter
-    np.testing.assert_allclose(_host(theirs.H), ours.H, atol=1e-7)  # a residual of 1e-5, and the same way there
+    np.testing.assert_allclose(
+        _host(theirs.point.H), ours.point.H, atol=1e-7
+    )  # a residual of 1e-5, and the same way there
     assert theirs.history[-1].objective == pytest.approx(ours.history[-1].objective, rel=1e-12)
 
 
@@ -90,10 +94,11 @@ def test_climbs_end_alike(pair, road):
     for problem in pair:
         rng = np.random.default_rng(1)
 
-        def certify(H, G, problem=problem, rng=rng):
-            return certify_elliptope(problem, H, rng=rng, tol=1e-6, spectrum=False).relative_gap
+        def certify(at, problem=problem, rng=rng):
+            return certify_elliptope(problem, at.H, rng=rng, tol=1e-6, spectrum=False)
 
-        climb = Climb(problem, certify=certify, tol=1e-6, residual_tol=1e-6, rank_tol=1e-5, max_iter=500, rng=rng)
+        goal = Goal(1e-6, residual_tol=1e-6, max_iter=500)
+        climb = Climb(problem, Run(goal, certify=certify), 1e-5, rng)
         start = problem.random_point(6, np.random.default_rng(0))
         if road == "interior":
             results.append(climb.interior())
@@ -101,7 +106,7 @@ def test_climbs_end_alike(pair, road):
             results.append(climb.automatic(start, _stand_in(problem) if road == "stand-in" else None))
     ours, theirs = results
     assert ours.status is theirs.status is Status.CONVERGED
-    assert tuple(theirs.H.shape) == ours.H.shape
+    assert tuple(theirs.point.H.shape) == ours.point.H.shape
     assert theirs.history[-1].objective == pytest.approx(ours.history[-1].objective, rel=1e-10)
 
 
@@ -129,11 +134,11 @@ def test_interior_points_agree(refuse_numpy, definite):
     J = (J + J.T) / 2
     ours, theirs = solve_interior_point(J, tol=1e-9), solve_interior_point(torch.asarray(J), tol=1e-9)
     assert theirs.status is Status.CONVERGED
-    np.testing.assert_allclose(_host(theirs.multipliers), ours.multipliers, rtol=1e-7)
-    X = _host(theirs.X)
+    np.testing.assert_allclose(_host(theirs.point.multipliers), ours.point.multipliers, rtol=1e-7)
+    X = _host(theirs.point.X)
     np.testing.assert_allclose(np.diagonal(X), 1.0, atol=1e-12)
     assert np.linalg.eigvalsh(X)[0] > -1e-12
-    Z = np.diag(_host(theirs.multipliers)) - J
+    Z = np.diag(_host(theirs.point.multipliers)) - J
     assert np.linalg.eigvalsh(Z)[0] > -1e-10
     assert np.sum(Z * X) == pytest.approx(0.0, abs=1e-8 * np.sum(J * X))
     with pytest.raises(ValueError, match="is not symmetric at"):
@@ -150,7 +155,7 @@ def test_single_precision(refuse_numpy):
         start = problem.random_point(5, np.random.default_rng(0))
         assert start.dtype == problem.operator.dtype
         for method in (AcceleratedPower, TrustRegion):
-            results.append(maximise(problem, method(), start, certify=None, tol=1.0, residual_tol=1e-4, max_iter=500))
+            results.append(solve(problem, method(), start, goal=Goal(1.0, residual_tol=1e-4, max_iter=500)))
     assert all(result.status is Status.CONVERGED for result in results)
     objectives = [result.history[-1].objective for result in results]
     np.testing.assert_allclose(objectives[2:], objectives[:2], rtol=1e-5)

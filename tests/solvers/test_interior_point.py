@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import Gaussian
-from mercer.embedding.diffusion_problem import Programme
-from mercer.solvers import Status, solve_interior_point
+from mercer import Gaussian, GramOperator, Precomputed
+from mercer.embedding.diffusion_problem import DiffusionProblem
+from mercer.problems import DenseElliptope, Elliptope
+from mercer.solvers import Goal, InteriorPoint, Status, solve, solve_interior_point
 from mercer.solvers.elliptope.interior_point import bytes_needed
 
 KINDS = ["psd", "indefinite", "negative", "low rank", "rank one", "scales", "nearly diagonal", "blocks", "zero row"]
@@ -42,7 +43,7 @@ def matrix(kind: str, n: int, seed: int = 0) -> np.ndarray:
 
 def assert_optimal(J, found, tol):
     """Feasible on both sides and no gap: that proves the optimum, whoever found it."""
-    n, X, y = len(J), found.X, found.multipliers
+    n, (X, y) = len(J), found.point
     np.testing.assert_allclose(np.diagonal(X), 1.0, atol=1e-12)
     np.testing.assert_array_equal(X, X.T)
     assert np.linalg.eigvalsh(X)[0] > -1e-12 * n
@@ -76,22 +77,22 @@ def test_optimum_is_that_of_a_conic_solver(kind):
     optimum = programme.solve(solver=cvxpy.CLARABEL)
     found = solve_interior_point(J, tol=1e-9)
     assert found.history[-1].objective == pytest.approx(optimum, rel=1e-6)
-    assert found.multipliers.sum() == pytest.approx(optimum, rel=1e-6)
+    assert found.point.multipliers.sum() == pytest.approx(optimum, rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e3, 1e150, 1e-150])
 def test_units_do_not_matter(factor):
     J = matrix("psd", 10)
     one, other = solve_interior_point(J, tol=1e-8), solve_interior_point(factor * J, tol=1e-8)
-    np.testing.assert_allclose(other.X, one.X, atol=1e-6)
-    np.testing.assert_allclose(other.multipliers / factor, one.multipliers, rtol=1e-6)
+    np.testing.assert_allclose(other.point.X, one.point.X, atol=1e-6)
+    np.testing.assert_allclose(other.point.multipliers / factor, one.point.multipliers, rtol=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [0.02, 0.05, 0.1, 0.3, 1.0, 5.0])
 def test_steps_do_not_depend_on_the_bandwidth(sigma):
     """From points that are nearly isolated to a matrix of nearly rank two: some fifteen steps."""
     X = np.random.default_rng(0).standard_normal((80, 2))
-    problem = Programme.of(Gaussian(sigma=sigma), X, None, np.random.default_rng(0)).problem
+    problem = DiffusionProblem.of(Gaussian(sigma=sigma), X, None, np.random.default_rng(0)).working
     J = problem.scale[:, None] * problem.operator.to_dense() * problem.scale
     found = solve_interior_point((J + J.T) / 2, tol=1e-8)
     assert found.status is Status.CONVERGED
@@ -100,20 +101,22 @@ def test_steps_do_not_depend_on_the_bandwidth(sigma):
 
 
 def test_history_falls_and_says_its_phase():
-    found = solve_interior_point(matrix("psd", 30), tol=1e-8, n_columns=7)
+    problem = DenseElliptope(matrix("psd", 30))
+    problem.n_columns = 7
+    found = solve(problem, InteriorPoint(), goal=Goal(1e-8))
     gaps = [line.relative_gap for line in found.history]
     assert all(later < before for before, later in itertools.pairwise(gaps))
     assert [line.number for line in found.history] == list(range(len(found.history)))
     assert {line.phase for line in found.history} == {"interior point"}
     assert {line.n_columns for line in found.history} == {7}
-    assert found.relative_gap == gaps[-1] <= 1e-8
+    assert gaps[-1] <= 1e-8
 
 
 def test_residual_on_the_way_is_that_of_the_point():
     """√(μZᵢᵢ)/yᵢ against the row residual of a factor of X, within a factor on the way and small at the end."""
     J = matrix("psd", 30)
     found = solve_interior_point(J, tol=1e-6)
-    values, vectors = np.linalg.eigh(found.X)
+    values, vectors = np.linalg.eigh(found.point.X)
     H = vectors * np.sqrt(np.maximum(values, 0))
     H /= np.linalg.norm(H, axis=1, keepdims=True)
     G = J @ H
@@ -131,14 +134,14 @@ def test_out_of_reach_of_rounding_ends_with_the_best_pair():
 def test_a_problem_of_zeros():
     found = solve_interior_point(np.zeros((5, 5)), tol=1e-8)
     assert found.status is Status.CONVERGED
-    np.testing.assert_array_equal(found.X, np.eye(5))
-    assert found.multipliers.sum() == 0
+    np.testing.assert_array_equal(found.point.X, np.eye(5))
+    assert found.point.multipliers.sum() == 0
 
 
 def test_one_row():
     found = solve_interior_point(np.array([[3.0]]), tol=1e-8)
-    assert found.X[0, 0] == 1
-    assert found.multipliers[0] == pytest.approx(3.0)
+    assert found.point.X[0, 0] == 1
+    assert found.point.multipliers[0] == pytest.approx(3.0)
 
 
 # --- ends that are the user's -----------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ def test_budget_of_steps():
     found = solve_interior_point(J, tol=1e-10, max_iter=3)
     assert found.status is Status.MAX_ITER
     assert found.history[-1].number == 3
-    assert_optimal(J, found, found.relative_gap)
+    assert_optimal(J, found, found.history[-1].relative_gap)
 
 
 def test_callback_stops():
@@ -171,7 +174,7 @@ def test_interruption_keeps_a_feasible_pair():
     J = matrix("psd", 20)
     found = solve_interior_point(J, tol=1e-10, callbacks=(press,))
     assert found.status is Status.INTERRUPTED
-    assert_optimal(J, found, found.relative_gap)
+    assert_optimal(J, found, found.history[-1].relative_gap)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +191,12 @@ def test_bad_input_is_named(J, message):
         solve_interior_point(J, tol=1e-8)
 
 
+def test_a_linear_term_is_refused_by_name():
+    problem = Elliptope(GramOperator(Precomputed(), matrix("psd", 5)), np.ones(5), linear=np.ones((5, 2)))
+    with pytest.raises(ValueError, match="The method 'interior point' cannot solve this problem, which has a linear t"):
+        solve(problem.dense(), InteriorPoint(), goal=Goal(1e-6))
+
+
 def test_memory_is_stated():
     assert bytes_needed(1000) == 80 * 10**6
 
@@ -201,5 +210,5 @@ def test_thread_count_does_not_change_the_result():
         one = solve_interior_point(J, tol=1e-6)
     with mercer.config_context(n_threads=3):
         three = solve_interior_point(J, tol=1e-6)
-    np.testing.assert_array_equal(one.X, three.X)
-    np.testing.assert_array_equal(one.multipliers, three.multipliers)
+    np.testing.assert_array_equal(one.point.X, three.point.X)
+    np.testing.assert_array_equal(one.point.multipliers, three.point.multipliers)

@@ -12,8 +12,9 @@ from mercer.certificates import certify_elliptope
 from mercer.datasets import three_clusters
 from mercer.operators import RankOneUpdate
 from mercer.problems import Elliptope
-from mercer.solvers import Climb, Minorise, ProjectedPower, Status, TrustRegion, maximise, solve_conic
-from mercer.solvers.elliptope.staircase import Pace, escape_direction
+from mercer.solvers import Climb, Goal, Minorise, ProjectedPower, Run, Status, TrustRegion, solve, solve_conic
+from mercer.solvers.elliptope.escape import escape_direction
+from mercer.solvers.elliptope.staircase import Pace
 from mercer.solvers.elliptope.trust_region import _Model
 
 
@@ -34,9 +35,10 @@ def _stand_in(problem: Elliptope, rank: int):
 
 def _climb(problem: Elliptope, **options) -> Climb:
     rng = np.random.default_rng(1)
-    defaults = {"tol": 1e-8, "residual_tol": 1e-7, "rank_tol": 1e-5, "max_iter": 3000}
-    defaults |= {"certify": lambda H, G: certify_elliptope(problem, H, rng=rng, spectrum=False).relative_gap}
-    return Climb(problem, rng=rng, **(defaults | options))
+    shared = {"certify": lambda at: certify_elliptope(problem, at.H, rng=rng, spectrum=False)}
+    shared |= {name: options.pop(name) for name in ("certify", "callbacks") if name in options}
+    goal = Goal(**({"tol": 1e-8, "residual_tol": 1e-7, "max_iter": 3000} | options))
+    return Climb(problem, Run(goal, **shared), 1e-5, rng)
 
 
 # --- derivatives ------------------------------------------------------------------------------------------------
@@ -66,7 +68,7 @@ def test_gradient_and_hessian_are_those_of_the_objective():
 
 def test_truncated_conjugate_gradients_solve_the_newton_system():
     problem = _problem(sigma=1.0, n=40)
-    optimum = _climb(problem).automatic(problem.random_point(6, np.random.default_rng(0)), None).H
+    optimum = _climb(problem).automatic(problem.random_point(6, np.random.default_rng(0)), None).point.H
     assert optimum.shape[1] > 1
     near = problem.project(optimum + 1e-3 * np.random.default_rng(1).standard_normal(optimum.shape), optimum)
     model = _Model(problem, near, problem.apply(near))
@@ -95,8 +97,8 @@ def test_trust_region_converges_quadratically_at_the_rank_of_the_solution(sigma)
     rough = _climb(problem, tol=1e-4, residual_tol=1e-3).automatic(
         problem.random_point(8, np.random.default_rng(0)), None
     )
-    H = problem.reduced(rough.H, 1e-4)
-    result = maximise(problem, TrustRegion(), H, certify=None, tol=1.0, residual_tol=1e-12, max_iter=30)
+    H = problem.reduced(rough.point.H, 1e-4)
+    result = solve(problem, TrustRegion(), H, goal=Goal(1.0, residual_tol=1e-12, max_iter=30))
     residuals = [iteration.row_residual for iteration in result.history]
     assert result.status is Status.CONVERGED
     assert len(residuals) <= 15
@@ -112,7 +114,7 @@ def test_trust_region_needs_no_shift_on_an_indefinite_matrix():
     A[: n // 2, n // 2 :] = A[n // 2 :, : n // 2] = -1.0
     problem = Elliptope(GramOperator(Precomputed(), A), np.ones(n))
     H = problem.random_point(3, np.random.default_rng(0))
-    result = maximise(problem, TrustRegion(), H, certify=None, tol=1.0, residual_tol=1e-12, max_iter=200)
+    result = solve(problem, TrustRegion(), H, goal=Goal(1.0, residual_tol=1e-12, max_iter=200))
     assert result.history[-1].objective == pytest.approx(20 * 19 - 21 * 20, rel=1e-9)
 
 
@@ -153,8 +155,8 @@ def test_a_stand_in_of_nothing_is_the_power_method():
     nothing = LowRankOperator(np.zeros((problem.size, 0)))
     H = problem.random_point(4, np.random.default_rng(0))
     method = Minorise(nothing)
-    _, G = method.start(problem, H)
-    after, _ = method.step(problem)
+    G = method.start(problem, H).point.G
+    after = method.step(problem, 1).point.H
     np.testing.assert_allclose(after, problem.project(G, H), atol=1e-2)  # solved to two percent of the residual
 
 
@@ -190,21 +192,18 @@ def test_stand_in_is_shifted_as_far_as_it_falls_below_zero(rank, sigma):
 def test_staircase_leaves_the_saddles_of_rank_one(seed):
     """A sign vector that is stationary, and far from optimal: every row is ±1 and no row gains by turning over."""
     problem = _problem(sigma=0.7, n=80, seed=seed)
-    stuck = maximise(
+    stuck = solve(
         problem,
         ProjectedPower(),
         problem.random_point(1, np.random.default_rng(seed)),
-        certify=None,
-        tol=1.0,
-        residual_tol=1e-12,
-        max_iter=1000,
+        goal=Goal(1.0, residual_tol=1e-12, max_iter=1000),
     )
-    direction = escape_direction(problem, stuck.H, stuck.G, np.random.default_rng(0))
-    z = problem.multipliers(stuck.H, stuck.G)
+    direction = escape_direction(problem, stuck.point.H, stuck.point.G, np.random.default_rng(0))
+    z = problem.multipliers(stuck.point.H, stuck.point.G)
     assert direction @ (_matrix(problem) @ direction) > direction @ (z * direction)  # the dual slack is negative there
-    result = _climb(problem).automatic(stuck.H, None)
+    result = _climb(problem).automatic(stuck.point.H, None)
     assert result.status is Status.CONVERGED
-    assert result.H.shape[1] > 1
+    assert result.point.H.shape[1] > 1
     assert result.history[-1].objective > 1.001 * stuck.history[-1].objective
 
 
@@ -213,10 +212,10 @@ def test_result_has_exactly_the_rank_that_is_counted(with_stand_in):
     problem = _problem(sigma=1.0, n=80)
     stand_in = _stand_in(problem, 20) if with_stand_in else None
     result = _climb(problem).automatic(problem.random_point(8, np.random.default_rng(0)), stand_in)
-    _, eigenvalues = problem.principal(result.H)
+    _, eigenvalues = problem.principal(result.point.H)
     assert result.status is Status.CONVERGED
     assert np.all(eigenvalues > 1e-5)
-    np.testing.assert_allclose(np.linalg.norm(result.H, axis=1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(result.point.H, axis=1), 1.0, atol=1e-14)
 
 
 def test_history_runs_on_through_the_stages():
@@ -238,7 +237,7 @@ def test_product_budget_is_never_passed_by_the_solver(budget):
     result = climb.automatic(problem.random_point(4, np.random.default_rng(0)), None)
     assert result.status is Status.MAX_PRODUCTS
     assert problem.n_columns <= max(budget, 4)  # the first point is always evaluated
-    np.testing.assert_allclose(result.G, problem.apply(result.H), atol=1e-12)
+    np.testing.assert_allclose(result.point.G, problem.apply(result.point.H), atol=1e-12)
 
 
 def test_pace():
@@ -260,7 +259,7 @@ def test_conic_solver_agrees(sigma, n):
     climbed = _climb(problem).automatic(problem.random_point(8, np.random.default_rng(0)), None)
     objective = problem.objective(conic, problem.apply(conic))
     assert objective == pytest.approx(climbed.history[-1].objective, rel=1e-5 if n > 40 else 1e-6)
-    np.testing.assert_allclose(conic @ conic.T, climbed.H @ climbed.H.T, atol=1e-2)
+    np.testing.assert_allclose(conic @ conic.T, climbed.point.H @ climbed.point.H.T, atol=1e-2)
 
 
 def test_conic_solver_refuses_large_problems():

@@ -7,19 +7,17 @@ import numpy as np
 from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
-from mercer.certificates.embedding_certificate import EmbeddingCertificate
+from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.factorisation import (
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,
     least_eigenvalues,
 )
 from mercer.certificates.multipliers import positive_multipliers
-from mercer.certificates.residuals import complementarity, conformality_residual, mean_value_residual
+from mercer.certificates.residuals import optimality_residuals
 from mercer.linalg.tall import row_products
 from mercer.problems import Elliptope
 
-LEAST = 6
-_GOOD = 1e-9
 _SLACK = 1e-2  # of the tolerance
 
 
@@ -49,7 +47,7 @@ def certify_by_factorisation(
     G = s[:, None] * (matrix @ (s[:, None] * H))
     z = row_products(H, G)
     lower = allowed.lower(z, H.shape[1])
-    wanted = _GOOD if tol is None else tol
+    wanted = GOOD_GAP if tol is None else tol
     own = positive_multipliers(H, G, z, s**2 * matrix.diagonal(), wanted)
     upper = np.inf
     for y in (own,) if multipliers is None else (as_double(like(multipliers, s))[active], own):
@@ -65,9 +63,7 @@ def certify_by_factorisation(
         method="factorisation proof",
         n_products=int(active.shape[0]),
         least_eigenvalues=_least(matrix, z / s**2, upper / lower - 1 if lower > 0 else 1.0, rng, spectrum),
-        complementarity=complementarity(s, H, G, z),
-        mean_value_residual=mean_value_residual(s, H, G, z),
-        conformality_residual=conformality_residual(H, G),
+        **optimality_residuals(s, H, G, z),
         rounding=allowed.width(z, H.shape[1]),
     )
 
@@ -87,7 +83,7 @@ def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator,
     matrix *= -1
     add_to_diagonal(matrix, slack)
     shift = 2 * max(excess, 0.0) * float(abs(slack).max())
-    return least_eigenvalues(matrix, min(LEAST, slack.shape[0]), shift, rng)
+    return least_eigenvalues(matrix, min(N_LEAST, slack.shape[0]), shift, rng)
 
 
 def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np.random.Generator) -> Array:

@@ -7,16 +7,21 @@ For any H with unit rows, z = diag(J H Hᵀ) gives the lower bound Σ zᵢ. For 
 At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some
 zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of four ways:
 
-- a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof, n² entries;
+- a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof; n² entries,
+  n³/3 flops, usually one time, and 3 n² doubles;
 - a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.low_rank_bound`): a
   proof, no products but those with H where the rank is high enough;
 - the same with Lanczos on what is left out, which holds but for a stated probability;
 - Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise.
+
+All but the first take r columns for H, none or some tens more, and as many vectors of length n; a factor of rank k adds
+n k entries, n k² flops and n k doubles.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
@@ -24,6 +29,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like
 from mercer.certificates.dense import certify_by_factorisation
 from mercer.certificates.embedding_certificate import EmbeddingCertificate
+from mercer.certificates.looks import RandomStarts
 from mercer.certificates.matrix_free import MatrixFreeProof
 from mercer.linalg.tall import first_axis
 from mercer.operators import LowRankOperator
@@ -60,38 +66,28 @@ def certify_elliptope(
     rng : numpy.random.Generator
         Starting vectors and pivots.
     spectrum : bool, default=True
-        Also find the least eigenvalues of the dual slack: to working accuracy where the matrix is factored, else
-        estimates from above at the cost of a few columns.
+        Also find the least eigenvalues of the dual slack, at the cost of a few columns.
     failure_probability : float, default=1e-9
         The probability with which the upper bound may be wrong, at most; 0 is reported for a proof without chance.
     stand_in : LowRankOperator, optional
         A partial Cholesky factor of A = Ã + vvᵀ, v = ``problem.removed``, as :func:`mercer.rp_cholesky` returns it. It
-        is compared with the operator at its pivots, never believed to be the operator. Without it the certificate
-        builds its own where that is cheap.
+        is compared with the operator at its pivots. Without it the certificate builds its own where that is cheap.
     tol : float, optional
-        The relative gap that matters: stop as soon as it is proved. Left out, the bound is made about as sharp as it
-        can be.
+        The relative gap that matters: stop as soon as it is proved. Left out, the bound is about as sharp as can be.
     method : {"auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos"}, default="auto"
         How to bound. "auto" takes the trace bound where a stand-in is given and suffices; a factorisation up to n =
         2000 (8000 without ``tol``); beyond, in this order until the tolerance is proved, the trace bound of a stand-in
-        of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000. The best
-        bound is kept.
+        of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000.
     block : int, optional
         Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory short, eight otherwise.
     multipliers : array of shape (n,), optional
-        A vector y for which J ≼ Diag(y) is hoped for, as a solver of the dual programme finds it. A factorisation
-        tries it first, and proves what is true of it; the other ways have no use for it.
+        A vector y for which J ≼ Diag(y) is hoped for. A factorisation tries it first, the other ways do not use it.
 
     Returns
     -------
     EmbeddingCertificate
-        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point, found in
-        the array library of the operator: ``mercer.certificates.allowances`` says what is counted.
-
-    Notes
-    -----
-    Factorisation: n² entries and n³/3 flops, usually one; 3 n² doubles. The other ways: r columns for H, none or some
-    tens more, and as many vectors of length n; a stand-in of rank k adds n k entries, n k² flops and n k doubles.
+        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point:
+        ``mercer.certificates.allowances`` says what is counted.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
@@ -99,28 +95,54 @@ def certify_elliptope(
         raise ValueError("A certificate is for a problem without a linear term.")
     H = as_double(like(H, problem.scale))
     H = problem.project(H, first_axis(H.shape[1], H))
-    n = int(problem.active.sum())
-    if n == 0:
-        method = "factorisation"
-    fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
+    wanted = _Request(problem, H, rng, spectrum, failure_probability, stand_in, tol, block, multipliers)
+    return wanted.factorise() if method == "factorisation" or wanted.size == 0 else wanted.prove(method)
 
-    def factorise() -> EmbeddingCertificate:
-        return certify_by_factorisation(problem, H, rng=rng, spectrum=spectrum, tol=tol, multipliers=multipliers)
 
-    if method == "factorisation":
-        return factorise()
-    small = fits and (n <= _DENSE_FIRST_UP_TO or tol is None)
-    if method == "auto" and small and (stand_in is None or problem.shift > 0):
-        return factorise()
-    proof = MatrixFreeProof(
-        problem, H, rng=rng, tol=tol, failure_probability=failure_probability, block=_block(problem, block)
-    )
-    if method != "auto":
-        proof.attempt(method, stand_in)
-        return _with_chance(proof.certificate(spectrum), problem)
-    proof.run_all(stand_in, quick=small)
-    certificate = _with_chance(proof.certificate(spectrum), problem)
-    return _better(certificate, factorise()) if fits and not proof.done else certificate
+@final
+@dataclass(frozen=True)
+class _Request:
+    """What is to be certified, and how: the arguments of :func:`certify_elliptope`, rows of unit length."""
+
+    problem: Elliptope
+    H: Array
+    rng: np.random.Generator
+    spectrum: bool
+    failure_probability: float
+    stand_in: LowRankOperator | None
+    tol: float | None
+    block: int | None
+    multipliers: Array | None
+
+    @property
+    def size(self) -> int:
+        return int(self.problem.active.sum())
+
+    def prove(self, method: str) -> EmbeddingCertificate:
+        """The certificate without the matrix, or what "auto" prefers to it."""
+        n = self.size
+        fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
+        small = fits and (n <= _DENSE_FIRST_UP_TO or self.tol is None)
+        auto = method == "auto"
+        if auto and small and (self.stand_in is None or self.problem.shift > 0):
+            return self.factorise()
+        proof = self._matrix_free_proof()
+        if auto:
+            proof.run_all(self.stand_in, quick=small)
+        else:
+            proof.attempt(method, self.stand_in)
+        certificate = _with_chance(proof.certificate(self.spectrum), self.problem)
+        return _better(certificate, self.factorise()) if auto and fits and not proof.done else certificate
+
+    def factorise(self) -> EmbeddingCertificate:
+        return certify_by_factorisation(
+            self.problem, self.H, rng=self.rng, spectrum=self.spectrum, tol=self.tol, multipliers=self.multipliers
+        )
+
+    def _matrix_free_proof(self) -> MatrixFreeProof:
+        block = _block(self.problem) if self.block is None else self.block
+        starts = RandomStarts(self.rng, self.failure_probability, block)
+        return MatrixFreeProof(self.problem, self.H, starts, tol=self.tol)
 
 
 def _with_chance(certificate: EmbeddingCertificate, problem: Elliptope) -> EmbeddingCertificate:
@@ -135,9 +157,7 @@ def _better(first: EmbeddingCertificate, second: EmbeddingCertificate) -> Embedd
     return replace(best, n_products=best.n_products + other.n_products)
 
 
-def _block(problem: Elliptope, block: int | None) -> int:
-    if block is not None:
-        return block
+def _block(problem: Elliptope) -> int:
     gram = getattr(problem.operator, "gram", problem.operator)
     wide = 8 * problem.size * _WIDE_COLUMNS <= get_config().share(_WIDE_SHARE)
     return _WIDE if wide and not getattr(gram, "is_stored", False) else 1

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from mercer.certificates.certificate import Certificate
 
+GOOD_GAP = 1e-9  # the relative gap aimed at where no tolerance is given
+N_LEAST = 6  # eigenvalues of the dual slack that are reported
+
 
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):

@@ -63,10 +63,10 @@ def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
     zeros = xp.zeros(n, dtype=xp.float64, device=F.device)
     if k == 0:
         return FactorErrors(zeros, zeros, zeros, 0.0)
-    at, unit = F[pivots], UNIT
+    at = F[pivots]
     lower = xp.tril(at)
     above = float(xp.linalg.vector_norm(at - lower))
-    size, chain = float(xp.linalg.vector_norm(at)), gamma(k + 2, unit)
+    size, chain = float(xp.linalg.vector_norm(at)), gamma(k + 2, UNIT)
     triangular = above <= _TRIANGULAR * size
     beyond = float(xp.linalg.vector_norm((at - lower) * _largest_entries(F))) if triangular else 0.0
     inverse = _inverse(lower if triangular else at, triangular)
@@ -82,7 +82,7 @@ def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
         inexact = _row_lengths(_times(C, lower, triangular, below=True) - rows)
         difference = xp.astype(matrix.block(part, pivots), xp.float64, copy=False)
         disagreement = _row_lengths(difference - _times(rows, lower.T, triangular, below=False))
-        inexact += (chain * size + 1.01 * above) * weights + unit * lengths
+        inexact += (chain * size + 1.01 * above) * weights + UNIT * lengths
         return weights, disagreement + (chain * size * lengths + 1.01 * k**0.5 * beyond), inexact
 
     found = run_chunks_of(F, look, row_chunks(n, _ROWS))

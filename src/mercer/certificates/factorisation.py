@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.backends.arrays import Array, add_to_diagonal, is_tensor, namespace
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import TINY, UNIT, gamma
+from mercer.linalg.eigen import largest_of
 from mercer.linalg.factors import solve_by_factor, upper_factor
 from mercer.linalg.lanczos import BlockLanczos
 
@@ -125,30 +125,22 @@ def _componentwise_bound(R: Array) -> float:
 
 
 def estimate_largest_eigenvalue(M: Array, start: Array) -> float:
-    """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it."""
-    n = M.shape[0]
-    if is_tensor(M):
-        return _estimate_of_tensor(M, start)
-    if n <= _DENSE_UP_TO:
-        try:
-            return float(eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evx")[0])  # evr may fail
-        except np.linalg.LinAlgError:  # bisection gives up on some matrices with an eigenvalue of high multiplicity
-            return float(np.linalg.eigvalsh(M)[-1])
-    try:
-        return float(
-            eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)[0]
-        )
-    except ArpackNoConvergence:
-        return float(start @ (M @ start) / (start @ start))
+    """About λmax(M), from below and with no promise: dense for small matrices, else Lanczos from a start near it.
 
-
-def _estimate_of_tensor(M: Array, start: Array) -> float:
-    """The same on tensors, by Lanczos from random starts; a start near λmax counts with what it gives at once."""
+    Lanczos on tensors takes random starts, and the start near λmax counts with what it gives at once.
+    """
     if M.shape[0] <= _DENSE_UP_TO:
-        return float(namespace(M).linalg.eigvalsh(M)[-1])
-    found = _leading(lambda V: M @ V, M.shape[0], 1, np.random.default_rng(0), M, tol=1e-10)
-    assert found is not None
-    return max(float(found[0]), float(start @ (M @ start)) / float(start @ start))
+        return largest_of(M)
+    at_start = float(start @ (M @ start)) / float(start @ start)
+    if is_tensor(M):
+        found = _leading(lambda V: M @ V, M.shape[0], 1, np.random.default_rng(0), M, tol=1e-10)
+        assert found is not None
+        return max(float(found[0]), at_start)
+    try:
+        values = eigsh(M, k=1, which="LA", v0=start, ncv=_BASIS, maxiter=20, tol=1e-10, return_eigenvectors=False)
+    except ArpackNoConvergence:
+        return at_start
+    return float(values[0])
 
 
 def least_eigenvalues(S: Array, count: int, shift: float, rng: np.random.Generator) -> Array:

@@ -15,16 +15,14 @@ is separated, not on the accuracy asked for, and Q may be enlarged by Ritz vecto
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import final
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, qr
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
-from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
-
-Multiply = Callable[[Array], Array]
+from mercer.certificates.looks import Looks, Multiply, RandomStarts
+from mercer.linalg.lanczos import BlockLanczos
 
 _DIRECTION = 1e-3  # directions that hardly occur in the solution are no eigenvectors yet
 _KNOWN = 0.1  # of those that occur more than this the product follows from that of the solution
@@ -62,6 +60,11 @@ class Deflated:
         off = MQ - Q @ T  # R, of which RᵀR is all that matters
         self._coupling: Array = xp.linalg.qr(off)[1] if is_tensor(Q) else qr(off, mode="r")[0][: Q.shape[1]]
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether Q spans the whole space, so that nothing is left to bound."""
+        return bool(self.Q.shape[0] == self.Q.shape[1])
+
     def combine(self, outside_top: float) -> float:
         """The bound on λmax given one on the complement."""
         if outside_top == -np.inf:
@@ -84,8 +87,11 @@ class Deflated:
             return -np.inf
         return float(goal - max(cost, 0.0))
 
-    def enlarged(self, X: Array, outer_product: Array) -> Deflated:
+    def enlarged(self, X: Array, outer_product: Array | None = None) -> Deflated:
         """The same map with X, orthonormal and orthogonal to Q, taken out too; ``outer_product`` is (I - QQᵀ)MX."""
+        if outer_product is None:
+            product = self.multiply(X)
+            outer_product = product - self.Q @ (self.Q.T @ product)
         MX = outer_product + self.Q @ (self.MQ.T @ X)
         join = namespace(X).concat
         Q, MQ = join([self.Q, X], axis=1), join([self.MQ, MX], axis=1)
@@ -134,15 +140,7 @@ def deflate(multiply: Multiply, directions: Array, product: Array | None = None)
 
 
 def bound_by_lanczos(
-    deflated: Deflated,
-    *,
-    lift: float,
-    failure_probability: float,
-    rng: np.random.Generator,
-    goal: float | None = None,
-    resolution: float = 1e-9,
-    block: int = 1,
-    most_columns: int | None = None,
+    deflated: Deflated, starts: RandomStarts, *, lift: float, goal: float | None = None, resolution: float = 1e-9
 ) -> tuple[float, Deflated]:
     """A number that λmax does not exceed but for the stated probability.
 
@@ -150,20 +148,14 @@ def bound_by_lanczos(
     ----------
     deflated : Deflated
         The map and what is known of it.
+    starts : RandomStarts
+        Starting blocks, fresh in every round and so independent of Q, and the probability of all rounds together.
     lift : float
         A number t ≥ 0 with M + tI ≽ 0.
-    failure_probability : float
-        Of all looks in all rounds together.
-    rng : numpy.random.Generator
-        Starting blocks, fresh in every round and so independent of Q.
     goal : float, optional
         Stop once the bound is at most this; left out, or out of reach: once it is about as good as it can get.
     resolution : float, default=1e-9
         A difference that does not matter.
-    block : int, default=1
-        Columns of the starting block.
-    most_columns : int, optional
-        Columns of a Krylov space at most, all of which are kept; the first look is taken in any case.
 
     Returns
     -------
@@ -177,32 +169,25 @@ def bound_by_lanczos(
     A round looks at depths fixed beforehand. At each look the number of steps to come is compared with that of a new
     round after some Ritz vectors have been taken out, and the cheaper of the two is chosen.
     """
-    best, end = np.inf, _ROUNDS - 1
-    for number in range(_ROUNDS):
-        share = failure_probability / _ROUNDS / _LOOKS
-        n, q = deflated.Q.shape
-        if n == q:
+    best, starts = np.inf, starts.share(_ROUNDS)
+    for rounds_left in reversed(range(_ROUNDS)):
+        if deflated.is_everything:
             return _safely(deflated.inside_top), deflated
-        space = BlockLanczos(deflated.multiply, deflated.Q, rng, block=block)
-        depths = _depths(n - q, share, block)
-        if most_columns is not None:
-            depths = [depth for depth in depths if depth * block <= most_columns] or depths[:1]
-        for depth in depths:
-            space.extend(depth)
-            outside = _outside(space, depths[-1] if space.closed else depth, share, lift, block)
-            best = min(best, deflated.combine(outside))
-            target = _target(deflated.ritz_top(space), deflated, goal, resolution)
-            if best <= target or space.closed:
-                return _safely(best), _with_ritz_vectors(deflated, space, _REPORTED)
-            count = _worth_deflating(deflated, space, target, lift, share, block) if number < end else 0
+        attempt = _Round(deflated, starts, lift)
+        for ritz in attempt.looks:
+            best = min(best, deflated.combine(attempt.outside(ritz)))
+            target = attempt.target(goal, resolution)
+            if best <= target or attempt.space.closed:
+                return _safely(best), attempt.deflated_further(_REPORTED)
+            count = attempt.worth_taking_out(target) if rounds_left else 0
             if count:
                 break
         else:
             break
-        deflated = _with_ritz_vectors(deflated, space, count)
+        deflated = attempt.deflated_further(count)
     if not np.isfinite(best):
         raise ArithmeticError("The Lanczos bound needs more steps than it may take.")
-    return _safely(best), _with_ritz_vectors(deflated, space, _REPORTED)
+    return _safely(best), attempt.deflated_further(_REPORTED)
 
 
 def _safely(bound: float) -> float:
@@ -210,52 +195,53 @@ def _safely(bound: float) -> float:
     return float(bound + 1e-13 * abs(bound) + 1e-15)
 
 
-def _depths(dimension: int, share: float, block: int) -> list[int]:
-    """When to look: first where the Ritz value is known to a factor of two, then at growing distances."""
-    first = depth_for(0.5, dimension, share, block)
-    return [int(np.ceil(first * _GROWTH**j)) for j in range(_LOOKS)]
+@final
+class _Round:
+    """One Krylov space on the complement of what is taken out, M + lift·I being psd."""
 
+    def __init__(self, deflated: Deflated, starts: RandomStarts, lift: float) -> None:
+        self.deflated, self.lift = deflated, lift
+        self.looks = Looks(deflated.multiply, deflated.Q, starts, count=_LOOKS, growth=_GROWTH)
+        self.space = self.looks.space
 
-def _outside(space: BlockLanczos, depth: int, share: float, lift: float, block: int) -> float:
-    """The bound on the complement; an invariant space is the Krylov space of any depth."""
-    n, q = space.basis.shape
-    ritz = float(space.ritz_values()[0])
-    if space.n_columns == n - q:
-        return ritz
-    epsilon = underestimate(depth, n - q, share, block)
-    return (ritz + lift) / (1 - epsilon) - lift if epsilon < 1 else np.inf
+    def outside(self, ritz: float) -> float:
+        """The bound on the complement."""
+        if self.space.n_columns == self.looks.dimension:
+            return ritz
+        epsilon = self.looks.underestimate()
+        return (ritz + self.lift) / (1 - epsilon) - self.lift if epsilon < 1 else np.inf
 
+    def target(self, goal: float | None, resolution: float) -> float:
+        """What to aim at: the goal, or a little above what the spectrum is known to reach if that is above the goal."""
+        reached = self.deflated.ritz_top(self.space)
+        excess = max(reached - self.deflated.inside_top, 0.0)
+        if goal is not None and reached < goal:
+            return goal
+        return reached + resolution + (0.1 if goal is None else 1.0) * excess
 
-def _target(reached: float, deflated: Deflated, goal: float | None, resolution: float) -> float:
-    """What to aim at. ``reached`` is a value of the spectrum: a goal below it cannot be met, and then less is asked."""
-    excess = max(reached - deflated.inside_top, 0.0)
-    if goal is not None and reached < goal:
-        return goal
-    return reached + resolution + (0.1 if goal is None else 1.0) * excess
+    def worth_taking_out(self, target: float) -> int:
+        """How many Ritz vectors to take out before starting afresh; 0 where going on costs no more."""
+        values, errors = self.space.ritz_values(), self.space.residual_norms()
+        above = _from_here_on(values + errors)  # what is left may still rise so far
+        least = _PAYS * (self._steps(self.deflated.allowed_outside(target), float(above[0])) - self.space.depth)
+        best = 0
+        for count in range(1, min(_MOST_VECTORS, values.shape[0] - 1, self.looks.dimension - 1) + 1):
+            if float(values[count - 1] - above[count]) < _SEPARATED * float(errors[:count] @ errors[:count]) ** 0.5:
+                continue  # not yet the eigenvectors: what they leave behind could be as large as they are
+            cost = self._steps(self.deflated_further(count).allowed_outside(target), float(above[count]))
+            if cost < least:
+                best, least = count, cost
+        return best
 
+    def _steps(self, allowed: float, ritz: float) -> float:
+        """Steps until the bound on the complement is as low as allowed, for a Ritz value that comes to be this."""
+        epsilon = 1 - (ritz + self.lift) / (allowed + self.lift) if allowed + self.lift > 0 else -1.0
+        return self.looks.depth_for(epsilon) if epsilon > 0 else np.inf
 
-def _worth_deflating(
-    deflated: Deflated, space: BlockLanczos, target: float, lift: float, share: float, block: int
-) -> int:
-    """How many Ritz vectors to take out before starting afresh; 0 where going on costs no more."""
-    n, q = space.basis.shape
-    values, errors = space.ritz_values(), space.residual_norms()
-    above = _from_here_on(values + errors)  # what is left may still rise so far
-
-    def steps(allowed: float, ritz: float) -> float:
-        epsilon = 1 - (ritz + lift) / (allowed + lift) if allowed + lift > 0 else -1.0
-        return depth_for(epsilon, n - q, share, block) if epsilon > 0 else np.inf
-
-    least = _PAYS * (steps(deflated.allowed_outside(target), float(above[0])) - space.depth)
-    best = 0
-    for count in range(1, min(_MOST_VECTORS, values.shape[0] - 1, n - q - 1) + 1):
-        if float(values[count - 1] - above[count]) < _SEPARATED * float(errors[:count] @ errors[:count]) ** 0.5:
-            continue  # not yet the eigenvectors: what they leave behind could be as large as they are
-        allowed = _with_ritz_vectors(deflated, space, count).allowed_outside(target)
-        cost = steps(allowed, float(above[count]))
-        if cost < least:
-            best, least = count, cost
-    return best
+    def deflated_further(self, count: int) -> Deflated:
+        """The map with so many leading Ritz vectors taken out as well."""
+        _, X, product = self.space.ritz_pairs(count)
+        return self.deflated.enlarged(X, product)
 
 
 def _from_here_on(values: Array) -> Array:
@@ -264,8 +250,3 @@ def _from_here_on(values: Array) -> Array:
     backwards = xp.flip(values, axis=0)
     rising = backwards.cummax(0).values if is_tensor(values) else np.maximum.accumulate(backwards)
     return xp.flip(rising, axis=0)
-
-
-def _with_ritz_vectors(deflated: Deflated, space: BlockLanczos, count: int) -> Deflated:
-    _, X, product = space.ritz_pairs(count)
-    return deflated.enlarged(X, product)

@@ -18,33 +18,24 @@ that holds but for a stated probability; there a relative accuracy of one half w
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from scipy.linalg import eigh
 
-from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, namespace, solve_triangular
-from mercer.backends.rounding import TINY, UNIT, gamma, unit_of
-from mercer.certificates.factor_errors import factor_errors, remembered_errors
+from mercer.backends.arrays import Array, cholesky, copied, namespace, solve_triangular
+from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.factorisation import prove_below
 from mercer.certificates.krylov import Deflated
-from mercer.certificates.multipliers import removed_vector
-from mercer.linalg import rp_cholesky
-from mercer.linalg.lanczos import BlockLanczos, depth_for, underestimate
-from mercer.linalg.tall import inner_products, square_row_lengths, tall_product, weighted_gram
-from mercer.operators import LinearMap, LowRankOperator
-from mercer.operators.base import part_of
-from mercer.problems import Elliptope
+from mercer.certificates.looks import Looks, RandomStarts
+from mercer.linalg.eigen import largest_of
+from mercer.linalg.lanczos import BlockLanczos
+from mercer.linalg.tall import inner_products, tall_product, weighted_gram
 
-_RANKS = (64, 256, 1024)
 _LOOKS = 8
 _GROWTH = 1.3
 _MOST_VECTORS = 32
 _DENSE_UP_TO = 384  # columns of a factor up to which its eigenvalues are found by dense decompositions
 _LANCZOS_BLOCK, _LANCZOS_DEPTH = 8, 16
-_DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an operator, and the sum of squares
 
 
 @final
@@ -201,15 +192,8 @@ def _proved(symmetric: Array, value: float) -> float | None:
     if symmetric.shape[0] > _DENSE_UP_TO:
         proof = prove_below(symmetric, value)
         return None if proof is None else value + proof[0]
-    largest = _largest(symmetric)
+    largest = largest_of(symmetric)
     return largest if largest <= value else None
-
-
-def _largest(symmetric: Array) -> float:
-    if is_tensor(symmetric):
-        return float(namespace(symmetric).linalg.eigvalsh(symmetric)[-1])
-    k = symmetric.shape[0]
-    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[k - 1, k - 1], driver="evx")[0])  # evr may fail
 
 
 # --- the two bounds ---------------------------------------------------------------------------------------------
@@ -221,42 +205,29 @@ def bound_by_trace(stand_in: StandIn, *, goal: float) -> tuple[float, Deflated]:
 
 
 def bound_by_leftover_lanczos(
-    stand_in: StandIn,
-    *,
-    goal: float,
-    failure_probability: float,
-    rng: np.random.Generator,
-    block: int,
-    patient: bool = True,
+    stand_in: StandIn, starts: RandomStarts, *, goal: float, patient: bool = True
 ) -> tuple[float, Deflated]:
     """λmax(M) by λmax(N) + ‖P DED P‖, the latter by block Lanczos: wrong with the stated probability at most.
 
-    The Krylov space is looked at in depths fixed beforehand, each with its share of the probability, until the goal is
-    met or cannot be met: the Ritz value is a lower bound of the norm. If not ``patient``, a goal that cannot be met
-    ends the attempt even before the first look, with the bound infinity.
+    The Krylov space is looked at until the goal is met or cannot be met: the Ritz value is a lower bound of the norm.
+    If not ``patient``, a goal that cannot be met ends the attempt even before the first look, with the bound infinity.
     """
     deflated = stand_in.deflated
-    n, q = deflated.Q.shape
-    if n == q:
+    if deflated.is_everything:
         return deflated.inside_top, deflated
-    share = failure_probability / _LOOKS
-    space = BlockLanczos(stand_in.multiply_leftover, deflated.Q, rng, block=block)
+    looks = Looks(stand_in.multiply_leftover, deflated.Q, starts, count=_LOOKS, growth=_GROWTH)
     best: tuple[float, Deflated] = (np.inf, deflated)
-    first = depth_for(0.5, n - q, share, block)
-    depths = [int(np.ceil(first * _GROWTH**j)) for j in range(_LOOKS)]
-    for depth in () if patient else range(1, first):
-        space.extend(depth)
-        if _number_to_take_out(stand_in, max(float(space.ritz_values()[0]), 0.0)) is None:
+    for depth in () if patient else range(1, looks.first):
+        looks.space.extend(depth)
+        if _number_to_take_out(stand_in, max(float(looks.space.ritz_values()[0]), 0.0)) is None:
             return best
-    for depth in depths:
-        space.extend(depth)
-        ritz = max(float(space.ritz_values()[0]), 0.0)
-        epsilon = underestimate(depths[-1] if space.closed else depth, n - q, share, block)
-        lift = stand_in.factor_rounding
-        leftover = (ritz + lift) / (1 - epsilon) + stand_in.rounding + lift
+    lift = stand_in.factor_rounding
+    for value in looks:
+        ritz = max(value, 0.0)
+        leftover = (ritz + lift) / (1 - looks.underestimate()) + stand_in.rounding + lift
         found = _bound_given_leftover(stand_in, min(leftover, stand_in.leftover), goal)
         best = min(best, found, key=lambda pair: pair[0])
-        if best[0] <= goal or space.closed or _number_to_take_out(stand_in, ritz) is None:
+        if best[0] <= goal or looks.space.closed or _number_to_take_out(stand_in, ritz) is None:
             break
     return best
 
@@ -264,15 +235,14 @@ def bound_by_leftover_lanczos(
 def _bound_given_leftover(stand_in: StandIn, leftover: float, goal: float) -> tuple[float, Deflated]:
     """The bound for ‖P DED P‖ ≤ leftover; where it misses the goal, again with vectors of the stand-in taken out."""
     deflated = stand_in.deflated
-    if deflated.Q.shape[0] == deflated.Q.shape[1]:
+    if deflated.is_everything:
         return deflated.inside_top, deflated
     best = deflated.combine(stand_in.bound() + leftover)
     count = _number_to_take_out(stand_in, leftover)
     if best <= goal or not count or max(stand_in.next_value(0), deflated.inside_top) > goal:
         return best, deflated
     X = stand_in.vectors(count)
-    product = deflated.multiply(X)
-    larger = deflated.enlarged(X, product - deflated.Q @ (deflated.Q.T @ product))
+    larger = deflated.enlarged(X)
     return min(best, larger.combine(stand_in.bound(X) + leftover)), larger
 
 
@@ -282,95 +252,3 @@ def _number_to_take_out(stand_in: StandIn, leftover: float) -> int | None:
         if stand_in.next_value(count) + 2 * leftover < stand_in.deflated.inside_top:
             return count
     return None
-
-
-# --- factors ----------------------------------------------------------------------------------------------------
-
-
-def given_stand_in(
-    problem: Elliptope, factored: LowRankOperator, root: Array, deflated: Deflated, entries: float
-) -> StandIn:
-    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that somebody else built, looked at first.
-
-    ``entries`` bounds the norm of the rounding errors of A.
-    """
-    matrix = _Scaled(problem, namespace(root).ones_like(root))
-    if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
-        raise ValueError("stand_in must be a partial Cholesky factor of the problem's A, as rp_cholesky returns it.")
-    F = as_double(factored.factor)
-    errors = remembered_errors(problem, factored, matrix, F)
-    rounding = unit_of(matrix.dtype) + unit_of(factored.dtype)
-    allowed = 1e3 * (F.shape[1] + 8) * rounding * float(abs(matrix.diagonal()).max())
-    if not float(errors.disagreement.max()) <= allowed * math.sqrt(F.shape[1] + 1):
-        raise ValueError(
-            "stand_in does not agree with the problem's operator at its own pivots: build it by rp_cholesky from "
-            "the same kernel, points and weights, without deflation."
-        )
-    leftover = root**2 * _left_out(matrix, F)
-    return StandIn(F, root, leftover, root * matrix.removed, deflated, errors.in_units_of(root, entries))
-
-
-def own_stand_ins(
-    problem: Elliptope,
-    root: Array,
-    deflated: Deflated,
-    rng: np.random.Generator,
-    memory: int,
-    entries: float,
-    *,
-    everything: bool = False,
-) -> Iterator[StandIn]:
-    """Stand-ins of growing rank, as long as that brings down what they leave out and memory allows.
-
-    ``entries`` bounds the norm of the rounding errors of A. ``everything``: also where the rank is no small part of n.
-    """
-    matrix = _Scaled(problem, root)
-    ones = namespace(root).ones_like(root)
-    entries = entries * float((root**2).max())
-    before = np.inf
-    for rank in _RANKS:
-        if not everything and (rank > problem.size // 4 or 32 * problem.size * rank > memory):
-            return
-        factored = rp_cholesky(matrix, rank, rng)
-        F = factored.factor
-        leftover = _left_out(matrix, F)
-        rounding = factor_errors(matrix, F, factored.landmarks).in_units_of(ones, entries)
-        yield StandIn(F, ones, leftover, root * matrix.removed, deflated, rounding)
-        if leftover.sum() > 0.5 * before or F.shape[1] < rank:
-            return
-        before = float(leftover.sum())
-
-
-def _left_out(matrix: _Scaled, F: Array) -> Array:
-    """The diagonal of A - FFᵀ, from above."""
-    diagonal = abs(matrix.diagonal())
-    slack = gamma(F.shape[1] + _DIAGONAL, unit_of(matrix.dtype)) * diagonal
-    return namespace(F).clip(diagonal - square_row_lengths(F), 0.0, None) + slack
-
-
-@final
-class _Scaled(LinearMap):
-    """DAD with A = Ã + vvᵀ, by its blocks and its diagonal."""
-
-    def __init__(self, problem: Elliptope, root: Array) -> None:
-        operator = problem.operator
-        super().__init__(operator.shape, operator.dtype, symmetric=True, reference=operator.reference)
-        self._inner = operator
-        self._root = root
-        self.removed = removed_vector(problem)
-
-    def _multiply(self, v: Array) -> Array:
-        scaled = self._root[:, None] * v
-        product = self._inner @ scaled + self.removed[:, None] * (self.removed @ scaled)
-        return self._root[:, None] * product
-
-    def _transpose_multiply(self, v: Array) -> Array:
-        return self._multiply(v)
-
-    def diagonal(self) -> Array:
-        return self._root**2 * (self._inner.diagonal() + self.removed**2)
-
-    def block(self, rows: Any, cols: Any) -> Array:
-        left, right = part_of(self._root, rows), part_of(self._root, cols)
-        outer = (left * part_of(self.removed, rows))[:, None] * (right * part_of(self.removed, cols))
-        return left[:, None] * self._inner.block(rows, cols) * right + outer

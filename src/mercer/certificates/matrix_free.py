@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from dataclasses import replace
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, dtype_name, namespace
+from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
-from mercer.certificates.embedding_certificate import EmbeddingCertificate
-from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
-from mercer.certificates.low_rank_bound import (
-    StandIn,
-    bound_by_leftover_lanczos,
-    bound_by_trace,
-    given_stand_in,
-    own_stand_ins,
-)
-from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows, removed_vector
-from mercer.certificates.residuals import complementarity, conformality_residual, least_on_space, mean_value_residual
+from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
+from mercer.certificates.krylov import bound_by_lanczos, deflate
+from mercer.certificates.looks import RandomStarts
+from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
+from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins
+from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows
+from mercer.certificates.residuals import least_on_space, optimality_residuals
+from mercer.certificates.scaled_matrix import ScaledMatrix, space_error
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
-LEAST = 6
-_GOOD = 1e-9  # the gap aimed at where no tolerance is given
 _ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability
 _NEAR = 2.0  # a gap at most this many times the least possible one is near enough where the tolerance is out of reach
 _NEAREST = 1.1  # the same where no tolerance is given
 _STAND_IN_SHARE, _KRYLOV_SHARE = 0.5, 0.25  # of the memory limit
 _LOOSE, _RAISING = 1e-5, 0.4  # from this tolerance on, this part of it may go into larger multipliers
+
+
+class _Bound(NamedTuple):
+    """An upper bound, how it was proved, the chance that it is wrong, and the rank of the stand-in that it needed."""
+
+    upper: float
+    method: str
+    failure_probability: float = 0.0
+    rank: int = 0
 
 
 @final
@@ -43,74 +48,40 @@ class MatrixFreeProof:
         The problem.
     H : array of shape (n, r)
         Unit rows.
-    rng : numpy.random.Generator
-        Starts and pivots.
+    starts : RandomStarts
+        Starts of Lanczos and pivots, and the probability that any of the attempts is wrong.
     tol : float or None
         The relative gap that matters.
-    failure_probability : float
-        Of all attempts together.
-    block : int
-        Columns of a Lanczos block.
     """
 
-    def __init__(
-        self,
-        problem: Elliptope,
-        H: Array,
-        *,
-        rng: np.random.Generator,
-        tol: float | None,
-        failure_probability: float,
-        block: int,
-    ) -> None:
-        self.problem, self.rng, self.tol, self.block = problem, rng, tol, block
-        self._share = failure_probability / _ATTEMPTS
+    def __init__(self, problem: Elliptope, H: Array, starts: RandomStarts, *, tol: float | None) -> None:
+        self.problem, self.tol, self.active = problem, tol, problem.active
+        columns = get_config().share(_KRYLOV_SHARE) // (8 * max(1, problem.size))
+        self._starts = replace(starts.share(_ATTEMPTS), most_columns=columns)
         self._before, self._entries, self._spent = problem.n_columns, 0, 0.0
-        self.active = problem.active
-        self.scale = as_double(problem.scale)
         self._allowed = Allowances(problem)
-        self._removed = removed_vector(problem)
         self.H = namespace(H).where(self.active[:, None], H, 0.0)
         self.G = as_double(problem.apply(self.H))
         self.z = problem.multipliers(self.H, self.G)
         self.lower = self._allowed.lower(self.z[self.active], H.shape[1])
-        self._prepare()
-        self.upper, self.method, self._probability, self._rank = np.inf, "no bound", 0.0, 0
+        on, wanted = self.active, GOOD_GAP if tol is None else tol
+        self._diagonal = as_double(problem.scale)[on] ** 2 * as_double(problem.operator.diagonal())[on]
+        self._scale_by(positive_multipliers(self.H[on], self.G[on], self.z[on], self._diagonal, wanted))
+        self._best = _Bound(np.inf, "no bound")
         self._reached = -np.inf
+
+    def _scale_by(self, y: Array) -> None:
+        """Go on with these multipliers; a stand-in belongs to those before."""
+        self._scaled = ScaledMatrix(self.problem, self._allowed, y, self.H, self.G)
+        self._widest = self._scaled.deflated
         self._stand_in: StandIn | None = None
 
-    def _prepare(self) -> None:
-        """The multipliers of H, and what follows from them."""
-        on = self.active
-        self._diagonal = self.scale[on] ** 2 * as_double(self.problem.operator.diagonal())[on]
-        tol = _GOOD if self.tol is None else self.tol
-        self._set_multipliers(positive_multipliers(self.H[on], self.G[on], self.z[on], self._diagonal, tol))
-
-    def _set_multipliers(self, y: Array) -> None:
-        """Set y, M = Diag(y)^-½ J Diag(y)^-½, and M without the space of Diag(y)^½ H; no product is needed."""
-        xp = namespace(self.z)
-        self.y = xp.ones_like(self.z)
-        self.y[self.active] = y
-        self.inverse_root = self.active / xp.sqrt(self.y)
-        self.root = self.scale * self.inverse_root
-        double = dtype_name(self.problem.operator.dtype) == "float64"
-        known = self.inverse_root[:, None] * self.G if double else None
-        self.deflated = deflate(self._multiply, xp.sqrt(self.y)[:, None] * self.H, known)
-        self._widest = self.deflated
-        self.lift = self.problem.shift * float((self.inverse_root**2).max()) + self._allowed.lift(self.root)
-        self._rounding = _space_error(self.deflated) * self._allowed.product_error(self.root, self._removed, self.lift)
-
     def _raise_isolated_rows(self) -> None:
-        """Spend a part of a loose tolerance on isolated rows, whose eigenvalues would make Lanczos dear."""
+        """Spend a part of a loose tolerance on isolated rows, whose eigenvalues would cost Lanczos many steps."""
         if self.tol is None or self.tol < _LOOSE or self.lower <= 0 or self.problem.shift > 0:
             return
-        self._stand_in = None  # it belonged to the multipliers before
-        self._set_multipliers(
-            raised_on_isolated_rows(self.y[self.active], self._diagonal, _RAISING * self.tol * self.lower)
-        )
-
-    def _multiply(self, V: Array) -> Array:
-        return self.inverse_root[:, None] * as_double(self.problem.apply(self.inverse_root[:, None] * V))
+        allowance = _RAISING * self.tol * self.lower
+        self._scale_by(raised_on_isolated_rows(self._scaled.multipliers, self._diagonal, allowance))
 
     # --- what is aimed at ---------------------------------------------------------------------------------------
 
@@ -119,35 +90,34 @@ class MatrixFreeProof:
         """The bound on λmax(M) that proves the tolerance."""
         if self.tol is None or self.lower <= 0:
             return None
-        y = self.y[self.active]
-        beside = self._allowed.upper(y) - float(y.sum())  # what rounding adds whatever λmax(M) is
-        return (self.lower * (1 + self.tol) - beside) / float(y.sum()) - self._rounding
+        return self._scaled.top_for(self.lower * (1 + self.tol))
 
     @property
     def done(self) -> bool:
         """Whether the tolerance is proved, or the bound near the best that these multipliers allow."""
-        if self.lower <= 0 or not np.isfinite(self.upper):
+        if self.lower <= 0 or not np.isfinite(self._best.upper):
             return False
-        gap = self.upper / self.lower - 1
-        if gap <= (_GOOD if self.tol is None else self.tol):
+        gap = self._best.upper / self.lower - 1
+        if gap <= (GOOD_GAP if self.tol is None else self.tol):
             return True
         if self._additive_may_help:
             return False
-        least = self._upper(max(self._reached, self.deflated.inside_top)) / self.lower - 1
+        least = self._scaled.upper(self._known_top) / self.lower - 1
         return gap <= _NEAREST * least if self.tol is None else least > self.tol and gap <= _NEAR * least
 
     @property
     def _additive_may_help(self) -> bool:
         return self.problem.shift > 0 or bool((self.z[self.active] <= 0).any())
 
-    def _upper(self, top: float) -> float:
-        rounding = self._rounding * max(1.0, top)
-        return self._allowed.upper(max(top + rounding, 0.0) * self.y[self.active] * (1 + 8 * UNIT))
+    @property
+    def _known_top(self) -> float:
+        """A value that λmax(M) is known to reach."""
+        return max(self._reached, self._scaled.deflated.inside_top)
 
     # --- attempts -----------------------------------------------------------------------------------------------
 
     def run_all(self, stand_in: LowRankOperator | None, *, quick: bool) -> None:
-        """From the cheapest to the dearest until done; ``quick``: no more than a stand-in that is given proves."""
+        """From the cheapest to the most costly until done; ``quick``: no more than a stand-in that is given proves."""
         if self.problem.shift == 0:
             for candidate in self._candidates(stand_in):
                 self._by_trace(candidate)
@@ -174,13 +144,10 @@ class MatrixFreeProof:
 
     def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
         if stand_in is not None:
-            yield given_stand_in(self.problem, stand_in, self.root, self.deflated, self._allowed.entries)
+            yield given_stand_in(self._scaled, stand_in)
             return
         memory = get_config().share(_STAND_IN_SHARE)
-        own = own_stand_ins(
-            self.problem, self.root, self.deflated, self.rng, memory, self._allowed.entries, everything=everything
-        )
-        for candidate in own:
+        for candidate in own_stand_ins(self._scaled, self._starts.rng, memory, everything=everything):
             self._entries += candidate.rank
             yield candidate
 
@@ -188,47 +155,29 @@ class MatrixFreeProof:
         self._stand_in = stand_in
         self._reached = max(self._reached, stand_in.next_value(0))
         top, self._widest = bound_by_trace(stand_in, goal=self._stand_in_goal())
-        self._keep(self._upper(top), "pivoted Cholesky proof", 0.0, stand_in.rank)
+        self._keep(_Bound(self._scaled.upper(top), "pivoted Cholesky proof", rank=stand_in.rank))
 
     def _by_leftover_lanczos(self, stand_in: StandIn, *, patient: bool) -> None:
-        top, widest = bound_by_leftover_lanczos(
-            stand_in,
-            goal=self._stand_in_goal(),
-            failure_probability=self._share,
-            rng=self.rng,
-            block=self.block,
-            patient=patient,
-        )
-        self._spent += self._share
+        goal = self._stand_in_goal()
+        top, widest = bound_by_leftover_lanczos(stand_in, self._starts, goal=goal, patient=patient)
         self._widest = max(self._widest, widest, key=lambda deflated: deflated.Q.shape[1])
-        self._keep(self._upper(top), "residual Lanczos bound", self._spent, stand_in.rank)
+        self._keep_by_chance(self._scaled.upper(top), "residual Lanczos bound", stand_in.rank)
 
     def _stand_in_goal(self) -> float:
         """The tolerance; where none is given, or it is out of reach, a little above what is known to be reached."""
-        reached = max(self._reached, self.deflated.inside_top)
+        reached = self._known_top
         near = (_NEAREST if self.tol is None else _NEAR) - 1
-        return max(self.goal or 0.0, reached + _GOOD / 2 + near * max(reached - 1.0, 0.0))
-
-    @property
-    def _most_columns(self) -> int:
-        """What a Krylov space may take of the memory limit, in columns."""
-        return get_config().share(_KRYLOV_SHARE) // (8 * max(1, self.problem.size))
+        return max(self.goal or 0.0, reached + GOOD_GAP / 2 + near * max(reached - 1.0, 0.0))
 
     def _by_lanczos(self) -> None:
         self._raise_isolated_rows()
+        scaled = self._scaled
+        resolution = max(GOOD_GAP, scaled.rounding)
         top, self._widest = bound_by_lanczos(
-            self.deflated,
-            lift=self.lift,
-            failure_probability=self._share,
-            rng=self.rng,
-            goal=self.goal,
-            resolution=max(_GOOD, self._rounding),
-            block=self.block,
-            most_columns=self._most_columns,
+            scaled.deflated, self._starts, lift=scaled.lift, goal=self.goal, resolution=resolution
         )
-        self._spent += self._share
         self._reached = max(self._reached, self._widest.inside_top)
-        self._keep(self._upper(top), "deflated Lanczos bound", self._spent, 0)
+        self._keep_by_chance(scaled.upper(top), "deflated Lanczos bound")
         if not self.done and self._additive_may_help:
             self._by_additive_lanczos()
 
@@ -241,62 +190,48 @@ class MatrixFreeProof:
 
         count = int(active.sum())
         goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
-        lift = self.problem.shift + max(float(z.max()), 0.0) + self._allowed.lift(self.scale)
-        deflated = deflate(multiply, self.H)
-        excess, _ = bound_by_lanczos(
-            deflated,
-            lift=lift,
-            failure_probability=self._share,
-            rng=self.rng,
-            goal=goal,
-            resolution=_GOOD * abs(self.lower) / count,
-            block=self.block,
-            most_columns=self._most_columns,
-        )
-        self._spent += self._share
-        size = self._allowed.product * (self._allowed.norm * float((self.scale**2).max()) + float(abs(z).max()))
-        excess = max(excess + _space_error(deflated) * size, 0.0)
+        scale = as_double(self.problem.scale)
+        lift = self.problem.shift + max(float(z.max()), 0.0) + self._allowed.lift(scale)
+        deflated, resolution = deflate(multiply, self.H), GOOD_GAP * abs(self.lower) / count
+        excess, _ = bound_by_lanczos(deflated, self._starts, lift=lift, goal=goal, resolution=resolution)
+        size = self._allowed.product * (self._allowed.norm * float((scale**2).max()) + float(abs(z).max()))
+        excess = max(excess + space_error(deflated) * size, 0.0)
         Y = z[active] + excess + 8 * UNIT * (abs(z[active]) + excess)
-        self._keep(self._allowed.upper(Y), "additive Lanczos bound", self._spent, 0)
+        self._keep_by_chance(self._allowed.upper(Y), "additive Lanczos bound")
 
-    def _keep(self, upper: float, method: str, probability: float, rank: int) -> None:
-        if upper < self.upper:
-            self.upper, self.method, self._probability, self._rank = upper, method, probability, rank
+    def _keep_by_chance(self, upper: float, method: str, rank: int = 0) -> None:
+        """The same for a bound from random starts: it is wrong if any of the attempts so far is."""
+        self._spent += self._starts.failure_probability
+        self._keep(_Bound(upper, method, self._spent, rank))
+
+    def _keep(self, found: _Bound) -> None:
+        """Keep the bound if it is the best so far."""
+        self._best = min(self._best, found, key=lambda bound: bound.upper)
 
     # --- the record ---------------------------------------------------------------------------------------------
 
     def certificate(self, spectrum: bool) -> EmbeddingCertificate:
         """The best bound, with the residuals that the products at hand give."""
-        least = self._least_eigenvalues() if spectrum else self.z[:0]
-        on = self.active
-        s, H, G, z = self.scale[on], self.H[on], self.G[on], self.z[on]
+        on, best = self.active, self._best
+        H, G, z = self.H[on], self.G[on], self.z[on]
         return EmbeddingCertificate(
             lower=self.lower,
-            upper=self.upper,
-            failure_probability=self._probability,
-            method=self.method,
+            upper=best.upper,
+            failure_probability=best.failure_probability,
+            method=best.method,
+            least_eigenvalues=self._least_eigenvalues() if spectrum else self.z[:0],  # before products are counted
             n_products=self.problem.n_columns - self._before + self._entries,
-            least_eigenvalues=least,
-            complementarity=complementarity(s, H, G, z),
-            mean_value_residual=mean_value_residual(s, H, G, z),
-            conformality_residual=conformality_residual(H, G),
-            stand_in_rank=self._rank,
-            rounding=self._allowed.width(z, H.shape[1]) + self._rounding * float(self.y[on].sum()),
+            **optimality_residuals(as_double(self.problem.scale)[on], H, G, z),
+            stand_in_rank=best.rank,
+            rounding=self._allowed.width(z, H.shape[1]) + self._scaled.rounding * float(self._scaled.multipliers.sum()),
         )
 
     def _least_eigenvalues(self) -> Array:
         """Estimates on the widest space that was taken out, widened by the stand-in if that has more to say."""
-        widest = self._widest
-        taken = widest.Q.shape[1] - self.deflated.Q.shape[1]
-        if taken < LEAST and self._stand_in is not None:
-            X = self._stand_in.vectors(LEAST)[:, taken:]
-            product = self._multiply(X)
-            widest = widest.enlarged(X, product - widest.Q @ (widest.Q.T @ product))
+        widest, scaled = self._widest, self._scaled
+        taken = widest.Q.shape[1] - scaled.deflated.Q.shape[1]
+        if taken < N_LEAST and self._stand_in is not None:
+            widest = widest.enlarged(self._stand_in.vectors(N_LEAST)[:, taken:])
         Q = widest.Q * self.active[:, None]
-        ratio = namespace(self.z).where(self.active, self.z / self.y, 0.0)
-        return least_on_space(Q, widest.inside, ratio, self.root, min(LEAST, int(self.active.sum())))
-
-
-def _space_error(deflated: Deflated) -> float:
-    """By how much the errors of products with unit vectors grow in a bound from q of them and a Krylov space."""
-    return deflated.amplification * (4 + 2 * float(np.sqrt(deflated.Q.shape[1])))
+        ratio = namespace(self.z).where(self.active, self.z / scaled.y, 0.0)
+        return least_on_space(Q, widest.inside, ratio, scaled.root, min(N_LEAST, int(self.active.sum())))

@@ -13,16 +13,18 @@ entries that floating point may give in its place.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.backends.arrays import Array, namespace
-from mercer.backends.ordering import flatnonzero, places, stable_order
+from mercer.backends.ordering import places
 from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.measure_rounding import MeasureFacts, dot
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import Discrepancy, TraceProblem
 
 _MORE = 1 + 1e-8  # for the rounding of bounds that need no digits
 _OFF_LEVEL = 1e-6  # of ϰ: a measure that misses it by more belongs to another programme
@@ -30,6 +32,28 @@ _UNPROVED = (
     "no lower bound: whether the matrix is positive semi-definite takes a factorisation that is too large for the "
     "memory limit or for 8000 points"
 )
+
+
+@dataclass(frozen=True)
+class MeasureCertificate(Certificate):
+    """The bounds on the discrepancy programme of a measure v, and what else the proof computed of v.
+
+    Attributes
+    ----------
+    discrepancy : float
+        D(v).
+    trace : float
+        dᵀv.
+    multiplier : float
+        The penalty that v is optimal for: α, or that of the constraint (QUAD Lemma 3.3).
+    margin : float
+        γ = vᵀS(v - ω).
+    """
+
+    discrepancy: float = math.nan
+    trace: float = math.nan
+    multiplier: float = math.nan
+    margin: float = math.nan
 
 
 def certify_measure(
@@ -41,7 +65,7 @@ def certify_measure(
     kappa: float | None = None,
     on_nodes: bool = False,
     definiteness: SquareDefiniteness | None = None,
-) -> Certificate:
+) -> MeasureCertificate:
     """Bound the optimum of the regularised (α given) or the constrained programme (ϰ given) from the measure v.
 
     Parameters
@@ -59,7 +83,7 @@ def certify_measure(
 
     Returns
     -------
-    Certificate
+    MeasureCertificate
         ``upper`` is the objective of v, D(v) plus the ridge, plus α dᵀv where α is given, and what rounding may hide of
         it. ``lower`` is the bound.
 
@@ -69,73 +93,65 @@ def certify_measure(
     known of S it is factored first, N³/3 flops, or m³/3 on the nodes alone; where that is too much, the lower bound is
     minus infinity.
     """
-    if (alpha is None) == (kappa is None):
-        raise ValueError("certify_measure takes either alpha or kappa.")
+    level = problem.at(alpha=alpha, kappa=kappa)
     before = problem.n_columns
     whole = definiteness or prove_square_definite(problem.squared)
     proved = prove_square_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
     facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
-    upper = _upper(facts, alpha, kappa)
-    bound = _LowerBound(facts, upper, alpha, kappa, on_nodes, proved, whole)
+    upper = _upper(facts, level)
+    ground = _Ground(on_nodes, 0.0 if proved is None else proved.defect, whole is not None)
     method = "Frank-Wolfe bound over measures on the same nodes" if on_nodes else "Frank-Wolfe bound"
-    return Certificate(
-        lower=-np.inf if proved is None else bound.value(),
+    multiplier = level.multiplier(nodes, values, facts.gradient)
+    slack = facts.gradient[nodes] + multiplier * problem.penalty[nodes]  # zero at an optimum
+    return MeasureCertificate(
+        lower=-np.inf if proved is None else _LowerBound(facts, level, upper, ground).value(),
         upper=upper,
         failure_probability=0.0,
         method=_UNPROVED if proved is None else method,
         n_products=problem.n_columns - before + 1 + (0 if proved is None else proved.n_columns),
-        complementarity=bound.work / upper if upper > 0 else 0.0,
+        complementarity=float(abs(slack) @ values) / upper if upper > 0 else 0.0,
         minimised=True,
+        discrepancy=problem.discrepancy(nodes, values, facts.gradient),
+        trace=problem.trace(nodes, values),
+        multiplier=multiplier,
+        margin=float((facts.gradient[nodes] - problem.ridge[nodes] * values) @ values),
     )
 
 
-def _upper(facts: MeasureFacts, alpha: float | None, kappa: float | None) -> float:
+def _upper(facts: MeasureFacts, level: TraceProblem) -> float:
     """The objective of v and its rounding; for ϰ also what moving the rest of dᵀv - ϰ to one node may cost."""
     value, error = facts.objective
-    if alpha is not None:
-        value, error = value + alpha * facts.total[0], error + alpha * facts.total[1]
+    if level.alpha is not None:
+        value, error = value + level.alpha * facts.total[0], error + level.alpha * facts.total[1]
     else:
-        assert kappa is not None
-        off = abs(facts.total[0] - kappa) + facts.total[1]
-        if off > _OFF_LEVEL * kappa + facts.total[1]:
-            raise ValueError(f"dᵀv = {facts.total[0]:.9g}, but kappa={kappa:.9g}: the measure must meet it.")
+        assert level.kappa is not None
+        off = abs(facts.total[0] - level.kappa) + facts.total[1]
+        if off > _OFF_LEVEL * level.kappa + facts.total[1]:
+            raise ValueError(f"dᵀv = {facts.total[0]:.9g}, but kappa={level.kappa:.9g}: the measure must meet it.")
         error += facts.cost_of_moving(off)
     return float(value + _MORE * error + 8 * UNIT * abs(value) + TINY)
+
+
+class _Ground(NamedTuple):
+    """What a lower bound compares with, and what is proved there: S + defect·Diag(S) ≽ 0, of all of S if whole."""
+
+    on_nodes: bool
+    defect: float
+    whole: bool
 
 
 class _LowerBound:
     """The Frank-Wolfe bound of one measure, rounding and definiteness counted."""
 
-    def __init__(
-        self,
-        facts: MeasureFacts,
-        upper: float,
-        alpha: float | None,
-        kappa: float | None,
-        on_nodes: bool,
-        proved: SquareDefiniteness | None,
-        whole: SquareDefiniteness | None,
-    ) -> None:
-        self._facts, self._upper, self._alpha, self._kappa = facts, upper, alpha, kappa
-        self._on_nodes = on_nodes
-        self._defect = 0.0 if proved is None else proved.defect
-        self._whole = whole is not None
+    def __init__(self, facts: MeasureFacts, level: TraceProblem, upper: float, ground: _Ground) -> None:
+        self._facts, self._upper, self._alpha, self._kappa = facts, upper, level.alpha, level.kappa
+        self._on_nodes, self._defect, self._whole = ground
         problem = facts.problem
-        self._allowed = facts.nodes if on_nodes else places(problem.size, facts.nodes)
+        self._allowed = facts.nodes if self._on_nodes else places(problem.size, facts.nodes)
         slopes = facts.roots[self._allowed] / problem.penalty[self._allowed]
         steepest = float(slopes.max()) if slopes.shape[0] else 0.0
         self._steepest = steepest * (_MORE + 2 * facts.penalty_error)
-        self._level = self._largest_total() if kappa is None else max(kappa, sum(facts.total))
-
-    @property
-    def work(self) -> float:
-        """Σ |g + αd| v over the nodes, zero at an optimum."""
-        facts, problem = self._facts, self._facts.problem
-        multiplier = self._alpha
-        if multiplier is None:
-            multiplier = problem.multiplier(facts.nodes, facts.values, facts.gradient)
-        slack = facts.gradient[facts.nodes] + multiplier * problem.penalty[facts.nodes]
-        return float(abs(slack) @ facts.values)
+        self._level = self._largest_total() if self._kappa is None else max(self._kappa, sum(facts.total))
 
     def value(self) -> float:
         """The better of the linear bound and of D ≥ 0, both less what S and its entries fall short of."""
@@ -151,7 +167,7 @@ class _LowerBound:
         value, error = facts.tangent
         prices = facts.prices[allowed]
         room = problem.caps[allowed] * problem.penalty[allowed]
-        marginal = _marginal_price(prices, room, self._level)
+        marginal = self._marginal_price()
         multiplier = -marginal if self._alpha is None else max(self._alpha, -marginal)
         if self._alpha is not None and float(room.sum()) <= self._level:  # the caps alone keep dᵀu below the level
             multiplier = self._alpha
@@ -160,6 +176,16 @@ class _LowerBound:
         below, rounding = dot(problem.caps[allowed][capped], gain[capped])
         error += rounding + (8 * UNIT + facts.penalty_error) * abs(below)
         return float(value + below - self._price_of_level(multiplier) - _MORE * error - 8 * UNIT * abs(value))
+
+    def _marginal_price(self) -> float:
+        """The price of the last point that is filled when the cheapest points are filled up to the level."""
+        problem, prices = self._facts.problem, self._facts.prices
+        caps = problem.caps
+        if self._on_nodes:
+            caps = namespace(prices).zeros_like(prices)
+            caps[self._allowed] = problem.caps[self._allowed]
+        filled = problem.filled(-prices, self._level, caps)[0]
+        return float(prices[filled[-1]]) if filled.shape[0] else 0.0
 
     def _price_of_level(self, multiplier: float) -> float:
         """The most that m dᵀu, or (m - α) dᵀu, can be."""
@@ -223,14 +249,3 @@ class _LowerBound:
                 if free:
                     total = min(total, (problem.total + dip / self._alpha) * (_MORE + 2 * facts.penalty_error))
         return total
-
-
-def _marginal_price(prices: Array, room: Array, level: float) -> float:
-    """The price of the last point that is filled when the cheapest points are filled up to the level."""
-    if prices.shape[0] == 0:
-        return 0.0
-    if not (room < level).any():
-        return float(prices.min())
-    order = stable_order(prices)
-    reached = flatnonzero(namespace(room).cumulative_sum(room[order]) >= level)
-    return float(prices[order[int(reached[0]) if reached.shape[0] else -1]])

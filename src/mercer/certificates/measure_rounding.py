@@ -20,7 +20,7 @@ from mercer.backends.rounding import TINY, UNIT, EntryError, gamma, unit_of
 from mercer.backends.sums import exact_sum
 from mercer.certificates.measure_definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import Discrepancy
 
 Bounded = tuple[float, float]  # a number, and how far it can be from what it stands for
 

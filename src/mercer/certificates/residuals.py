@@ -6,11 +6,21 @@ With Ξ = Diag(s) H the embedding, s = √d, row i of ÃΞ is Gᵢ/sᵢ and (ÃB
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from scipy.linalg import eigh
 
 from mercer.backends.arrays import Array, is_tensor, namespace
 from mercer.linalg.tall import row_lengths
+
+
+def optimality_residuals(s: Array, H: Array, G: Array, z: Array) -> dict[str, Any]:
+    """All of them, under the names that a certificate has for them."""
+    return {
+        "complementarity": complementarity(s, H, G, z),
+        "mean_value_residual": mean_value_residual(s, H, G, z),
+        "conformality_residual": conformality_residual(H, G),
+    }
 
 
 def complementarity(s: Array, H: Array, G: Array, z: Array) -> float:

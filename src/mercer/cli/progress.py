@@ -26,9 +26,10 @@ def residual_bar(description: str, target: float) -> Iterator[Callable[[Iteratio
         task = progress.add_task(description, total=-math.log10(target), residual="–")
 
         def callback(iteration: Iteration) -> None:
-            decades = -math.log10(min(1.0, max(iteration.row_residual, target)))
+            residual = 1.0 if iteration.row_residual is None else iteration.row_residual
+            decades = -math.log10(min(1.0, max(residual, target)))
             done = max(decades, progress.tasks[task].completed)
-            progress.update(task, completed=done, residual=f"{iteration.row_residual:.0e}")
+            progress.update(task, completed=done, residual=f"{residual:.0e}")
 
         yield callback
 

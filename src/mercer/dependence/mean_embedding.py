@@ -11,7 +11,6 @@ densities of other kernels are masses at the nodes of a quadrature.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from numbers import Real
@@ -30,6 +29,7 @@ from mercer.kernels.integrals.choice import GaussianIntegrals, GaussianMixture, 
 from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy
+from mercer.progress import warn_user
 from mercer.validation import require_points, resolved_kernel, weighted_sample
 
 _ACCURATE = 1e-4  # relative error of a quadrature beyond which a person is warned
@@ -115,10 +115,9 @@ class MeanEmbedding:
         if isinstance(integrals, GaussianIntegrals):
             return cls._made(integrals.kernel, [mixture])
         if integrals.error > _ACCURATE:
-            warnings.warn(
+            warn_user(
                 f"The embedding of this density of {model.kernel_!r} is a quadrature accurate to {integrals.error:.0e} "
                 "only: use Gaussian(), or embed a sample of the density.",
-                stacklevel=2,
             )
         masses = mixture.weights / mixture.weights.sum()
         return cls._made(model.kernel_, [GaussianMixture(masses, mixture.means, 0.0)])

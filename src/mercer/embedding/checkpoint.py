@@ -10,7 +10,6 @@ import hashlib
 import os
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
@@ -19,11 +18,13 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.kernels import Kernel
+from mercer.progress import warn_user
 from mercer.solvers import Iteration
+from mercer.solvers.elliptope.method import Iterate
 
 _SECONDS_BETWEEN = 10.0
 _LENGTH_ERROR = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
-_FIELDS = 7
+_FIELDS = 8
 _PHASES = ("climb", "interior point")
 
 
@@ -81,9 +82,9 @@ class Checkpoint:
             )
         return H, tuple(_as_iteration(line) for line in lines.tolist())
 
-    def keep(self, H: Array, history: Sequence[Iteration]) -> None:
+    def keep(self, iterate: Iterate, history: Sequence[Iteration]) -> None:
         """Remember an iterate and the whole history so far, and write them if the last writing is some seconds ago."""
-        self._kept = H, history
+        self._kept = iterate.H, history
         if time.monotonic() - self._last >= _SECONDS_BETWEEN:
             self.flush()
 
@@ -97,11 +98,10 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_user(
                     f"The checkpoint {self._path} cannot be written ({error.strerror or error}): the fit goes on, but "
                     "could not be taken up again. Free some space, or name a file that may be written.",
                     CheckpointWarning,
-                    stacklevel=2,
                 )
 
     def _write(self, H: Array, history: Sequence[Iteration]) -> None:
@@ -125,32 +125,33 @@ class Checkpoint:
 
 
 def _as_numbers(iteration: Iteration) -> list[float]:
-    gap = np.nan if iteration.relative_gap is None else iteration.relative_gap
+    gap, residual = iteration.gap, iteration.row_residual
     return [
         iteration.number,
         iteration.objective,
-        iteration.row_residual,
+        0.0 if residual is None else residual,
         iteration.n_columns,
         iteration.seconds,
-        gap,
+        np.nan if gap is None else gap,
         _PHASES.index(iteration.phase),
+        iteration.size,
     ]
 
 
 def _as_iteration(numbers: list[float]) -> Iteration:
-    number, objective, residual, n_columns, seconds, gap, phase = numbers
+    number, objective, residual, n_columns, seconds, gap, phase, size = numbers
     proved = None if np.isnan(gap) else gap
-    return Iteration(int(number), objective, residual, int(n_columns), seconds, proved, _PHASES[int(phase)])
+    return Iteration(int(number), objective, seconds, proved, residual, int(n_columns), int(size), _PHASES[int(phase)])
 
 
 def _is_history(lines: Array) -> bool:
     """Whether these are lines of a run: finite but for gaps that were not asked for, counted on from zero."""
     if lines.dtype != np.float64 or lines.ndim != 2 or lines.shape[0] == 0 or lines.shape[1] != _FIELDS:
         return False
-    counted, phases = lines[:, [0, 3, 4]], lines[:, 6]
+    counted, phases = lines[:, [0, 3, 7, 4]], lines[:, 6]
     if not np.isfinite(np.delete(lines, 5, axis=1)).all() or not np.isin(phases, range(len(_PHASES))).all():
         return False
-    return bool((counted >= 0).all() and (counted[:, :2] % 1 == 0).all())
+    return bool((counted >= 0).all() and (counted[:, :3] % 1 == 0).all())
 
 
 def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:

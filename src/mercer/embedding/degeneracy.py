@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mercer.backends import get_config
@@ -10,6 +9,7 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
+from mercer.progress import warn_user
 from mercer.solvers.elliptope.interior_point import bytes_needed
 from mercer.validation import distinct_rows
 
@@ -45,11 +45,9 @@ def refuse_degenerate(operator: DiffusionOperator, kernel: Kernel, X: Any) -> No
             f"{_advice(kernel, 'Choose a smaller bandwidth')}."
         )
     if signal <= _NEARLY_CONSTANT:
-        warnings.warn(
+        warn_user(
             f"All points look nearly alike under {kernel!r} (relative signal {signal:.0e}): the embedding has few "
             f"correct digits. {_advice(kernel, 'Choose a smaller bandwidth')}.",
-            UserWarning,
-            stacklevel=3,
         )
 
 
@@ -86,11 +84,9 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
             "Give the affinities a larger diagonal."
         )
     if lost:
-        warnings.warn(
+        warn_user(
             f"{lost} of {operator.shape[0]} points have no room under {kernel!r}, for k(x, x)/m(x) is below m(x)/vol, "
             "which no psd kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
-            UserWarning,
-            stacklevel=3,
         )
 
 
@@ -113,10 +109,9 @@ def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
     """The first ``wanted`` columns; where there are fewer, zero columns, which is what they are."""
     if wanted <= coordinates.shape[1]:
         return coordinates[:, :wanted]
-    warnings.warn(
+    warn_user(
         f"n_components={wanted} exceeds the number of dimensions, {available}: the other coordinates are zero.",
         RankWarning,
-        stacklevel=4,
     )
     return widened(coordinates, wanted)
 

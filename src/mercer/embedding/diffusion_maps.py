@@ -11,7 +11,7 @@ from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.estimator import KernelEstimator
+from mercer.estimator import KernelEstimator, keeps_earlier_fit
 from mercer.linalg import leading_eigenpairs
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.validation import at_least, declared, non_negative
@@ -81,6 +81,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         self.alpha = alpha
         self.random_state = random_state
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None) -> DiffusionMaps:
         """Compute the eigenpairs of the diffusion on X."""
         given = self._begin_fit(X)

@@ -10,12 +10,12 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, cast, like, namespace
 from mercer.embedding.degeneracy import widened
-from mercer.embedding.phases import Phases
 from mercer.kernels import Kernel
 from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
 from mercer.linalg.tall import row_lengths
 from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
 from mercer.problems import Elliptope
+from mercer.progress import Phases
 
 _PART, _MOST, _LEAST = 4, 1500, 64  # a stand-in has at most n/4 and this many columns; with fewer than the last, none:
 # products with a stored matrix of so few rows take less than it takes to make one
@@ -27,36 +27,33 @@ _WARM_NOISE = 0.03
 
 @final
 @dataclass
-class Programme:
+class DiffusionProblem:
     """max ⟨Ã, B⟩ subject to B ≽ 0, diag B = diag Ã, for the diffusion operator Ã of weighted points.
 
     Attributes
     ----------
     operator : DiffusionOperator
         Ã.
-    problem : Elliptope
-        Its low-rank form.
-    proof : Elliptope
-        The same in double precision, which certificates speak of: the problem itself unless that is in single.
+    working : Elliptope
+        Its low-rank form, in the arithmetic of the fit.
+    exact : Elliptope
+        The same in double precision, which certificates speak of: the working one unless that is in single.
     rng : numpy.random.Generator
         Every random number of a fit.
     phases : Phases
         What the fit is at, and how long it was at what.
-    last_proof : tuple
-        The last iterate that was certified, and its certificate.
     """
 
     operator: DiffusionOperator
-    problem: Elliptope
-    proof: Elliptope
+    working: Elliptope
+    exact: Elliptope
     rng: np.random.Generator
     phases: Phases
-    last_proof: tuple[Array | None, Any] = (None, None)
 
     @classmethod
     def of(
         cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator, phases: Phases | None = None
-    ) -> Programme:
+    ) -> DiffusionProblem:
         """The programme of points under a resolved kernel; one pass of row sums, two for points in single precision."""
         phases = Phases("") if phases is None else phases
         gram = GramOperator(kernel, points, weights=weights)
@@ -78,7 +75,7 @@ class Programme:
     @property
     def n_columns(self) -> int:
         """Columns the kernel matrix was multiplied by, in either precision."""
-        return self.problem.n_columns + (self.proof.n_columns if self.proof is not self.problem else 0)
+        return self.working.n_columns + (self.exact.n_columns if self.exact is not self.working else 0)
 
     @property
     def stand_in_rank(self) -> int:
@@ -86,15 +83,15 @@ class Programme:
 
         Nor does it help a sparse matrix: a product with it takes less than one with a factor.
         """
-        n = self.problem.size
-        if self.problem.shift > 0 or n // _PART < _LEAST:
+        n = self.working.size
+        if self.working.shift > 0 or n // _PART < _LEAST:
             return 0
         rank = min(n // _PART, _MOST, get_config().share(_FACTOR_SHARE) // (8 * n))
         return rank if _LEAST <= rank <= self.operator.gram.row_entries else 0
 
     def cholesky(self) -> LowRankOperator:
         """A partial Cholesky factor of the diffusion matrix, of that rank at most."""
-        exact: Any = self.proof.operator
+        exact: Any = self.exact.operator
         return rp_cholesky(exact.undeflated(), self.stand_in_rank, self.rng, tolerance=_LEFT_OUT)
 
     def stand_in(self, factored: LowRankOperator | None) -> RankOneUpdate | None:
@@ -103,7 +100,7 @@ class Programme:
 
     def first_point(self, rank: int, last: Array | None) -> Array:
         """Random rows, or those of the last solution turned a little out of its dimensions."""
-        problem, rank = self.problem, min(rank, self.problem.size)
+        problem, rank = self.working, min(rank, self.working.size)
         if last is None or last.shape[0] != problem.size:
             return problem.random_point(rank, self.rng)
         last = like(last, problem.scale)

@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, like, namespace
+from mercer.backends.arrays import Array, namespace
 from mercer.backends.config import require_memory
 from mercer.backends.threads import one_thread_for, single_threaded_blas
-from mercer.certificates import Certificate, certify_elliptope
+from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
-from mercer.embedding.diffusion_problem import Programme
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
-from mercer.embedding.log import log_iteration
-from mercer.embedding.phases import Phases
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
+from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
 from mercer.embedding.support import Support, choose_support
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.linalg.eigen import deterministic_signs
-from mercer.operators import LowRankOperator
-from mercer.solvers import (
-    AcceleratedPower,
-    Climb,
-    Iteration,
-    Method,
-    ProjectedPower,
-    SolverResult,
-    Status,
-    TrustRegion,
-    solve_conic,
-)
+from mercer.progress import Phases, warn_user
+from mercer.solvers import Iteration, Status
 from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
 
-_METHODS: dict[str, type[Method]] = {
-    "power": ProjectedPower,
-    "accelerated": AcceleratedPower,
-    "trust-region": TrustRegion,
-    "conic": TrustRegion,  # takes what the conic solver found to the boundary
-}
-SOLVERS = ("auto", *_METHODS, "interior-point")
-_PROVING = "proving the bound"
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
-_CHEAP, _DEAR = 256, 8000  # up to the first a spectrum is cheap; beyond the second a certificate is not made twice
 
 
 class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -58,11 +36,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     eigenvectors. Because the length of every coordinate vector is prescribed, outliers cannot take a dimension for
     themselves as they do in spectral embeddings (Fanuel, Aspeel, Delvenne, Suykens 2022).
 
+    The user guide says what each solver does, what a fit costs, and what landmarks and weights mean.
+
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means ``Gaussian(sigma="median")``.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -72,35 +51,25 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     residual_tol : float, default=1e-6
         The row residual at which to stop: the relative error with which :meth:`transform` reproduces the embedding.
     rank_tol : float, default=1e-5
-        Eigenvalues of B below this fraction of its trace are not counted as dimensions. The solution is brought to the
-        rank counted, and solved to the same tolerances there.
+        Eigenvalues of B below this fraction of its trace are not counted as dimensions.
     max_iter : int, default=5000
         Steps of the solver at most.
     solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
-        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, and hands over to the
-        interior-point method up to 2000 points where that no longer pays; the user guide says how. The others use one
-        method alone: the papers' projected power method, the same with momentum, the Riemannian trust region, an
-        interior-point method for the programme itself (dense: 80n² bytes and about 100n³ flops at any bandwidth), or,
-        up to 200 points, a conic solver (needs cvxpy); the last two are polished by the trust region.
+        The stages that the guide describes, or one method alone; ``"interior-point"`` takes 80n² bytes, ``"conic"``
+        up to 200 points and cvxpy.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
-        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the row residual alone
-        decides when to stop, and ``certificate_`` is None.
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the residual decides alone.
     landmarks : array of int, (indices, weights), estimator or None, default=None
-        Solve on these rows only and extend to the others: row numbers, each standing for n/m points; row numbers with
-        weights; or an estimator with ``indices_`` and ``weights_``, fitted on X if it is not yet. The certificate is
-        that of the weighted problem on the landmarks; ``mercer.verify(model, X, extended=True)`` gives that of the
-        extended solution on the whole sample.
+        Solve on these rows only and extend to the others; an estimator has ``indices_`` and ``weights_``.
     warm_start : bool, default=False
         Start the next ``fit`` from the last solution if it has as many points.
     max_products : int or None, default=None
-        Columns the operator may be applied to at most while solving. The final certificate is computed in any case.
+        Columns the operator may be applied to while solving; the final certificate is computed in any case.
     checkpoint : path or None, default=None
-        A file that keeps the best iterate while the solver runs, at most every ten seconds. If it exists, ``fit``
-        goes on from there; it refuses a file of other data or another kernel.
+        A file that keeps the best iterate while the solver runs; if it exists, ``fit`` goes on from there.
     radius : {"capped", "paper"}, default="capped"
-        The length of an extended coordinate vector: √d(x) as in the paper, which grows like exp(distance²/2σ²) away
-        from the data, or that capped at the largest length in the training set.
+        The length of an extended vector: √d(x) as in the paper, or at most the largest length in the training set.
     random_state : None, int or generator, default=None
         The starting point.
     callback : callable or None, default=None
@@ -111,51 +80,27 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Attributes
     ----------
     embedding_ : array of shape (n, r), r = n_components or the rank
-        The coordinates of the training points; the squared length of row i is ``diagonal_[i]`` when no dimension is
-        cut.
-    rank_ : int
-        The number of dimensions of the solution.
-    eigenvalues_ : array of shape (rank,)
-        Eigenvalues of B / Tr B, in falling order.
+        The coordinates of the training points, rows of squared length ``diagonal_`` where no dimension is cut.
+    rank_, eigenvalues_ : int and array of shape (rank,)
+        The dimensions of the solution, and the eigenvalues of B / Tr B, in falling order.
     coordinates_ : array of shape (m, rank)
         All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
-    landmarks_ : array of int or None
-        The rows it was solved on, None for all.
-    sample_weight_ : array of shape (m,) or None
-        Their weights, None for ones.
-    diagonal_ : array of shape (m,)
-        The prescribed diagonal d of B on these points.
-    stationary_ : array of shape (m,)
-        The stationary distribution of the diffusion, highest in the middle of the data.
+    landmarks_, sample_weight_ : arrays of shape (m,) or None
+        The rows it was solved on, None for all, and their weights, None for ones.
+    diagonal_, stationary_ : arrays of shape (m,)
+        The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
     kernel_ : Kernel
         The kernel with its parameters fixed.
-    certificate_ : Certificate or None
+    certificate_ : EmbeddingCertificate or None
         Bounds on the optimum, recomputed from the solution alone.
-    status_ : Status
-        Why the solver stopped.
-    history_ : tuple of Iteration
-        Objective and residual of every step, those of an earlier run that a checkpoint kept included.
+    status_, history_, n_iter_ : Status, tuple of Iteration, int
+        Why the solver stopped, its steps and their number, those of an earlier run that a checkpoint kept included.
     multipliers_ : array of shape (m,) or None
-        Dual variables y with J ≼ Diag(y) for the scaled matrix J = Diag(√d) Ã Diag(√d), where the interior-point method
-        ran: a hint that certificates check and never believe. None elsewhere.
-    n_iter_ : int
-        Steps taken, those of an earlier run that a checkpoint kept included.
-    n_products_ : int
-        Columns the operator was applied to, or whose entries the interior-point method formed; a factorisation proof
-        reads entries instead, see ``certificate_.n_products``.
-    n_stand_in_products_ : int
-        Columns a low-rank stand-in was applied to.
+        Dual variables of the interior-point method where it ran: a hint that certificates check and never believe.
+    n_products_, n_stand_in_products_ : int
+        Columns the operator was applied to, or whose entries were formed, and columns of a low-rank stand-in.
     phase_seconds_ : dict of str to float
-        The seconds that each phase of the fit took: summing rows, factoring a stand-in, solving with it, climbing,
-        proving the bound and so on.
-
-    Notes
-    -----
-    Cost, from 256 points on (before, the stored matrix is its own stand-in):
-    a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
-    products of the kernel matrix with as many columns as the solution has dimensions, where the factor represents the
-    matrix well, and some hundreds where it does not, as with very small bandwidths. The matrix is stored only where
-    that fits the memory limit and pays. New points cost n kernel evaluations each.
+        The seconds that each phase of the fit took.
 
     Examples
     --------
@@ -177,7 +122,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     sample_weight_: Array | None
     diagonal_: Array
     stationary_: Array
-    certificate_: Certificate | None
+    certificate_: EmbeddingCertificate | None
     status_: Status
     history_: tuple[Iteration, ...]
     multipliers_: Array | None
@@ -238,6 +183,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SDPEmbedding:
         """Solve the semi-definite programme of X and certify the solution.
 
@@ -264,153 +210,30 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
                 "lower initial_rank, pass landmarks",
             )
             phases.begin("summing rows", shown=False)
-            programme = Programme.of(self.kernel_, points, support.scaled, given.rng, phases)
-            refuse_degenerate(programme.operator, self.kernel_, points)
-            check_room(programme.operator, self.kernel_)
+            posed = DiffusionProblem.of(self.kernel_, points, support.scaled, given.rng, phases)
+            refuse_degenerate(posed.operator, self.kernel_, points)
+            check_room(posed.operator, self.kernel_)
             if self.solver == "interior-point":
-                check_dense(int(programme.problem.active.sum()), self.max_products)
-            kept = self._opened_checkpoint(points, support)
-            factored = self._factored(programme)
+                check_dense(int(posed.working.active.sum()), self.max_products)
+            path = self.checkpoint
+            kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled)
+            solver = EmbeddingSolver(posed, Settings.of(self), kept)
             with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-                result = self._solve(programme, factored, kept)
-                H = self._certified(programme, result, factored)  # what is stored is certified, whatever the status
-            self.status_, self.history_, self.n_iter_ = self._status(result), result.history, result.n_iter
-            self.n_products_ = programme.n_columns
+                solved = solver.solve(getattr(self, "coordinates_", None) if self.warm_start else None)
             phases.begin("storing", shown=False)
-            self._store(X, points, support, programme, H)
+            self._store(X, points, support, posed, solved)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
-        self._report(programme.problem.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
+        self._report(posed.working.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
 
-    def _factored(self, programme: Programme) -> LowRankOperator | None:
-        if self.solver != "auto" or not programme.stand_in_rank:
-            return None
-        programme.phases.begin("factoring a stand-in")
-        return programme.cholesky()
-
-    def _opened_checkpoint(self, points: Any, support: Support) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        return Checkpoint(self.checkpoint, self.kernel_, points, support.scaled)
-
-    def _certificate(
-        self, programme: Programme, H: Array, factored: LowRankOperator | None, *, spectrum: bool = True
-    ) -> Certificate:
-        method = self.certify if isinstance(self.certify, str) else "auto"
-        return certify_elliptope(
-            programme.proof,
-            H,
-            rng=programme.rng,
-            stand_in=factored,
-            tol=self.tol,
-            method=method,
-            spectrum=spectrum,
-            multipliers=self.multipliers_,
-        )
-
-    def _certified(self, programme: Programme, result: SolverResult, factored: LowRankOperator | None) -> Array:
-        """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
-        H = programme.problem.reduced(result.H, self.rank_tol)
-        self.certificate_ = self._final_certificate(programme, result, H, factored)
-        if result.status is not Status.FLAT or self.certificate_ is None or self.certificate_.holds(self.tol):
-            return H
-        H = programme.problem.reduced(result.H, 0.0)
-        self.certificate_ = self._final_certificate(programme, result, H, factored)
-        return H
-
-    def _final_certificate(
-        self, programme: Programme, result: SolverResult, H: Array, factored: LowRankOperator | None
-    ) -> Certificate | None:
-        """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
-        if not self.certify:
-            return None
-        ended, proof = programme.last_proof
-        same = ended is not None and ended is result.H and H.shape == ended.shape
-        if same and proof.least_eigenvalues.shape[0]:
-            return proof
-        programme.phases.begin(_PROVING)
-        certificate = self._certificate(programme, H, factored)
-        if same and proof.relative_gap < certificate.relative_gap:  # another draw of the random numbers
-            return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
-        return certificate
-
-    def _status(self, result: SolverResult) -> Status:
-        """The solver's, unless what is stored is less than what converged, or rounding denies it the proof."""
-        if result.status is not Status.CONVERGED or self.certificate_ is None or self.certificate_.holds(self.tol):
-            return result.status
-        return Status.STALLED if self._only_rounding_is_left() else Status.CUT_SHORT
-
-    def _only_rounding_is_left(self) -> bool:
-        """Whether the tolerance would be proved, were it not for rounding."""
-        return self.certificate_ is not None and self.certificate_.gap_beyond_rounding <= self.tol
-
-    def _solve(
-        self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None
-    ) -> SolverResult:
-        """Run the solver that was asked for, from scratch, from the last solution or from a checkpoint."""
-        self.multipliers_ = None
-        climb = self._climb(programme, factored, checkpoint)
-        kept = None if checkpoint is None else checkpoint.read()
-        if kept is not None:
-            climb.resume_after(kept[1])
-        if self.solver == "interior-point":
-            result = climb.interior()
-        else:
-            H = self._first_point(programme, None if kept is None else kept[0])
-            if self.solver == "auto":
-                result = climb.automatic(H, programme.stand_in(factored), rough=kept is None)
-            else:
-                result = climb.by(_METHODS[self.solver], H)
-        if checkpoint is not None:
-            checkpoint.keep(result.H, result.history)
-            checkpoint.flush()
-        self.multipliers_, self.n_stand_in_products_ = climb.multipliers, climb.n_stand_in_columns
-        return result
-
-    def _first_point(self, programme: Programme, kept: Array | None) -> Array:
-        if kept is not None:
-            return like(kept, programme.problem.scale, dtype=programme.operator.dtype)
-        if self.solver == "conic":
-            return solve_conic(programme.problem)
-        last = getattr(self, "coordinates_", None) if self.warm_start else None
-        return programme.first_point(self.initial_rank, last)
-
-    def _climb(self, programme: Programme, factored: LowRankOperator | None, checkpoint: Checkpoint | None) -> Climb:
-        def gap(H: Array, G: Array) -> float:
-            self.multipliers_ = climb.multipliers
-            before = programme.phases.begin(_PROVING)
-            size = programme.problem.size
-            spectrum = size > _DEAR or (factored is None and size <= _CHEAP)
-            certificate = self._certificate(programme, H, factored, spectrum=spectrum)
-            programme.last_proof = H, certificate
-            programme.phases.begin(before, shown=False)
-            return certificate.gap_beyond_rounding  # what rounding keeps open no step can close
-
-        def notify(iteration: Iteration) -> bool:
-            if self.verbose:
-                log_iteration(iteration)
-            return self.callback is not None and bool(self.callback(iteration))
-
-        climb = Climb(
-            programme.problem,
-            certify=gap if self.certify else None,
-            tol=self.tol,
-            residual_tol=self.residual_tol,
-            rank_tol=self.rank_tol,
-            max_iter=self.max_iter,
-            max_products=self.max_products,
-            callbacks=(notify,),
-            save=None if checkpoint is None else checkpoint.keep,
-            rng=programme.rng,
-            tell=programme.phases.begin,
-        )
-        return climb
-
-    def _store(self, X: Any, points: Any, support: Support, programme: Programme, H: Array) -> None:
-        operator, problem = programme.operator, programme.problem
-        weighted, self.eigenvalues_ = problem.principal(H)
-        self.rank_ = H.shape[1]
+    def _store(self, X: Any, points: Any, support: Support, posed: DiffusionProblem, solved: Solved) -> None:
+        operator, problem = posed.operator, posed.working
+        self.certificate_, self.multipliers_ = solved.certificate, solved.multipliers
+        self.status_, self.history_, self.n_iter_ = solved.status, solved.history, solved.history[-1].number
+        self.n_products_, self.n_stand_in_products_ = posed.n_columns, solved.n_stand_in_columns
+        weighted, self.eigenvalues_ = problem.principal(solved.H)
+        self.rank_ = solved.H.shape[1]
         coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
         coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
         self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
@@ -462,12 +285,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
-        state = "" if self.certificate_ is None else f" {self.certificate_}."
+        proof = self.certificate_
+        state = "" if proof is None else f" {proof}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
         most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
         if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
-        elif self.status_ is Status.STALLED and self._only_rounding_is_left():
+        elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
-        warnings.warn(f"{self.status_.message}{reason}{state}", ConvergenceWarning, stacklevel=3)
+        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
@@ -13,6 +11,7 @@ from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, name
 from mercer.backends.rounding import unit_of
 from mercer.linalg.lanczos import BlockLanczos
 from mercer.operators import LinearMap
+from mercer.progress import warn_user
 
 _DENSE_UP_TO = 1500
 _DENSE_AT_LAST = 6000  # where ARPACK gives up
@@ -60,11 +59,10 @@ def _iterative(map_: LinearMap, count: int, rng: np.random.Generator, tolerance:
     xp = namespace(values)
     residual = float(xp.max(xp.linalg.vector_norm(product - values * vectors, axis=0)))
     if residual > max(_CLOSE, 2 * _CONVERGED * unit_of(map_.dtype)) * abs(float(values[0])):
-        warnings.warn(
+        warn_user(
             f"The leading eigenvalues lie so close together that {space.n_columns} products tell them apart to "
             f"{residual / abs(float(values[0])):.0e} only: the eigenvectors are a basis of about the right space.",
             EigenvalueWarning,
-            stacklevel=4,
         )
     return values, vectors
 
@@ -169,9 +167,18 @@ def least_eigenvalue(map_: LinearMap, *, rng: np.random.Generator) -> float:
 
 def least_of(matrix: Array) -> float:
     """The least eigenvalue of a dense symmetric matrix, to rounding."""
+    return _one_of(matrix, 0)
+
+
+def largest_of(matrix: Array) -> float:
+    """The largest eigenvalue of a dense symmetric matrix, to rounding."""
+    return _one_of(matrix, matrix.shape[0] - 1)
+
+
+def _one_of(matrix: Array, index: int) -> float:
     if is_tensor(matrix):
-        return float(namespace(matrix).linalg.eigvalsh(matrix)[0])
-    try:
-        return float(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], driver="evx")[0])
-    except np.linalg.LinAlgError:
-        return float(np.linalg.eigvalsh(matrix)[0])
+        return float(namespace(matrix).linalg.eigvalsh(matrix)[index])
+    try:  # LAPACK's default, evr, may fail
+        return float(eigh(matrix, eigvals_only=True, subset_by_index=[index, index], driver="evx")[0])
+    except np.linalg.LinAlgError:  # bisection gives up on some matrices with an eigenvalue of high multiplicity
+        return float(np.linalg.eigvalsh(matrix)[index])

@@ -180,37 +180,6 @@ def _orthonormal(W: Array, negligible: float) -> tuple[Array, Array]:
     return Q, Q.T @ W
 
 
-def largest_ritz_value(
-    multiply: Callable[[Array], Array], basis: Array, steps: int, rng: np.random.Generator, *, block: int = 1
-) -> tuple[float, int]:
-    """The largest Ritz value of (I - QQᵀ) M (I - QQᵀ) from random starts in the complement of Q.
-
-    Parameters
-    ----------
-    multiply : callable
-        V ↦ M V for a symmetric M.
-    basis : array of shape (n, q)
-        Q, with orthonormal columns; q may be 0.
-    steps : int
-        Products one after another at most, the depth of the Krylov space.
-    rng : numpy.random.Generator
-        The starts.
-    block : int, default=1
-        Their number.
-
-    Returns
-    -------
-    value : float
-        The Ritz value; minus infinity if the complement is empty.
-    dimension : int
-        The dimension of the Krylov space, which is also the number of columns multiplied. It is smaller than
-        ``steps * block`` where the space closed or lost rank.
-    """
-    space = BlockLanczos(multiply, basis, rng, block=block)
-    space.extend(steps)
-    return (float(space.ritz_values()[0]) if space.n_columns else -np.inf), space.n_columns
-
-
 def underestimate(depth: int, dimension: int, failure_probability: float, block: int = 1) -> float:
     """The ε with which the largest Ritz value θ of a psd map satisfies λmax ≤ θ/(1 - ε), but for this probability.
 

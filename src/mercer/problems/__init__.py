@@ -1,7 +1,8 @@
 """Objectives, constraints, residuals and gradients. No loops."""
 
 from mercer.problems.discrepancy import Discrepancy
-from mercer.problems.elliptope import Elliptope, ProductBudgetError
+from mercer.problems.elliptope import DenseElliptope, Elliptope
+from mercer.problems.problem import Problem, ProductBudgetError
 from mercer.problems.sum_of_squares import SumOfSquares
 
-__all__ = ["Discrepancy", "Elliptope", "ProductBudgetError", "SumOfSquares"]
+__all__ = ["DenseElliptope", "Discrepancy", "Elliptope", "Problem", "ProductBudgetError", "SumOfSquares"]

@@ -12,6 +12,8 @@ Weights, penalties and nodes are arrays of one library, that of the points behin
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import final
 
@@ -20,12 +22,16 @@ from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
+from mercer.problems.problem import Problem
 
+CAPS, RIDGE = "caps", "a ridge"
+PENALTY, CONSTRAINT = "a penalty on the trace", "a trace constraint"
+_ABOVE_CAPS = 1e-9  # of ϰ: what rounding may put it above what the caps allow
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
 
 
 @final
-class Discrepancy:
+class Discrepancy(Problem):
     """Minimise the squared-kernel discrepancy to a measure ω by a sparse measure v.
 
     Parameters
@@ -72,7 +78,27 @@ class Discrepancy:
         self.caps = nothing + math.inf if caps is None else caps
         self.ridge = nothing if ridge is None else ridge
         self.weight_error, self.penalty_error = float(weight_error), float(penalty_error)
-        self.n_columns = 0
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Caps, and a ridge, where there are any."""
+        xp = namespace(self.distortion)
+        found = {CAPS: xp.any(self.caps < math.inf), RIDGE: xp.any(self.ridge > 0)}
+        return frozenset(name for name, there in found.items() if there)
+
+    def at(self, *, alpha: float | None = None, kappa: float | None = None) -> TraceProblem:
+        """The regularised programme if α is given, the constrained one if ϰ is."""
+        if (alpha is None) == (kappa is None):
+            raise ValueError("A discrepancy is minimised for either alpha or kappa: give one of the two.")
+        return TraceProblem(self, alpha, kappa)
+
+    def regularised(self, alpha: float) -> TraceProblem:
+        """The programme with the penalty α dᵀv."""
+        return self.at(alpha=alpha)
+
+    def constrained(self, kappa: float) -> TraceProblem:
+        """The programme under dᵀv = ϰ."""
+        return self.at(kappa=kappa)
 
     @property
     def panel_width(self) -> int:
@@ -114,10 +140,9 @@ class Discrepancy:
         """Columns of A, N × m."""
         nodes = as_indices(nodes, self.distortion)
         nodes = nodes[None] if nodes.ndim == 0 else nodes
+        self.spend(int(nodes.shape[0]))
         block = as_double(self.squared.block(slice(None), nodes))
-        count = int(nodes.shape[0])
-        block[nodes, places(count, nodes)] += self.ridge[nodes]
-        self.n_columns += count
+        block[nodes, places(int(nodes.shape[0]), nodes)] += self.ridge[nodes]
         return block
 
     def block(self, rows: Array, cols: Array) -> Array:
@@ -151,6 +176,10 @@ class Discrepancy:
             )
         return max(value, 0.0)
 
+    def trace(self, nodes: Array, values: Array) -> float:
+        """dᵀv."""
+        return float(self.penalty[nodes] @ values)
+
     def multiplier(self, nodes: Array, values: Array, gradient: Array) -> float:
         """The α for which v solves the regularised programme if it solves the constrained one (QUAD Lemma 3.3).
 
@@ -158,7 +187,7 @@ class Discrepancy:
         and α₀ for the empty measure.
         """
         below = values < self.caps[nodes]
-        weight = float(self.penalty[nodes[below]] @ values[below])
+        weight = self.trace(nodes[below], values[below])
         if weight > 0:
             return -float(gradient[nodes[below]] @ values[below]) / weight
         return -float((gradient[nodes] / self.penalty[nodes]).max()) if nodes.shape[0] else self.largest_alpha
@@ -166,3 +195,56 @@ class Discrepancy:
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""
         return self.value(nodes, values, gradient) - 0.5 * float(self.ridge[nodes] @ values**2)
+
+
+@final
+class TraceProblem(Problem):
+    """The discrepancy with a price on the trace dᵀv of the measure (QUAD 3.1), or with that trace given (QUAD 3.2).
+
+    Parameters
+    ----------
+    discrepancy : Discrepancy
+        D with its ridge, d and the caps.
+    alpha, kappa : float or None
+        One of the two: the penalty α ≥ 0, or ϰ > 0, no more than the caps allow.
+    """
+
+    def __init__(self, discrepancy: Discrepancy, alpha: float | None, kappa: float | None) -> None:
+        if kappa is not None:
+            _check_level(discrepancy, kappa)
+        self.discrepancy, self.alpha, self.kappa = discrepancy, alpha, kappa
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Those of the discrepancy, and what is asked of the trace."""
+        return self.discrepancy.needs | {CONSTRAINT if self.alpha is None else PENALTY}
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Columns of S evaluated so far, for this level or for another."""
+        return self.discrepancy.n_columns
+
+    @contextmanager
+    def within(self, columns: int | None) -> Iterator[None]:
+        """Hold the discrepancy to a budget."""
+        with self.discrepancy.within(columns):
+            yield
+
+    def value(self, nodes: Array, values: Array, gradient: Array) -> float:
+        """D(v) with its ridge, and with α dᵀv where α is given, from the gradient A v - Sω."""
+        value = self.discrepancy.value(nodes, values, gradient)
+        return value if self.alpha is None else value + self.alpha * self.discrepancy.trace(nodes, values)
+
+    def multiplier(self, nodes: Array, values: Array, gradient: Array) -> float:
+        """α, or the one of the constraint (QUAD Lemma 3.3)."""
+        return self.discrepancy.multiplier(nodes, values, gradient) if self.alpha is None else self.alpha
+
+
+def _check_level(discrepancy: Discrepancy, kappa: float) -> None:
+    if not (math.isfinite(kappa) and kappa > 0):
+        raise ValueError(f"kappa={kappa!r} must be a positive number.")
+    most = float(discrepancy.caps @ discrepancy.penalty)
+    if most < kappa * (1 - _ABOVE_CAPS):
+        raise ValueError(
+            f"The caps allow dᵀv = {most:.6g} at most, but kappa = {kappa:.6g}: raise them or lower kappa."
+        )

@@ -15,18 +15,18 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, cast, like, namespace
+from mercer.backends.arrays import Array, as_double, cast, like, namespace
+from mercer.kernels.checks import first_place
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.tall import first_axis, inner_product, row_lengths, row_products
 from mercer.operators import LinearMap
+from mercer.problems.problem import Problem
 
-
-class ProductBudgetError(RuntimeError):
-    """A product would pass the budget of columns."""
+INDEFINITE, LINEAR = "an indefinite matrix", "a linear term"
 
 
 @final
-class Elliptope:
+class Elliptope(Problem):
     """Maximise ⟨J, H Hᵀ⟩ + 2⟨C, H⟩ over matrices H with unit rows; C = 0 unless it is given.
 
     It works in the array library of its operator, and on its device.
@@ -48,13 +48,6 @@ class Elliptope:
         By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
     failure_probability : float, default=0
         With which J + cI ≽ 0 may be false; certificates that build on it add it to their own.
-
-    Attributes
-    ----------
-    n_columns : int
-        Columns the operator has been applied to so far.
-    max_columns : int or None
-        A product that would pass this many raises :class:`ProductBudgetError`. Loops set it while they run.
     """
 
     def __init__(
@@ -77,8 +70,11 @@ class Elliptope:
         self.linear = linear
         self.lengths = self.scale if lengths is None else like(lengths, operator.reference)
         self.failure_probability = failure_probability
-        self.n_columns = 0
-        self.max_columns: int | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """An indefinite matrix, a linear term."""
+        return frozenset({INDEFINITE} if self.shift > 0 else ()) | frozenset(() if self.linear is None else {LINEAR})
 
     @property
     def size(self) -> int:
@@ -87,9 +83,7 @@ class Elliptope:
 
     def curvature(self, V: Array) -> Array:
         """J V, at the cost of one product with r columns."""
-        if self.max_columns is not None and self.n_columns + V.shape[1] > self.max_columns:
-            raise ProductBudgetError(f"The budget of {self.max_columns} columns is spent.")
-        self.n_columns += V.shape[1]
+        self.spend(V.shape[1])
         return self.scale[:, None] * (self.operator @ (self.scale[:, None] * V))
 
     def apply(self, H: Array) -> Array:
@@ -147,3 +141,54 @@ class Elliptope:
         coordinates, eigenvalues = self.principal(H)
         kept = coordinates[:, eigenvalues > rank_tol]
         return self.project(kept, first_axis(kept.shape[1], kept))
+
+    def dense(self) -> DenseElliptope:
+        """The same problem with the matrix of its active rows formed, as so many columns are counted."""
+        active = namespace(self.active).nonzero(self.active)[0]
+        s = as_double(self.scale[active])
+        J = as_double(self.operator.block(active, active)) * (s[:, None] * s)
+        self.n_columns += active.shape[0]
+        problem = DenseElliptope((J + J.T) / 2, self.lengths[active], needs=self.needs)
+        problem.n_columns = self.n_columns
+        return problem
+
+
+@final
+class DenseElliptope(Problem):
+    """Maximise ⟨J, X⟩ over X ≽ 0 with unit diagonal, J a matrix that is held whole.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        J, symmetric; it need not be positive semi-definite.
+    lengths : array of shape (n,), optional
+        By what the residuals of rows are weighed; ones if left out.
+    needs : frozenset of str
+        What the problem has besides J.
+
+    Raises
+    ------
+    ValueError
+        If J is not square, symmetric and finite.
+    """
+
+    def __init__(
+        self, matrix: Array, lengths: Array | None = None, *, needs: frozenset[str] = frozenset({INDEFINITE})
+    ) -> None:
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"J must be a square matrix, not of shape {tuple(matrix.shape)}.")
+        infinite, uneven = ~namespace(matrix).isfinite(matrix), matrix != matrix.T
+        if infinite.any():
+            row, column = first_place(infinite)
+            raise ValueError(f"J has {float(matrix[row, column])} at ({row}, {column}): every entry must be finite.")
+        if uneven.any():
+            row, column = first_place(uneven)
+            raise ValueError(f"J is not symmetric at ({row}, {column}): pass (J + J.T) / 2.")
+        self.matrix, self._needs = matrix, needs
+        ones = namespace(matrix).ones_like(matrix[:, 0], dtype=namespace(matrix).float64)
+        self.lengths = ones if lengths is None else as_double(like(lengths, matrix))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A matrix that may be indefinite, and what the problem had that it was formed from."""
+        return self._needs

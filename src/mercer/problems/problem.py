@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ProductBudgetError(RuntimeError):
     """A product would pass the budget of columns."""
@@ -15,7 +18,7 @@ class Problem:
     n_columns : int
         Columns of its operator that have been multiplied by or evaluated so far.
     max_columns : int or None
-        A product that would pass this many raises :class:`ProductBudgetError`. The driver sets it while it runs.
+        A product that would pass this many raises :class:`ProductBudgetError`.
     """
 
     n_columns: int = 0
@@ -31,3 +34,12 @@ class Problem:
         if self.max_columns is not None and self.n_columns + columns > self.max_columns:
             raise ProductBudgetError(f"The budget of {self.max_columns} columns is spent.")
         self.n_columns += columns
+
+    @contextmanager
+    def within(self, columns: int | None) -> Iterator[None]:
+        """Hold the problem to a budget, counted from the first column it ever saw."""
+        self.max_columns = columns
+        try:
+            yield
+        finally:
+            self.max_columns = None

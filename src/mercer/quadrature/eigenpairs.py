@@ -11,7 +11,6 @@ eigenfunctions √ϑ_l ψ_l of T_ν, or, refined, those of T_μ restricted to th
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -30,8 +29,9 @@ from mercer.kernels.checks import as_points
 from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
+from mercer.progress import warn_user
+from mercer.quadrature.features import KernelSections
 from mercer.quadrature.sample import scaled_weights
-from mercer.quadrature.sections import KernelSections
 from mercer.solvers.measure.sparse_measure import checked_measure
 from mercer.validation import checked_weights, whole_number
 
@@ -326,11 +326,9 @@ def _warn_of_fewer(wanted: int, found: int, nodes: int) -> None:
     if found == 0:
         raise ValueError("The kernel vanishes on every node: choose others.")
     if found < wanted:
-        warnings.warn(
+        warn_user(
             f"n={wanted} exceeds the {found} eigenpairs above rounding level that {nodes} nodes give: only these are "
             "returned.",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -8,7 +8,7 @@ from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.problems import Discrepancy
 from mercer.solvers.measure.active_set import solve_on
-from mercer.solvers.measure.regularisation_path import Kinks, PathEnd
+from mercer.solvers.measure.kinks import Kinks, PathEnd
 
 
 class PathPoint(NamedTuple):
@@ -113,9 +113,9 @@ class QuadraturePath:
         xp = namespace(self.alphas)
         kink = int((self.alphas > alpha).sum()) - 1
         places = xp.sort(appended(*self._kinks.sets_after(kink)))
-        values = solve_on(self._problem, places, alpha=alpha)
+        values = solve_on(self._problem.regularised(alpha), places)
         places, values = places[values > 0], values[values > 0]
-        kappa = float(self._problem.penalty[places] @ values)
+        kappa = self._problem.trace(places, values)
         discrepancy = self._problem.discrepancy(places, values)
         order = xp.argsort(self._rows[places])
         return PathPoint(self._rows[places][order], values[order], alpha, kappa, discrepancy)

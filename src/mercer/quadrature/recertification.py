@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
 from mercer.backends.ordering import among, appended, place_of
-from mercer.certificates import Certificate, certify_measure
+from mercer.certificates import Certificate
+from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.problems import Discrepancy
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
 from mercer.quadrature.sparsifier import QuadratureSparsifier
-from mercer.quadrature.summary import MeasureSummary
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
@@ -50,13 +50,13 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
     if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
-    _check_numbers(model, problem, places, weights)
+    claim = model._claim
+    if claim.kappa is not None:
+        claim = claim._replace(kappa=problem.trace(places, weights))
+    proof = certify_measure(problem, places, weights, **claim._asdict())
+    _check_numbers(model, proof, problem)
     _check_features(model, X)
     _check_record(model, problem, sample)
-    programme = model._programme._asdict()
-    if programme["kappa"] is not None:
-        programme["kappa"] = float(problem.penalty[places] @ weights)
-    proof = certify_measure(problem, places, weights, **programme)
     _check_bounds(model.certificate_, proof, problem.constant)
     return proof
 
@@ -100,20 +100,19 @@ def _differ(a: Any, b: Any) -> bool:
     return a.shape != b.shape or not bool((a == b).all())
 
 
-def _check_numbers(model: QuadratureSparsifier, problem: Discrepancy, places: Array, weights: Array) -> None:
+def _check_numbers(model: QuadratureSparsifier, proof: MeasureCertificate, problem: Discrepancy) -> None:
     """``discrepancy_``, ``kappa_``, ``trace_fraction_``, ``alpha_`` and ``margin_``."""
-    found = MeasureSummary.of(problem, places, weights, model._programme.alpha)
-    scales = {
-        "discrepancy": problem.constant,
-        "kappa": problem.total,
-        "trace_fraction": 1.0,
-        "alpha": problem.largest_alpha,
-        "margin": problem.constant,
+    found = {
+        "discrepancy_": (proof.discrepancy, problem.constant),
+        "kappa_": (proof.trace, problem.total),
+        "trace_fraction_": (proof.trace / problem.total, 1.0),
+        "alpha_": (proof.multiplier, problem.largest_alpha),
+        "margin_": (proof.margin, problem.constant),
     }
-    for name, scale in scales.items():
-        said, true = getattr(model, f"{name}_"), getattr(found, name)
+    for name, (true, scale) in found.items():
+        said = getattr(model, name)
         if not abs(said - true) <= _STORED_NUMBER * abs(true) + _OF_SAMPLE * scale:
-            raise _damaged(f"{name}_", f"{said:.9g}", f"{true:.9g}")
+            raise _damaged(name, f"{said:.9g}", f"{true:.9g}")
 
 
 def _check_features(model: QuadratureSparsifier, X: Any) -> None:
@@ -157,8 +156,8 @@ def _check_path(path: QuadraturePath, problem: Discrepancy, sample: Sample) -> N
         raise _damaged("path_", "not that of its kinks", "another")
     for k in np.unique(np.linspace(0, min(kinks.n_in_order, len(path)) - 1, _KINKS).astype(int)):
         nodes = appended(*kinks.sets_after(int(k)))
-        values = solve_on(problem, nodes, alpha=float(kinks.alphas[k]))
-        kappa = float(problem.penalty[nodes] @ values)
+        values = solve_on(problem.regularised(float(kinks.alphas[k])), nodes)
+        kappa = problem.trace(nodes, values)
         discrepancy = problem.value(nodes, values)
         said = float(kinks.kappas[k])
         off = abs(kappa - said) > 1e-5 * problem.total

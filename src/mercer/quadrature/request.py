@@ -3,32 +3,71 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mercer.backends import get_config
 from mercer.kernels.checks import positive_number
-from mercer.problems import Discrepancy
-from mercer.quadrature.selection import MORE_NODES, Choice, Selection
+from mercer.problems.discrepancy import Discrepancy, TraceProblem
 from mercer.validation import whole_number
+
+Reduction = Literal["eliminate", "strong", "weak"]
 
 _SOLVERS = ("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain")
 _REDUCTIONS = (None, "eliminate", "strong", "weak")
 _DEFAULT_NODES = 100
+_MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
 _ELIMINATION_COPIES = 5  # of the matrix of the nodes, that elimination and the active set before it take
 
 
-class Programme(NamedTuple):
-    """The programme that a measure is optimal for, as :func:`mercer.certificates.certify_measure` takes it."""
+@dataclass(frozen=True)
+class Choice:
+    """What the estimator was asked for, checked.
+
+    ``alpha`` and ``kappa`` name the programme (at most one is given), ``n_nodes`` how many nodes to keep of it.
+    """
+
+    alpha: float | None
+    kappa: float | None
+    n_nodes: int | None
+    solver: str
+    reduction: Reduction | None
+    max_increase: float | None
+    reweight: bool
+    tol: float | None
+    max_iter: int | None
+    callback: Any = None
+    shown: bool = False
+    explicit: bool = False  # whether the reduction was named, so that its sequence is wanted even if it is empty
+
+    @property
+    def alone(self) -> bool:
+        """Whether a number of nodes is all that was asked for."""
+        return self.alpha is None and self.kappa is None
+
+    @property
+    def nodes_wanted(self) -> int:
+        """The nodes of the solution from which some are taken out, where a number of nodes is all that was asked."""
+        assert self.n_nodes is not None
+        return math.ceil(_MORE_NODES * self.n_nodes)
+
+    def level_of(self, problem: Discrepancy) -> TraceProblem:
+        """The programme that the weights solve; without penalty where they are settled freely."""
+        free = self.reweight or self.alone
+        return problem.regularised(0.0) if free else problem.at(alpha=self.alpha, kappa=self.kappa)
+
+
+class Claim(NamedTuple):
+    """What a measure is claimed to be optimal for, as :func:`mercer.certificates.certify_measure` takes it."""
 
     alpha: float | None
     kappa: float | None
     on_nodes: bool
 
     @classmethod
-    def of(cls, choice: Choice, selection: Selection, kappa: float) -> Programme:
-        """The one asked for; on the nodes alone where some were taken out, without penalty where weights are free."""
-        reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
+    def of(cls, choice: Choice, reduced: bool, kappa: float) -> Claim:
+        """The programme asked for; on the nodes alone where some were taken out or weights are settled freely."""
         on_nodes = reduced or choice.alone or choice.reweight
         alpha = 0.0 if choice.reweight else choice.alpha
         if reduced and choice.reduction in ("strong", "weak") and not choice.reweight:
@@ -38,56 +77,76 @@ class Programme(NamedTuple):
 
 def choice_of(model: Any, problem: Discrepancy) -> Choice:
     """What was asked for, checked against the problem."""
+    alone = model.trace_fraction is None and model.alpha is None
+    _check_names(model, alone)
+    n_nodes = None if model.n_nodes is None else whole_number(model.n_nodes, "n_nodes", 1)
+    if alone and n_nodes is None:
+        n_nodes = _DEFAULT_NODES
+    choice = Choice(
+        alpha=None if model.alpha is None else _checked_alpha(model, problem),
+        kappa=None if model.trace_fraction is None else _checked_fraction(model, problem) * problem.total,
+        n_nodes=n_nodes,
+        solver=model.solver,
+        reduction=model.merge,
+        max_increase=None
+        if model.max_increase is None
+        else positive_number(model.max_increase, "max_increase", zero=True),
+        reweight=alone if model.reweight is None else bool(model.reweight),
+        tol=None if model.tol is None else positive_number(model.tol, "tol"),
+        max_iter=None if model.max_iter is None else whole_number(model.max_iter, "max_iter", 1),
+        callback=model.callback,
+        shown=bool(model.verbose),
+        explicit=model.merge is not None,
+    )
+    if alone and n_nodes is not None and n_nodes >= problem.size and choice.max_increase is None:
+        return _whole_sample(choice, problem)
+    return _reduced(choice, problem)
+
+
+def _check_names(model: Any, alone: bool) -> None:
     if model.solver not in _SOLVERS:
         raise ValueError(f"solver={model.solver!r} must be one of {', '.join(map(repr, _SOLVERS))}.")
     if model.merge not in _REDUCTIONS:
         raise ValueError(f"merge={model.merge!r} must be None, 'eliminate', 'strong' or 'weak'.")
     if model.trace_fraction is not None and model.alpha is not None:
         raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
-    alone = model.trace_fraction is None and model.alpha is None
-    n_nodes = None if model.n_nodes is None else whole_number(model.n_nodes, "n_nodes", 1)
-    if alone and n_nodes is None:
-        n_nodes = _DEFAULT_NODES
-    increase = None if model.max_increase is None else positive_number(model.max_increase, "max_increase", zero=True)
-    tol = None if model.tol is None else positive_number(model.tol, "tol")
-    max_iter = None if model.max_iter is None else whole_number(model.max_iter, "max_iter", 1)
     _refuse_idle(model, alone)
-    if alone and n_nodes is not None and n_nodes >= problem.size and increase is None:
-        return _whole_sample(model, problem, tol, max_iter)
-    if alone and tol is not None:
+
+
+def _reduced(choice: Choice, problem: Discrepancy) -> Choice:
+    """How nodes are taken out, checked: elimination where only their number or the loss is given."""
+    limited = choice.n_nodes is not None or choice.max_increase is not None
+    if choice.alone and choice.tol is not None:
         raise ValueError(
             "tol has no effect with n_nodes alone, whose weights are settled exactly on the nodes: leave it out."
         )
-    if model.merge is not None and n_nodes is None and increase is None:
-        raise ValueError(f"merge={model.merge!r} needs n_nodes or max_increase to say how far to merge.")
-    if alone and n_nodes is not None and model.merge in (None, "eliminate"):
-        _check_memory(n_nodes, problem.size)
-    reduction = model.merge
-    if reduction is None and (n_nodes is not None or increase is not None):
-        reduction = "eliminate"
-    return Choice(
-        alpha=None if model.alpha is None else _checked_alpha(model, problem),
-        kappa=None if model.trace_fraction is None else _checked_fraction(model, problem) * problem.total,
-        n_nodes=n_nodes,
-        solver=model.solver,
-        reduction=reduction,
-        max_increase=increase,
-        reweight=alone if model.reweight is None else bool(model.reweight),
-        tol=tol,
-        max_iter=max_iter,
-        callback=model.callback,
-        explicit=model.merge is not None,
-    )
+    if choice.explicit and not limited:
+        raise ValueError(f"merge={choice.reduction!r} needs n_nodes or max_increase to say how far to merge.")
+    if choice.alone and choice.reduction in (None, "eliminate"):
+        _check_memory(choice, problem.size)
+    return replace(choice, reduction="eliminate") if limited and not choice.explicit else choice
 
 
-def _check_memory(n_nodes: int, size: int) -> None:
+def _whole_sample(choice: Choice, problem: Discrepancy) -> Choice:
+    """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
+    alpha, kappa = (None, problem.total) if is_its_own_best(problem) else (0.0, None)
+    n_nodes = problem.size if choice.explicit else None
+    return replace(choice, alpha=alpha, kappa=kappa, n_nodes=n_nodes, reweight=False)
+
+
+def is_its_own_best(problem: Discrepancy) -> bool:
+    """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
+    return bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
+
+
+def _check_memory(choice: Choice, size: int) -> None:
     """Refuse more nodes than the memory limit has room for, before any is looked for."""
-    start = min(size, math.ceil(MORE_NODES * n_nodes))  # nodes of the solution from which some are taken out
-    needed, limit = 8 * _ELIMINATION_COPIES * start**2, get_config().memory_bytes
+    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2 / 1e6
+    limit = get_config().memory_bytes / 1e6
     if needed > limit:
         raise MemoryError(
-            f"n_nodes={n_nodes} needs about {needed / 1e6:.0f} MB for the matrices of its nodes, above the limit of "
-            f"{limit / 1e6:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
+            f"n_nodes={choice.n_nodes} needs about {needed:.0f} MB for the matrices of its nodes, above the limit of "
+            f"{limit:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
         )
 
 
@@ -107,26 +166,6 @@ def _refuse_idle(model: Any, alone: bool) -> None:
             "reweight=False has no effect with n_nodes alone, where elimination gives the nodes left their best "
             "weights: leave it out, or choose merge='strong' or 'weak'."
         )
-
-
-def _whole_sample(model: Any, problem: Discrepancy, tol: float | None, max_iter: int | None) -> Choice:
-    """As many nodes as points: the sample is its own best quadrature, unless caps or a ridge forbid."""
-    free = bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
-    alpha, kappa = (None, problem.total) if free else (0.0, None)
-    named = model.merge is not None
-    return Choice(
-        alpha=alpha,
-        kappa=kappa,
-        n_nodes=problem.size if named else None,
-        solver=model.solver,
-        reduction=model.merge,
-        max_increase=None,
-        reweight=False,
-        tol=tol,
-        max_iter=max_iter,
-        callback=model.callback,
-        explicit=named,
-    )
 
 
 def _checked_fraction(model: Any, problem: Discrepancy) -> float:

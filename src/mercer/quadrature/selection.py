@@ -5,26 +5,26 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, like
-from mercer.backends.ordering import appended, as_indices, places
-from mercer.problems import Discrepancy
-from mercer.solvers import Status
+from mercer.backends.ordering import appended, as_indices, lexicographic_order, places
+from mercer.problems.discrepancy import Discrepancy, TraceProblem
+from mercer.quadrature.request import Choice, is_its_own_best
 from mercer.solvers.measure.active_set import solve_exactly, solve_on
-from mercer.solvers.measure.elimination import EliminationSequence, eliminate
-from mercer.solvers.measure.merging import MergeSequence, merge
-from mercer.solvers.measure.regularisation_path import Kinks, Limits, PathEnd, follow
-from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
-from mercer.solvers.measure.swapping import improved
-from mercer.solvers.measure.vertex_exchange import exchange
+from mercer.solvers.measure.elimination import Elimination, EliminationSequence
+from mercer.solvers.measure.kinks import Kinks, PathEnd
+from mercer.solvers.measure.merging import MergeSequence, Merging
+from mercer.solvers.measure.regularisation_path import PathLimits, follow
+from mercer.solvers.measure.sparse_measure import SparseMeasure
+from mercer.solvers.measure.swapping import Swapping
+from mercer.solvers.measure.vertex_exchange import Rule, exchange
+from mercer.solvers.run import Goal, Limits, Run
+from mercer.solvers.solution import Iteration, Solution, Status
 
-Reduction = Literal["eliminate", "strong", "weak"]
-
-MORE_NODES = 2.5  # than asked for, before the others are taken out: measured, between 2 and 3 is best
 _TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
 _LEAST_ALPHA = 1e-10  # of α₀
 _BISECTIONS = 4
@@ -32,44 +32,39 @@ _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise a
 _EXCHANGE_TOL = 1e-6  # of the exchange methods, where none is given
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
+_SWEEPS = 3
+_DIGITS = 8  # of weights that are compared: the others are rounding
+_RULES: dict[str, Rule] = {"exchange": "block", "exchange-second-order": "second-order", "exchange-plain": "plain"}
+_CUT = (Status.STOPPED, Status.INTERRUPTED)
 _log = logging.getLogger("mercer")
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the estimator was asked for, checked.
-
-    ``alpha`` and ``kappa`` name the programme (at most one is given), ``n_nodes`` how many nodes to keep of it.
-    """
-
-    alpha: float | None
-    kappa: float | None
-    n_nodes: int | None
-    solver: str
-    reduction: Reduction | None
-    max_increase: float | None
-    reweight: bool
-    tol: float | None
-    max_iter: int | None
-    callback: Any = None
-    explicit: bool = False  # whether the reduction was named, so that its sequence is wanted even if it is empty
-
-    @property
-    def alone(self) -> bool:
-        """Whether a number of nodes is all that was asked for."""
-        return self.alpha is None and self.kappa is None
-
-
-@dataclass(frozen=True)
 class Selection:
-    """A measure, how it was found, and what was done with it."""
+    """A measure, how it was found, and what was done with it.
+
+    ``gradient`` is that of the measure, where it is known; ``settled`` says that the weights solve the programme of
+    :meth:`Choice.level_of` on the nodes.
+    """
 
     nodes: Array
     values: Array
-    status: Status
-    history: tuple[ExchangeStep, ...]
+    status: Status = Status.CONVERGED
+    gradient: Array | None = None
     kinks: Kinks | None = None
     reduction: MergeSequence | EliminationSequence | None = None
+    settled: bool = False
+    history: tuple[Iteration, ...] = ()
+
+    @classmethod
+    def of(cls, found: Solution[SparseMeasure], kinks: Kinks | None = None) -> Selection:
+        """What a solver found."""
+        return cls(found.point.nodes, found.point.values, found.status, found.point.gradient, kinks)
+
+    def on(self, nodes: Array, values: Array, **changes: Any) -> Selection:
+        """Another measure, without the nodes that have no weight."""
+        kept = values > 0
+        return replace(self, nodes=nodes[kept], values=values[kept], gradient=None, **changes)
 
 
 def select(problem: Discrepancy, choice: Choice) -> Selection:
@@ -77,44 +72,20 @@ def select(problem: Discrepancy, choice: Choice) -> Selection:
 
     Nodes of the whole sample, where as many are asked for as there are points, are all kept.
     """
-    selection = _solved(problem, choice)
+    search = _Search(problem, choice)
+    selection = search.solved()
     if choice.reduction is not None:
-        selection = _reduced(problem, choice, selection)
-    values = solve_on(problem, selection.nodes, alpha=0.0) if choice.reweight else selection.values
-    return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
+        selection = search.reduced(selection)
+    if choice.reweight and not selection.settled:
+        selection = selection.on(selection.nodes, solve_on(problem.regularised(0.0), selection.nodes))
+    return replace(selection, history=tuple(search.run.history))
 
 
 def settled(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
     """The same nodes with the weights that another arithmetic gives them, where weights follow from the nodes."""
-    if choice.reweight:
-        values = solve_on(problem, selection.nodes, alpha=0.0)
-    elif choice.reduction == "eliminate":
-        alpha = 0.0 if choice.alone else choice.alpha
-        values = solve_on(problem, selection.nodes, alpha=alpha, kappa=choice.kappa)
-    else:
+    if not choice.reweight and choice.reduction != "eliminate":
         return selection
-    return replace(selection, nodes=selection.nodes[values > 0], values=values[values > 0])
-
-
-def _solved(problem: Discrepancy, choice: Choice) -> Selection:
-    if choice.solver != "path" and choice.kappa is not None and choice.kappa >= problem.total and _is_optimal(problem):
-        return Selection(places(problem.size, problem.weights), copied(problem.weights), Status.CONVERGED, ())
-    if choice.solver == "path":
-        return _by_path(problem, choice)
-    if choice.alone:
-        assert choice.n_nodes is not None
-        measure = enough_nodes(problem, math.ceil(MORE_NODES * choice.n_nodes), choice)
-    elif choice.solver == "auto" or choice.solver == "active-set":
-        measure = _exact(problem, choice, None)
-    else:
-        measure = _by_exchange(problem, choice)
-    return Selection(measure.nodes, measure.values, measure.status, measure.history)
-
-
-def _limits(choice: Choice) -> dict[str, Any]:
-    """How far the active set goes: to its exact end, unless a tolerance or a number of passes is given."""
-    limits: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
-    return limits if choice.max_iter is None else {**limits, "max_passes": choice.max_iter}
+    return selection.on(selection.nodes, solve_on(choice.level_of(problem), selection.nodes))
 
 
 def largest_active_set() -> int:
@@ -122,200 +93,210 @@ def largest_active_set() -> int:
     return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 16))
 
 
-def _is_optimal(problem: Discrepancy) -> bool:
-    """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
-    return bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
+class _Search:
+    """One problem, one choice, and the run that all solvers on the way to the measure share."""
 
+    def __init__(self, problem: Discrepancy, choice: Choice) -> None:
+        self._problem, self._choice = problem, choice
+        callbacks = () if choice.callback is None else (choice.callback,)
+        self.run: Run[Any] = Run(Goal(0.0), callbacks=callbacks, shown=choice.shown)
+        self._lines_before = 0  # the search for a penalty
 
-def _exact(problem: Discrepancy, choice: Choice, start: tuple[Array, Array] | None) -> SparseMeasure:
-    """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
-    most = largest_active_set()
-    stopped = False
+    @property
+    def _level(self) -> TraceProblem:
+        """The programme asked for."""
+        return self._problem.at(alpha=self._choice.alpha, kappa=self._choice.kappa)
 
-    def too_large(step: ExchangeStep) -> bool:
-        nonlocal stopped
-        stopped = bool(choice.callback is not None and choice.callback(step))
-        return stopped or step.n_nodes > most
+    def solved(self) -> Selection:
+        """The solution of the programme, by the solver asked for."""
+        problem, choice = self._problem, self._choice
+        if choice.solver == "path":
+            return self._by_path()
+        if choice.alone:
+            return Selection.of(self._enough_nodes())
+        if choice.kappa is not None and choice.kappa >= problem.total and is_its_own_best(problem):
+            return Selection(places(problem.size, problem.weights), copied(problem.weights))
+        return Selection.of(self._by_exchange() if choice.solver in _RULES else self._exact(None))
 
-    measure = solve_exactly(
-        problem, alpha=choice.alpha, kappa=choice.kappa, start=start, callback=too_large, **_limits(choice)
-    )
-    if stopped or measure.status is not Status.STOPPED:
-        return measure
-    if choice.kappa is None:
-        raise MemoryError(
-            f"The solution at alpha={choice.alpha:.6g} has more than {most} nodes, whose factor exceeds the memory "
-            "limit: raise alpha, raise memory_limit with mercer.config_context, or ask for a trace_fraction."
+    def _exact(self, start: Any) -> Solution[SparseMeasure]:
+        """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
+        choice, most = self._choice, largest_active_set()
+        tolerances: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
+        found = solve_exactly(
+            self._level, start, max_nodes=most, max_passes=choice.max_iter, run=self.run, **tolerances
         )
-    return exchange(
-        problem,
-        choice.kappa,
-        tol=_EXCHANGE_TOL if choice.tol is None else choice.tol,
-        max_iter=choice.max_iter,
-        start=(measure.nodes, measure.values),
-        callback=choice.callback,
-    )
-
-
-def _by_exchange(problem: Discrepancy, choice: Choice) -> SparseMeasure:
-    """Exchanges by the rule that was asked for, then the exact solution where its factor fits."""
-    if choice.kappa is None:
-        raise ValueError(f"solver={choice.solver!r} solves the constrained programme: give trace_fraction, not alpha.")
-    rules: dict[str, Any] = {
-        "exchange": "block",
-        "exchange-second-order": "second-order",
-        "exchange-plain": "plain",
-    }
-    found = exchange(
-        problem,
-        choice.kappa,
-        rule=rules[choice.solver],
-        tol=_EXCHANGE_TOL if choice.tol is None else choice.tol,
-        max_iter=choice.max_iter,
-        callback=choice.callback,
-    )
-    fits = found.nodes.shape[0] <= largest_active_set()
-    if found.status not in (Status.CONVERGED, Status.MAX_ITER, Status.STALLED) or not fits:
-        return found
-    start, limits = (found.nodes, found.values), _limits(replace(choice, max_iter=None))
-    exact = solve_exactly(problem, kappa=choice.kappa, start=start, callback=choice.callback, **limits)
-    return replace(exact, history=(*found.history, *exact.history))
-
-
-def _by_path(problem: Discrepancy, choice: Choice) -> Selection:
-    """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
-    wanted = None
-    if choice.alone:
-        assert choice.n_nodes is not None
-        wanted = math.ceil(MORE_NODES * choice.n_nodes)
-    limits = Limits(
-        alpha=choice.alpha or 0.0,
-        kappa=np.inf if choice.kappa is None else choice.kappa,
-        n_nodes=wanted,
-        n_events=choice.max_iter,
-    )
-    lines: list[ExchangeStep] = []
-
-    def note(step: ExchangeStep) -> bool:
-        lines.append(step)
-        return bool(choice.callback is not None and choice.callback(step))
-
-    kinks = follow(problem, limits, callback=note)
-    if wanted is not None and kinks.end is PathEnd.NO_ROOM:
-        measure = enough_nodes(problem, wanted, choice)
-        return Selection(measure.nodes, measure.values, measure.status, (*lines, *measure.history), kinks)
-    if kinks.end.lost_precision or kinks.end is PathEnd.NO_ROOM:
-        _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
-    before = max(len(kinks.alphas) - 2, 0)
-    nodes = appended(*kinks.sets_after(before))
-    statuses = {PathEnd.INTERRUPTED: Status.INTERRUPTED, PathEnd.STOPPED: Status.STOPPED}
-    status = statuses.get(kinks.end, Status.CONVERGED)
-    cut_short = choice.max_iter is not None and len(kinks.alphas) >= choice.max_iter
-    if wanted is not None or cut_short or status is not Status.CONVERGED:
-        alpha = float(kinks.alphas[-2:].mean())
-        values = solve_on(problem, nodes, alpha=alpha)
-        status = Status.MAX_ITER if cut_short else status
-        return Selection(nodes[values > 0], values[values > 0], status, tuple(lines), kinks)
-    kappa = choice.kappa
-    start_values = solve_on(problem, nodes, alpha=choice.alpha, kappa=kappa)
-    start = (nodes[start_values > 0], start_values[start_values > 0])
-    exact = _exact(problem, choice, start)
-    return Selection(exact.nodes, exact.values, exact.status, (*lines, *exact.history), kinks)
-
-
-def enough_nodes(problem: Discrepancy, wanted: int, choice: Choice) -> SparseMeasure:
-    """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
-
-    Each solution starts from the last. Where even a tiny α does not give as many nodes, the kernel does not need them:
-    the solution with the most is returned.
-    """
-    empty = as_indices([], problem.distortion), problem.distortion[:0]
-    few, many = SparseMeasure(*empty, -problem.distortion, Status.CONVERGED), None
-    high, alpha, least = problem.largest_alpha, 0.5 * problem.largest_alpha, choice.n_nodes or 1
-    bisections, passes = 0, 0
-    while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
-        start = (few.nodes, few.values)
-        left = {} if choice.max_iter is None else {"max_passes": choice.max_iter - passes}
-        found = solve_exactly(problem, alpha=alpha, start=start, tol=_ROUGH, callback=choice.callback, **left)
-        passes += len(found.history)
-        _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, found.nodes.shape[0], wanted)
-        if found.status in (Status.INTERRUPTED, Status.STOPPED):
+        if found.status is not Status.SLOW:
             return found
-        if choice.max_iter is not None and passes >= choice.max_iter:
-            return replace(found, status=Status.MAX_ITER)
-        if found.nodes.shape[0] >= wanted:
-            many, low = found, alpha
-            if found.nodes.shape[0] <= _TOO_MANY * wanted:
-                break
-        else:
-            few, high = found, alpha
-            if found.history[-1].value <= _NOTHING_LEFT * problem.constant and found.nodes.shape[0] >= least:
-                break
-        if many is None:
-            alpha /= 2
-        else:
-            alpha, bisections = math.sqrt(high * low), bisections + 1
-    return few if many is None else many
+        if choice.kappa is None:
+            raise MemoryError(
+                f"The solution at alpha={choice.alpha:.6g} has more than {most} nodes, whose factor exceeds the memory "
+                "limit: raise alpha, raise memory_limit with mercer.config_context, or ask for a trace_fraction."
+            )
+        return self._exchanged("block", found.point)
+
+    def _exchanged(self, rule: Rule, start: SparseMeasure | None) -> Solution[SparseMeasure]:
+        choice = self._choice
+        tol = _EXCHANGE_TOL if choice.tol is None else choice.tol
+        return exchange(self._level, start, rule=rule, tol=tol, max_iter=choice.max_iter, run=self.run)
+
+    def _by_exchange(self) -> Solution[SparseMeasure]:
+        """Exchanges by the rule that was asked for, then the exact solution where its factor fits."""
+        found = self._exchanged(_RULES[self._choice.solver], None)
+        if found.status in _CUT or found.point.nodes.shape[0] > largest_active_set():
+            return found
+        tolerances: dict[str, Any] = {} if self._choice.tol is None else {"gap_tol": self._choice.tol}
+        return solve_exactly(self._level, found.point, run=self.run, **tolerances)
+
+    def _by_path(self) -> Selection:
+        """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
+        problem, choice = self._problem, self._choice
+        wanted = choice.nodes_wanted if choice.alone else None
+        limits = PathLimits(choice.alpha or 0.0, choice.kappa or np.inf, wanted, choice.max_iter)
+        found = follow(problem, limits, run=self.run)
+        kinks = found.point
+        if wanted is not None and kinks.end is PathEnd.NO_ROOM:
+            return Selection.of(self._enough_nodes(), kinks)
+        if kinks.end.lost_precision or kinks.end is PathEnd.NO_ROOM:
+            _log.warning("%s It had reached ϰ = %.9g.", kinks.end.value, kinks.kappas[-1])
+        nodes = appended(*kinks.sets_after(max(len(kinks.alphas) - 2, 0)))
+        cut = (*_CUT, Status.MAX_ITER)
+        if wanted is not None or found.status in cut:
+            values = solve_on(problem.regularised(float(kinks.alphas[-2:].mean())), nodes)
+            status = found.status if found.status in cut else Status.CONVERGED
+            return Selection(nodes[values > 0], values[values > 0], status, kinks=kinks)
+        values = solve_on(self._level, nodes)
+        return Selection.of(self._exact((nodes[values > 0], values[values > 0])), kinks)
+
+    def _enough_nodes(self) -> Solution[SparseMeasure]:
+        """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
+
+        Each solution starts from the last. Where even a tiny α does not give as many nodes, the kernel does not need
+        them: the solution with the most is returned.
+        """
+        problem, choice, wanted = self._problem, self._choice, self._choice.nodes_wanted
+        empty = SparseMeasure(as_indices([], problem.distortion), problem.distortion[:0], -problem.distortion)
+        few, many = Solution(empty, Status.CONVERGED), None
+        high, alpha, bisections = problem.largest_alpha, 0.5 * problem.largest_alpha, 0
+        self._lines_before = len(self.run.history)
+        while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
+            found = self._solved_roughly(alpha, few.point)
+            count = int(found.point.nodes.shape[0])
+            _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, count, wanted)
+            if found.status in _CUT or self._passes_left == 0:
+                return found if found.status in _CUT else found.ended(Status.MAX_ITER)
+            if count >= wanted:
+                many, low = found, alpha
+                if count <= _TOO_MANY * wanted:
+                    break
+            else:
+                few, high = found, alpha
+                nothing_left = found.history[-1].value <= _NOTHING_LEFT * problem.constant
+                if nothing_left and count >= (choice.n_nodes or 1):
+                    break
+            if many is None:
+                alpha /= 2
+            else:
+                alpha, bisections = math.sqrt(high * low), bisections + 1
+        return few if many is None else many
+
+    @property
+    def _passes_left(self) -> int | None:
+        """What is left of the passes over the sample, of which every line of the history tells one."""
+        most = self._choice.max_iter
+        return None if most is None else max(0, most + self._lines_before - len(self.run.history))
+
+    def _solved_roughly(self, alpha: float, start: SparseMeasure) -> Solution[SparseMeasure]:
+        level = self._problem.regularised(alpha)
+        return solve_exactly(level, start, tol=_ROUGH, max_passes=self._passes_left, run=self.run)
+
+    def reduced(self, selection: Selection) -> Selection:
+        """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
+        choice, least = self._choice, self._choice.n_nodes or 1
+        if selection.status in _CUT:
+            self.run = replace(self.run, callbacks=())  # who asked to stop is not asked again
+        if selection.nodes.shape[0] <= least and choice.max_increase is None:
+            return self._without_steps(selection) if choice.explicit else selection
+        if choice.reduction == "eliminate":
+            return self._eliminated(selection, least)
+        assert choice.reduction is not None
+        method = Merging(choice.reduction, least, choice.max_increase)
+        start = (selection.nodes, selection.values, selection.gradient)
+        found = self.run.phase(self._problem, method, start, Limits(max_iter=self._problem.size))
+        return _after(selection, found).on(*found.point.at(), reduction=found.point)
+
+    def _without_steps(self, selection: Selection) -> Selection:
+        """The measure as it is, and a sequence in which nothing was taken out."""
+        problem, nodes, none = self._problem, selection.nodes, as_indices([], selection.nodes)
+        value = problem.value(nodes, selection.values, selection.gradient)
+        values = like(np.array([value]), problem.distortion)
+        if self._choice.reduction == "eliminate":
+            return replace(selection, reduction=EliminationSequence(nodes, none, values))
+        penalty = problem.penalty[nodes]
+        sequence = MergeSequence(nodes, selection.values, penalty, none, none, values, exhausted=False)
+        return replace(selection, reduction=sequence)
+
+    def _eliminated(self, selection: Selection, least: int) -> Selection:
+        """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
+        problem, choice = self._problem, self._choice
+        method = Elimination(least, choice.max_increase if choice.alone else None)
+        found = self.run.phase(problem, method, selection.nodes, Limits(max_iter=problem.size))
+        selection = replace(_after(selection, found), reduction=found.point)
+        if choice.alone:
+            return self._swapped(selection, found.point, more=found.status not in _CUT)
+        if choice.max_increase is None:
+            return self._stage(selection, found.point, int(found.point.removed.shape[0]))
+        return self._last_below(selection, found.point)
+
+    def _swapped(self, selection: Selection, sequence: EliminationSequence, *, more: bool) -> Selection:
+        """The nodes left after swaps, unless their best non-negative weights turn out worse than without."""
+        problem, nodes = self._problem, sequence.left(int(sequence.removed.shape[0]))
+        before = selection.on(nodes, solve_on(problem.regularised(0.0), nodes), settled=True)
+        if not more:
+            return before
+        found = self.run.phase(problem, Swapping(), nodes, Limits(max_iter=_SWEEPS))
+        before = _after(before, found)
+        if bool((found.point == nodes).all()):
+            return before
+        after = before.on(found.point, solve_on(problem.regularised(0.0), found.point))
+        worse = problem.value(after.nodes, after.values) >= problem.value(before.nodes, before.values)
+        return before if worse else after
+
+    def _stage(self, selection: Selection, sequence: EliminationSequence, stage: int) -> Selection:
+        """The measure of the programme on the nodes left at a stage."""
+        nodes = sequence.left(stage)
+        return selection.on(nodes, solve_on(self._level, nodes))
+
+    def _last_below(self, selection: Selection, sequence: EliminationSequence) -> Selection:
+        """The last stage at which D of the programme is below a ceiling: it grows with every node that goes."""
+        problem, increase = self._problem, self._choice.max_increase
+        assert increase is not None
+        ceiling = (1 + increase) * problem.value(selection.nodes, selection.values, selection.gradient)
+        best, below, above = None, 0, int(sequence.removed.shape[0]) + 1
+        while above - below > 1:
+            middle = (below + above) // 2
+            stage = self._stage(selection, sequence, middle)
+            if problem.value(stage.nodes, stage.values) <= ceiling:
+                best, below = stage, middle
+            else:
+                above = middle
+        return best or self._stage(selection, sequence, 0)
 
 
-def _reduced(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
-    """Fewer nodes: by elimination and swaps with optimal weights, or by the paper's merging."""
-    least = choice.n_nodes or 1
-    if selection.nodes.shape[0] <= least and choice.max_increase is None:
-        return _without_steps(problem, choice, selection) if choice.explicit else selection
-    if choice.reduction == "eliminate":
-        return _eliminated(problem, choice, selection, least)
-    assert choice.reduction is not None
-    merged = merge(
-        problem,
-        selection.nodes,
-        selection.values,
-        strategy=choice.reduction,
-        n_nodes=least,
-        max_increase=choice.max_increase,
-    )
-    nodes, values = merged.at()
-    return replace(selection, nodes=nodes, values=values, reduction=merged)
+def _after(selection: Selection, found: Solution[Any]) -> Selection:
+    """The selection, cut short where the phase was that came after its solver."""
+    return replace(selection, status=found.status) if found.status in _CUT else selection
 
 
-def _without_steps(problem: Discrepancy, choice: Choice, selection: Selection) -> Selection:
-    """The measure as it is, and a sequence in which nothing was taken out."""
-    nodes, none = selection.nodes, as_indices([], selection.nodes)
-    values = like(np.array([problem.value(nodes, selection.values)]), problem.distortion)
-    if choice.reduction == "eliminate":
-        return replace(selection, reduction=EliminationSequence(nodes, none, values))
-    penalty = problem.penalty[nodes]
-    sequence = MergeSequence(nodes, selection.values, penalty, none, none, values, exhausted=False)
-    return replace(selection, reduction=sequence)
+def heaviest_first(weights: Array, points: Array | None) -> Array:
+    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows.
+
+    Points without coordinates stay in the order of the rows where their weights agree.
+    """
+    rounded = like(np.array([_rounded(float(weight)) for weight in weights]), weights)
+    keys = () if points is None else tuple(points.T)[::-1]
+    return lexicographic_order((*keys, -rounded))
 
 
-def _eliminated(problem: Discrepancy, choice: Choice, selection: Selection, least: int) -> Selection:
-    """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
-    limit = choice.max_increase if choice.alone else None
-    sequence = eliminate(problem, selection.nodes, n_nodes=least, max_increase=limit)
-    stage = int(sequence.removed.shape[0])
-    if choice.alone:
-        nodes = improved(problem, sequence.left(stage))
-        return replace(selection, nodes=nodes, values=solve_on(problem, nodes, alpha=0.0), reduction=sequence)
-    if choice.max_increase is not None:
-        ceiling = (1 + choice.max_increase) * problem.value(selection.nodes, selection.values)
-        stage = _last_stage_below(problem, choice, sequence, ceiling)
-    nodes, values = _stage(problem, choice, sequence, stage)
-    return replace(selection, nodes=nodes, values=values, reduction=sequence)
-
-
-def _stage(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, stage: int) -> tuple[Array, Array]:
-    """The measure of the programme on the nodes left at a stage."""
-    nodes = sequence.left(stage)
-    values = solve_on(problem, nodes, alpha=choice.alpha, kappa=choice.kappa)
-    return nodes[values > 0], values[values > 0]
-
-
-def _last_stage_below(problem: Discrepancy, choice: Choice, sequence: EliminationSequence, ceiling: float) -> int:
-    """The last stage at which D of the programme is below a ceiling: it grows with every node that goes."""
-    below, above = 0, int(sequence.removed.shape[0]) + 1
-    while above - below > 1:
-        middle = (below + above) // 2
-        fits = problem.value(*_stage(problem, choice, sequence, middle)) <= ceiling
-        below, above = (middle, above) if fits else (below, middle)
-    return below
+def _rounded(weight: float) -> float:
+    """A positive number to eight digits."""
+    return round(weight, _DIGITS - 1 - math.floor(math.log10(weight)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,27 +11,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, double, like, namespace
-from mercer.backends.ordering import lexicographic_order, place_of
+from mercer.backends.ordering import place_of
 from mercer.certificates import Certificate, certify_measure
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
-from mercer.estimator import KernelEstimator, Recheck
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
-from mercer.progress import progress_bar
+from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import Programme, choice_of
+from mercer.quadrature.request import Choice, Claim, choice_of
 from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns
-from mercer.quadrature.selection import Choice, Selection, select, settled
-from mercer.quadrature.summary import MeasureSummary
-from mercer.solvers import ExchangeStep, Status
+from mercer.quadrature.selection import Selection, heaviest_first, select, settled
+from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
 from mercer.validation import checked_kernel
 
-_DIGITS = 8  # of weights that are compared: the others are rounding
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
     Status.STALLED: (
@@ -43,21 +39,6 @@ _SENTENCES = {
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
 _ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
-
-
-def _heaviest_first(weights: Array, points: Array | None) -> Array:
-    """The order of falling weights, by coordinates where they agree: the same whatever the order of the rows.
-
-    Points without coordinates stay in the order of the rows where their weights agree.
-    """
-    rounded = like(np.array([_rounded(float(weight)) for weight in weights]), weights)
-    keys = () if points is None else tuple(points.T)[::-1]
-    return lexicographic_order((*keys, -rounded))
-
-
-def _rounded(weight: float) -> float:
-    """A positive number to eight digits."""
-    return round(weight, _DIGITS - 1 - math.floor(math.log10(weight)))
 
 
 class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -142,7 +123,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         The weights of the rows, as given to fit.
     components_ : array of shape (m, d)
         The points of the nodes.
-    history_ : tuple of ExchangeStep
+    history_ : tuple of Iteration
         Objective and bound as the solver went on.
     status_ : Status
         Why it ended.
@@ -187,7 +168,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     reduction_: MergeSequence | EliminationSequence | None
     sample_weight_: Array | None
     components_: Array
-    history_: tuple[ExchangeStep, ...]
+    history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
     n_columns_: int
@@ -227,6 +208,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.callback = callback
         self.verbose = verbose
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
         """Find nodes and weights for the rows of X, which may have weights."""
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
@@ -317,7 +299,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 "No point has any weight in the measure that was found: choose an alpha that lies further below "
                 f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
             )
-        kappa = float(problem.penalty[selection.nodes] @ selection.values)
+        kappa = problem.trace(selection.nodes, selection.values)
         reduced = selection.reduction is not None and not choice.reweight
         if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
             raise ValueError(
@@ -338,22 +320,20 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
         nodes, values = selection.nodes, selection.values
-        order = _heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
+        order = heaviest_first(values, None if isinstance(self.kernel_, Precomputed) else self._points[nodes])
         nodes, values = nodes[order], values[order]
         self.indices_, self.weights_ = sample.rows[nodes], values
-        self._programme = Programme.of(choice, selection, float(problem.penalty[nodes] @ values))
-        programme = self._programme._asdict()
-        self.certificate_ = certify_measure(problem, nodes, values, **programme, definiteness=definiteness)
-        facts = MeasureSummary.of(problem, nodes, values, self._programme.alpha)
-        self.kappa_, self.trace_fraction_, self.alpha_ = facts.kappa, facts.trace_fraction, facts.alpha
-        self.discrepancy_, self.margin_ = facts.discrepancy, facts.margin
+        reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
+        self._claim = Claim.of(choice, reduced, problem.trace(nodes, values))
+        proof = certify_measure(problem, nodes, values, **self._claim._asdict(), definiteness=definiteness)
+        self.certificate_, self.discrepancy_, self.margin_ = proof, proof.discrepancy, proof.margin
+        self.kappa_, self.trace_fraction_, self.alpha_ = proof.trace, proof.trace / problem.total, proof.multiplier
         self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
         self.reduction_ = None if selection.reduction is None else selection.reduction.in_rows(sample.rows)
         self.history_, self.status_ = selection.history, selection.status
-        last = self.history_[-1].number if self.history_ else 0
-        self.n_iter_ = max(1, last if selection.kinks is None else len(selection.kinks.alphas))
+        self.n_iter_ = max(1, self.history_[-1].number if self.history_ else 0)
         self.n_columns_ = problem.n_columns
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
@@ -372,17 +352,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
+            warn_user(sentence, ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
             sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}."
-            warnings.warn(sentence, UserWarning, stacklevel=4)
+            warn_user(sentence)
         ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
         few = wanted is not None and found < min(wanted, problem.size)
         if few and ended and choice.max_increase is None:
-            warnings.warn(
+            warn_user(
                 f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
-                UserWarning,
-                stacklevel=4,
             )

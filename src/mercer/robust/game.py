@@ -11,20 +11,21 @@ from mercer.backends.arrays import Array, as_double, norm
 from mercer.backends.config import require_free_memory
 from mercer.certificates.game import certify_saddle_point
 from mercer.certificates.regression_certificate import RegressionCertificate
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
+from mercer.problems.enclosed_squares import Sample
 from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
 from mercer.problems.sum_of_squares import Spans
 from mercer.robust.formulation import Coefficients, Effort, Formulation, Span, Terms, coordinates
 from mercer.robust.pairs import Pairs
-from mercer.solvers import low_rank_spectrahedron
 from mercer.solvers.game.barrier import Barrier
 from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Solution, Status
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 # Where the spectrum of the kernel matrix ends. The integrals of the loss are divided by it, and by that of the mass
 # matrix: both cost about ten digits of them. A function that is left out has a norm above 1e4 times its values on the
@@ -47,12 +48,9 @@ class Game(Formulation):
 
     def __init__(self, pairs: Pairs, terms: Terms, bases: tuple[Array, ...] | None = None) -> None:
         super().__init__(pairs, terms, bases)
-        self.ball: SumOfSquares = make_programme(
-            pairs.kernel,
-            pairs.joint_support,
-            Lebesgue(),
-            pairs.joint,
-            pairs.given,
+        self.ball = make_programme(
+            Setting(pairs.kernel, pairs.joint_support, Lebesgue()),
+            Sample(pairs.joint, pairs.given),
             regularization=0.0,
             truncation=terms.truncation,
             spans=None if bases is None else Spans(*bases[1:]),
@@ -169,7 +167,7 @@ def _is_spoilt(found: Solution[SaddlePoint], tol: float) -> bool:
 
 def _nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
     """The density nearest to the sample, which must lie inside the ball."""
-    factor = low_rank_spectrahedron(ball, tol=_NEAREST * ball.constant).factor
+    factor = minimise_on_spectrahedron(ball, tol=_NEAREST * ball.constant).point
     least = norm(ball.residual(factor))
     if radius <= least * (1 + _SLACK):
         raise ValueError(

@@ -11,13 +11,13 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.advice import warn_of_regression
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.support import choose_support
-from mercer.estimator import FitInput, KernelEstimator, Recheck
+from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
 from mercer.operators import GramOperator
+from mercer.robust.advice import warn_of_regression
 from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
 from mercer.robust.game import Game
 from mercer.robust.pairs import Pairs, beside, make_pairs
@@ -216,6 +216,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         self.random_state = random_state
         self.callback = callback
 
+    @keeps_earlier_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustKernelRidge:
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
         given = self._begin_fit(X, y, sample_weight)
@@ -227,7 +228,6 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
             pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
             with one_thread_for(support.shape[0], X):
                 found = self._solved(pairs)
-        # stored at the end: a fit that fails leaves an earlier one as it was
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
         for name, value in found.items():

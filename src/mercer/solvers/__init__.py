@@ -1,40 +1,37 @@
-"""Loops. They see a problem, never data, kernels or estimators. One algorithm a file."""
+"""One driver and methods in families. They see a problem, never data, kernels or estimators. One algorithm a file."""
 
 from mercer.solvers.conic import solve_conic
 from mercer.solvers.elliptope.accelerated import AcceleratedPower
 from mercer.solvers.elliptope.interior_point import InteriorPoint, solve_interior_point
-from mercer.solvers.elliptope.loop import Method, maximise
 from mercer.solvers.elliptope.minorise import Minorise
 from mercer.solvers.elliptope.power import ProjectedPower
-from mercer.solvers.elliptope.result import Iteration, SolverResult, Status
 from mercer.solvers.elliptope.staircase import Climb
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
+from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
-from mercer.solvers.spectrahedron.accelerated import SpectrahedronResult, SpectrahedronStep, accelerated_spectrahedron
-from mercer.solvers.spectrahedron.conic import conic_spectrahedron
-from mercer.solvers.spectrahedron.low_rank import low_rank_spectrahedron
+from mercer.solvers.run import Goal, Limits, Method, Report, Run, solve
+from mercer.solvers.solution import Iteration, Solution, Status
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 __all__ = [
     "AcceleratedPower",
     "Climb",
-    "ExchangeStep",
+    "Goal",
     "InteriorPoint",
     "Iteration",
+    "Limits",
     "Method",
     "Minorise",
     "ProjectedPower",
-    "SolverResult",
+    "Report",
+    "Run",
+    "Solution",
     "SparseMeasure",
-    "SpectrahedronResult",
-    "SpectrahedronStep",
     "Status",
     "TrustRegion",
-    "accelerated_spectrahedron",
-    "conic_spectrahedron",
     "exchange",
-    "low_rank_spectrahedron",
-    "maximise",
+    "minimise_on_spectrahedron",
+    "solve",
     "solve_conic",
     "solve_interior_point",
 ]

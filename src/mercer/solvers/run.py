@@ -55,8 +55,8 @@ class Report(Generic[Point]):
         What rounding does to the merit.
     certificate : Certificate or None
         Of the point, where the method proves its points itself.
-    steps : int
-        Taken since the last report.
+    steps : int or None
+        Taken since the last report; None means none for the first report and one for any other.
     status : Status or None
         Why the method cannot go on, if that is so.
     """
@@ -69,7 +69,7 @@ class Report(Generic[Point]):
     merit: float = 0.0
     noise: float = 0.0
     certificate: Any = None
-    steps: int = 1
+    steps: int | None = None
     status: Status | None = None
 
 
@@ -95,8 +95,8 @@ class Method(ABC, Generic[AnyProblem, Point]):
         """Report the first point, given where to start; None where the method knows best."""
 
     @abstractmethod
-    def step(self, problem: AnyProblem, most: int) -> Report[Point]:
-        """Take one step, or up to ``most`` of them where single ones are too small to report."""
+    def step(self, problem: AnyProblem, most: int) -> Report[Point] | None:
+        """Take one step, or up to ``most`` of them where single ones are too small to report; None where none moves."""
 
     def require_fit(self, problem: AnyProblem) -> None:
         """Refuse a problem that needs what the method cannot do, before any work is done."""
@@ -213,15 +213,14 @@ class Run(Generic[Point]):
         method.require_fit(problem)
         phase = _Phase(self, problem, method, limits)
         allowed = [most for most in (limits.max_columns, self.goal.max_products) if most is not None]
-        problem.max_columns = min(allowed, default=None)
+        most = min(allowed, default=None)
         try:
-            status = phase.until_done(point)
+            with problem.within(most):
+                status = phase.until_done(point)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except ProductBudgetError:
-            status = Status.MAX_PRODUCTS if problem.max_columns == self.goal.max_products else Status.CRAWLING
-        finally:
-            problem.max_columns = None
+            status = Status.MAX_PRODUCTS if most == self.goal.max_products else Status.CRAWLING
         return phase.solution(status, point)
 
 
@@ -240,16 +239,19 @@ class _Phase(Generic[Point]):
 
     def until_done(self, point: Any) -> Status:
         left = self._run.steps_left if self._limits.max_iter is None else self._limits.max_iter
-        report = self._method.start(self._problem, point)
-        while True:
+        report: Report[Point] | None = self._method.start(self._problem, point)
+        taken = 0
+        while report is not None:
+            taken = taken if report.steps is None else report.steps
+            left, self._number = left - taken, self._number + taken
             status = self._judged(report)
             if status is not None:
                 return status
             if left <= 0:
                 return Status.MAX_ITER
             report = self._method.step(self._problem, left)
-            left -= report.steps
-            self._number += report.steps
+            taken = 1
+        return Status.STALLED
 
     def _judged(self, report: Report[Point]) -> Status | None:
         """Write the report down, ask for a proof where one is due, and say why to end here, if at all."""

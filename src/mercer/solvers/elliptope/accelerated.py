@@ -8,6 +8,8 @@ from typing import final
 from mercer.backends.arrays import Array
 from mercer.linalg.tall import inner_product
 from mercer.problems import Elliptope
+from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
+from mercer.solvers.elliptope.power import power_step
 
 
 @final
@@ -32,19 +34,16 @@ class Momentum:
 
 
 @final
-class AcceleratedPower:
+class AcceleratedPower(ElliptopeMethod):
     """Power steps from extrapolated points. One product a step.
 
     The iterate reported is the extrapolated one, whose product is at hand.
     """
 
-    def start(self, problem: Elliptope, H: Array) -> tuple[Array, Array]:
-        self._Y, self._G = H, problem.apply(H)
-        self._momentum = Momentum(H)
-        return self._Y, self._G
+    name = "accelerated"
 
-    def step(self, problem: Elliptope) -> tuple[Array, Array]:
-        ascent = self._G if problem.shift == 0 else self._G + problem.shift * self._Y
-        self._Y = self._momentum.extrapolate(problem, self._Y, problem.project(ascent, self._Y))
-        self._G = problem.apply(self._Y)
-        return self._Y, self._G
+    def begin(self, problem: Elliptope, at: Iterate) -> None:
+        self._momentum = Momentum(at.H)
+
+    def moved(self, problem: Elliptope, at: Iterate) -> Iterate:
+        return evaluated(problem, self._momentum.extrapolate(problem, at.H, power_step(problem, at)))

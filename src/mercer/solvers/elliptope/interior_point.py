@@ -15,16 +15,14 @@ threads, tensors through the same factors of their library.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 
 from mercer.backends.arrays import (
     Array,
-    as_double,
     cholesky,
     contiguous,
     copied,
@@ -36,13 +34,11 @@ from mercer.backends.arrays import (
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
-from mercer.kernels.checks import first_place
 from mercer.linalg.tall import inner_product, row_products
-from mercer.solvers.elliptope.result import Iteration, Status
+from mercer.problems.elliptope import INDEFINITE, DenseElliptope
+from mercer.solvers.run import Goal, Method, Report, solve
+from mercer.solvers.solution import Solution, Status
 
-Callback = Callable[[Iteration], bool | None]
-
-PHASE = "interior point"
 MATRICES = 10  # of order n that a step holds at once
 STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
@@ -59,9 +55,8 @@ def bytes_needed(n: int) -> int:
     return 8 * MATRICES * n * n
 
 
-@dataclass(frozen=True, eq=False)
-class InteriorPoint:
-    """A primal-dual pair.
+class PrimalDual(NamedTuple):
+    """A strictly feasible pair.
 
     Attributes
     ----------
@@ -69,124 +64,62 @@ class InteriorPoint:
         Positive definite, with unit diagonal.
     multipliers : array of shape (n,)
         y, with Diag(y) - J positive definite up to rounding: Σy bounds the optimum.
-    status : Status
-        Why the method ended.
-    history : tuple of Iteration
-        A line a step. ``relative_gap`` is that of the pair, before any allowance for rounding.
     """
 
     X: Array
     multipliers: Array
-    status: Status
-    history: tuple[Iteration, ...]
-
-    @property
-    def relative_gap(self) -> float:
-        """(Σy - ⟨J, X⟩)/|⟨J, X⟩|, as floating point gives it."""
-        gap = self.history[-1].relative_gap
-        return float("inf") if gap is None else gap
 
 
-def solve_interior_point(
-    J: Array,
-    *,
-    tol: float,
-    enough: float = 0.0,
-    lengths: Array | None = None,
-    max_iter: int = STEPS,
-    n_columns: int = 0,
-    callbacks: tuple[Callback, ...] = (),
-) -> InteriorPoint:
-    """Solve max ⟨J, X⟩, diag X = 1, X ≽ 0 with its dual.
+@final
+class InteriorPoint(Method[DenseElliptope, PrimalDual]):
+    """One predictor and one corrector a step: about 6n³ flops, nearly all in products and factors; 80n² bytes.
+
+    The gap that is reported is that of the pair, before any allowance for rounding; the residual that of a point on the
+    central path, √(μZᵢᵢ) over the size of yᵢ, which needs no product.
 
     Parameters
     ----------
-    J : array of shape (n, n)
-        Symmetric; it need not be positive semi-definite.
-    tol : float
-        The relative gap at which to stop.
     enough : float, default=0
-        A larger gap at which to stop as well, with the status ``STALLED``, where two steps no longer halve it.
-    lengths : array of shape (n,), optional
-        By what the residuals of rows are weighed in the history; ones if left out.
-    max_iter : int, default=40
-        Steps at most.
-    n_columns : int, default=0
-        What the history says of the columns spent so far.
-    callbacks : tuple of callables
-        Each receives every :class:`Iteration`; one that returns True ends the method.
-
-    Returns
-    -------
-    InteriorPoint
-        The last strictly feasible pair, whatever the status. On Ctrl-C too.
-
-    Raises
-    ------
-    ValueError
-        If J is not square, symmetric and finite.
-
-    Notes
-    -----
-    A step costs about 6n³ flops, nearly all in products and factorisations of matrices; 80n² bytes. The row residual in
-    the history is that of a point on the central path, √(μZᵢᵢ)/|yᵢ|, which needs no product.
+        A gap at which to end, with the status ``STALLED``, where two steps do not halve it.
     """
-    n = _checked(J).shape[0]
-    xp, scale = namespace(J), float(abs(J).max()) if n else 0.0
-    if scale == 0:
-        line = Iteration(0, 0.0, 0.0, n_columns, 0.0, 0.0, PHASE)
-        return InteriorPoint(_identity(J), xp.zeros_like(J[:, 0]) if n else J[0:0], Status.CONVERGED, (line,))
-    weights = xp.ones_like(J[0]) if lengths is None else as_double(like(lengths, J))
-    pair = _Pair(contiguous(J / scale))
-    began, status = time.perf_counter(), Status.MAX_ITER
-    history: list[Iteration] = []
-    with single_threaded_blas():  # products are dealt to our own threads
-        try:
-            for number in range(max_iter + 1):
-                if number and (not pair.step() or _lingers(history, pair.relative_gap, max(enough, _ENOUGH))):
-                    status = Status.STALLED
-                    break
-                history.append(
-                    Iteration(
-                        number,
-                        scale * pair.objective,
-                        pair.residual(weights),
-                        n_columns,
-                        time.perf_counter() - began,
-                        pair.relative_gap,
-                        PHASE,
-                    )
-                )
-                answers = [callback(history[-1]) for callback in callbacks]  # all of them are told
-                if any(answers):
-                    status = Status.STOPPED
-                    break
-                if pair.relative_gap <= tol:
-                    status = Status.CONVERGED
-                    break
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-    return InteriorPoint(pair.X, scale * pair.y, status, tuple(history))
+
+    name = phase = "interior point"
+    handles = frozenset({INDEFINITE})
+
+    def __init__(self, *, enough: float = 0.0) -> None:
+        self._enough = max(enough, _ENOUGH)
+
+    def start(self, problem: DenseElliptope, point: Any) -> Report[PrimalDual]:
+        J = problem.matrix
+        self._scale = float(abs(J).max()) if J.shape[0] else 0.0
+        self._gaps: list[float] = []
+        if self._scale == 0:
+            nothing = namespace(J).zeros_like(J[:, 0])
+            return Report(PrimalDual(_identity(J), nothing), 0.0, 0.0, 0.0, status=Status.CONVERGED)
+        self._pair = _Pair(contiguous(J / self._scale))
+        return self._report(problem)
+
+    def step(self, problem: DenseElliptope, most: int) -> Report[PrimalDual] | None:
+        with single_threaded_blas():  # products are dealt to our own threads
+            return self._report(problem) if self._pair.step() else None
+
+    def _report(self, problem: DenseElliptope) -> Report[PrimalDual]:
+        pair, scale = self._pair, self._scale
+        self._gaps.append(pair.relative_gap)
+        lingers = len(self._gaps) > 2 and self._enough > self._gaps[-1] > _FALLS * self._gaps[-3]
+        return Report(
+            PrimalDual(pair.X, scale * pair.y),
+            scale * pair.objective,
+            gap=scale * pair.gap,
+            residual=pair.residual(problem.lengths),
+            size=pair.y.shape[0],
+            status=Status.STALLED if lingers else None,
+        )
 
 
-def _lingers(history: list[Iteration], gap: float, enough: float) -> bool:
-    """Whether a gap that is small enough has hardly fallen in two steps."""
-    if len(history) < 2 or history[-2].relative_gap is None:
-        return False
-    return gap < enough and gap > _FALLS * history[-2].relative_gap
-
-
-def _checked(J: Array) -> Array:
-    if J.ndim != 2 or J.shape[0] != J.shape[1]:
-        raise ValueError(f"J must be a square matrix, not of shape {tuple(J.shape)}.")
-    infinite, uneven = ~namespace(J).isfinite(J), J != J.T
-    if infinite.any():
-        row, column = first_place(infinite)
-        raise ValueError(f"J has {float(J[row, column])} at ({row}, {column}): every entry must be finite.")
-    if uneven.any():
-        row, column = first_place(uneven)
-        raise ValueError(f"J is not symmetric at ({row}, {column}): pass (J + J.T) / 2.")
-    return J
+def solve_interior_point(J: Array, *, tol: float, max_iter: int = STEPS, **options: Any) -> Solution[PrimalDual]:
+    """Solve max ⟨J, X⟩, diag X = 1, X ≽ 0 with its dual, for a symmetric matrix J, to a relative gap."""
+    return solve(DenseElliptope(J), InteriorPoint(), goal=Goal(tol, max_iter=max_iter), **options)
 
 
 def _identity(J: Array) -> Array:

@@ -20,8 +20,9 @@ from mercer.backends.rounding import UNIT
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
 from mercer.solvers.elliptope.accelerated import Momentum
-from mercer.solvers.elliptope.loop import maximise
+from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 from mercer.solvers.elliptope.trust_region import TrustRegion
+from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Status
 
 _INNER_ACCURACY = 0.02  # of the residual of the exact problem: what a lower model is solved to
@@ -29,7 +30,7 @@ _INNER_STEPS, _INNER_COLUMNS = 20, 2000
 
 
 @final
-class Minorise:
+class Minorise(ElliptopeMethod):
     """Maximise a lower model of the objective a step; one exact product a step.
 
     Parameters
@@ -43,36 +44,25 @@ class Minorise:
         Columns the stand-in was applied to.
     """
 
+    name = "lower models"
+
     def __init__(self, stand_in: LinearMap) -> None:
         self._stand_in = stand_in
         self.n_stand_in_columns = 0
 
-    def start(self, problem: Elliptope, H: Array) -> tuple[Array, Array]:
-        self._Y, self._G = H, problem.apply(H)
-        self._momentum = Momentum(H)
-        return self._Y, self._G
+    def begin(self, problem: Elliptope, at: Iterate) -> None:
+        self._momentum = Momentum(at.H)
 
-    def step(self, problem: Elliptope) -> tuple[Array, Array]:
-        H = self._maximise_model(problem)
-        self._Y = self._momentum.extrapolate(problem, self._Y, H)
-        self._G = problem.apply(self._Y)
-        return self._Y, self._G
+    def moved(self, problem: Elliptope, at: Iterate) -> Iterate:
+        return evaluated(problem, self._momentum.extrapolate(problem, at.H, self._best_of_model(problem, *at)))
 
-    def _maximise_model(self, problem: Elliptope) -> Array:
+    def _best_of_model(self, problem: Elliptope, Y: Array, G: Array) -> Array:
         model = Elliptope(self._stand_in, problem.diagonal, lengths=problem.lengths)
-        model.linear = self._G - model.curvature(self._Y)
-        accuracy = max(_INNER_ACCURACY * problem.row_residual(self._Y, self._G), 8 * UNIT)
-        result = maximise(
-            model,
-            TrustRegion(),
-            self._Y,
-            certify=None,
-            tol=1.0,
-            residual_tol=accuracy,
-            max_iter=_INNER_STEPS,
-            max_products=_INNER_COLUMNS,
-        )
+        model.linear = G - model.curvature(Y)
+        accuracy = max(_INNER_ACCURACY * problem.row_residual(Y, G), 8 * UNIT)
+        goal = Goal(1.0, residual_tol=accuracy, max_iter=_INNER_STEPS, max_products=_INNER_COLUMNS)
+        solution = solve(model, TrustRegion(), Y, goal=goal)
         self.n_stand_in_columns += model.n_columns
-        if result.status is Status.INTERRUPTED:
+        if solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return result.H
+        return solution.point.H

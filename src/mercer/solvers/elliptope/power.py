@@ -6,18 +6,23 @@ from typing import final
 
 from mercer.backends.arrays import Array
 from mercer.problems import Elliptope
+from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 
 
 @final
-class ProjectedPower:
+class ProjectedPower(ElliptopeMethod):
     """One product a step; the objective never falls where J + cI is positive semi-definite."""
 
-    def start(self, problem: Elliptope, H: Array) -> tuple[Array, Array]:
-        self._H, self._G = H, problem.apply(H)
-        return self._H, self._G
+    name = "power"
 
-    def step(self, problem: Elliptope) -> tuple[Array, Array]:
-        ascent = self._G if problem.shift == 0 else self._G + problem.shift * self._H
-        self._H = problem.project(ascent, self._H)
-        self._G = problem.apply(self._H)
-        return self._H, self._G
+    def begin(self, problem: Elliptope, at: Iterate) -> None:
+        pass
+
+    def moved(self, problem: Elliptope, at: Iterate) -> Iterate:
+        return evaluated(problem, power_step(problem, at))
+
+
+def power_step(problem: Elliptope, at: Iterate) -> Array:
+    """The rows of (J + cI) H, of unit length."""
+    ascent = at.G if problem.shift == 0 else at.G + problem.shift * at.H
+    return problem.project(ascent, at.H)

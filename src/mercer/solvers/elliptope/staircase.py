@@ -18,31 +18,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
-from mercer.backends.rounding import TINY
-from mercer.linalg.lanczos import BlockLanczos
+from mercer.backends.arrays import Array, like, namespace
 from mercer.linalg.tall import first_axis
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
 from mercer.solvers.elliptope.accelerated import AcceleratedPower
-from mercer.solvers.elliptope.interior_point import STEPS, InteriorPoint, bytes_needed, solve_interior_point
-from mercer.solvers.elliptope.loop import Callback, Certify, Method, maximise
+from mercer.solvers.elliptope.boundary import extreme_rank, leading_columns, point_near
+from mercer.solvers.elliptope.escape import raised
+from mercer.solvers.elliptope.interior_point import STEPS, InteriorPoint, PrimalDual, bytes_needed
+from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 from mercer.solvers.elliptope.minorise import Minorise
-from mercer.solvers.elliptope.result import Iteration, SolverResult, Status
 from mercer.solvers.elliptope.trust_region import TrustRegion
+from mercer.solvers.run import Goal, Limits, Run, solve
+from mercer.solvers.solution import Solution, Status
 
-_ROUGH_RANK_TOL = (
-    1e-3  # directions below this part of the trace are dropped early; the staircase brings back a true one
-)
+_ROUGH_RANK_TOL = 1e-3  # of the trace: directions below are dropped early; the staircase brings back a true one
 _ROUGH_RESIDUAL, _ROUGH_STEPS = 1e-3, 300
 _STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
@@ -52,9 +50,10 @@ _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked 
 _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
 _ENOUGH = 1e-9  # the gap from which on it may end sooner, where rounding holds it up
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
-_FURTHER, _SWEEPS = 20, 6  # columns beyond the rank that is looked for, and products with them
-_ESCAPE_COLUMNS, _ESCAPE_DEPTH = 20, 40
-_ESCAPE_ANGLE = 0.3
+_DOMINANT, _DOUBTFUL = 0.1, 1.0  # directions with less of the trace than the first, or than the second times the
+# residual, are left to the staircase once first-order steps crawl
+_TURN = 0.1
+_USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Pace:
     part: float
     below: float = np.inf  # and only a residual below this counts: before, the climb is still finding its way
 
-    def is_slow(self, residuals: list[float]) -> bool:
+    def is_slow(self, residuals: Sequence[float]) -> bool:
         """Whether the method that left these residuals behind is slow."""
         if len(residuals) <= self.steps or min(residuals) > self.below:
             return False
@@ -74,86 +73,55 @@ class Pace:
 
 _LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
-_DOMINANT, _DOUBTFUL = 0.1, 1.0  # directions with less of the trace than the first, or than the second times the
-# residual, are left to the staircase once first-order steps crawl
-_TURN = 0.1
-_USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
 
 
 @dataclass
 class Climb:
-    """One solve: its problem, its tolerances, and what is left of its budgets.
+    """The phases of one solve.
 
     Attributes
     ----------
     problem : Elliptope
         What to maximise.
-    certify : callable or None
-        Given an iterate and its product with J, returns a proved relative gap.
-    tol, residual_tol : float
-        Where to stop: the certified gap and the row residual.
+    run : Run
+        Goal, budgets, certificate and history, which the phases share.
     rank_tol : float
         Eigenvalues of B below this fraction of its trace are not dimensions of the solution.
-    max_iter : int
-        Steps at most.
-    max_products : int or None
-        Columns of exact products at most, those of certificates included.
-    callbacks : tuple of callables
-        Each receives every :class:`Iteration`; one that returns True stops the run.
-    save : callable or None
-        Given the best iterate so far and the history up to it, after every step.
     rng : numpy.random.Generator
         Escape directions.
+    announce : callable
+        Given the name of a phase when it begins.
     n_stand_in_columns : int
         Columns a stand-in was applied to.
     multipliers : array of shape (n,) or None
         The dual variables of the interior-point method, where it ran: a hint for certificates, J ≼ Diag(y).
-    tell : callable or None
-        Given the name of a phase when it begins.
     """
 
     problem: Elliptope
-    certify: Certify | None
-    tol: float
-    residual_tol: float
+    run: Run[Iterate]
     rank_tol: float
-    max_iter: int
     rng: np.random.Generator
-    max_products: int | None = None
-    callbacks: tuple[Callback, ...] = ()
-    save: Callable[[Array, tuple[Iteration, ...]], None] | None = None
+    announce: Callable[[str], Any] = lambda phase: None
     n_stand_in_columns: int = 0
     multipliers: Array | None = None
-    tell: Callable[[str], Any] | None = None
-    _done: SolverResult | None = field(default=None, repr=False)
-    _earlier: tuple[Iteration, ...] = field(default=(), repr=False)
     _gap: float = field(default=np.inf, repr=False)
-    _best: tuple[float, Array, Array] | None = field(default=None, repr=False)
+    _best: tuple[float, Iterate] | None = field(default=None, repr=False)
 
-    @property
-    def _lines(self) -> tuple[Iteration, ...]:
-        """The history so far, that of an earlier run included."""
-        return self._earlier if self._done is None else self._done.history
-
-    def resume_after(self, history: tuple[Iteration, ...]) -> None:
-        """Go on after the history of an earlier run: steps, seconds and columns are counted on."""
-        self._earlier = tuple(history)
-
-    def by(self, method: Callable[[], Method], H: Array) -> SolverResult:
+    def by(self, method: Callable[[], ElliptopeMethod], H: Array) -> Solution[Iterate]:
         """Solve with one method, then once more at the rank that was found."""
-        self._announce("climbing")
+        self.announce("climbing")
         return self._at_its_rank(self._phase(method(), H), method)
 
-    def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> SolverResult:
+    def automatic(self, H: Array, stand_in: LinearMap | None, *, rough: bool = True) -> Solution[Iterate]:
         """Solve by the stages above, from a first point H with unit rows; a good one needs no ``rough`` solve."""
-        result = self._climbed(H, stand_in, rough)
-        if result.status not in (Status.TRAPPED, Status.STALLED, Status.CRAWLING):
-            return result
+        solution = self._climbed(H, stand_in, rough)
+        if solution.status not in (Status.TRAPPED, Status.STALLED, Status.CRAWLING):
+            return solution
         if self._dense:
-            spent = self.problem.n_columns + self.problem.size
-            within = self.max_products is None or spent <= self.max_products
-            return self.interior(result.H) if within else self._ended(result, Status.MAX_PRODUCTS)
-        return result if result.status is Status.STALLED else self._ended(self._best_of(result), Status.CRAWLING)
+            spent, most = self.problem.n_columns + self.problem.size, self.run.goal.max_products
+            within = most is None or spent <= most
+            return self.interior(solution.point.H) if within else solution.ended(Status.MAX_PRODUCTS)
+        return solution if solution.status is Status.STALLED else self._best_of(solution).ended(Status.CRAWLING)
 
     @cached_property
     def _dense(self) -> bool:
@@ -161,264 +129,177 @@ class Climb:
         n = int(self.problem.active.sum())
         return n <= _DENSE_UP_TO and bytes_needed(n) <= get_config().memory_bytes
 
-    def _climbed(self, H: Array, stand_in: LinearMap | None, rough: bool) -> SolverResult:
+    def _climbed(self, H: Array, stand_in: LinearMap | None, rough: bool) -> Solution[Iterate]:
         """Stages one to five, for as long as they pay."""
-        if stand_in is not None:
-            if rough:
-                self._announce("solving with the stand-in")
-                H, interrupted = self._on_stand_in(stand_in, H)
-                if interrupted:
-                    return replace(self._phase(AcceleratedPower(), H, max_iter=0), status=Status.INTERRUPTED)
-            self._announce("climbing by lower models")
-            lower_models = Minorise(stand_in)
-            result = self._phase(lower_models, H, pace=_LOWER_MODEL_PACE, most=self._climb_columns)
-            self.n_stand_in_columns += lower_models.n_stand_in_columns
-        else:
-            self._announce("climbing by power steps")
-            result = self._phase(AcceleratedPower(), H, pace=_POWER_PACE, most=self._climb_columns)
-        if result.status is Status.SLOW or (result.status is Status.CRAWLING and not self._dense):
-            cut = min(_DOMINANT, _DOUBTFUL * result.history[-1].row_residual)
-            result = self._while_it_pays(self._narrowed(result.H, cut))
+        solution = self._first_order(H, stand_in, rough)
+        if solution.status is Status.SLOW or (solution.status is Status.CRAWLING and not self._dense):
+            cut = min(_DOMINANT, _DOUBTFUL * (solution.history[-1].row_residual or 0.0))
+            solution = self._while_it_pays(self._narrowed(solution.point.H, cut))
         gap = np.inf
         for _ in range(_MOST_RAISES):
-            if result.status is not Status.TRAPPED and (self._dense or result.status is not Status.CRAWLING):
+            if solution.status is not Status.TRAPPED and (self._dense or solution.status is not Status.CRAWLING):
                 break
             if not self._dense:
                 if self._gap > _PAYS * gap:
-                    return self._ended(result, Status.CRAWLING)
+                    return solution.ended(Status.CRAWLING)
                 gap = self._gap
             try:
-                raised = self._raised(result.H, result.G)
+                with self.problem.within(self.run.goal.max_products):
+                    H = raised(self.problem, solution.point, self.rng)
             except KeyboardInterrupt:
-                return replace(result, status=Status.INTERRUPTED)
+                return solution.ended(Status.INTERRUPTED)
             except ProductBudgetError:
-                return replace(result, status=Status.MAX_PRODUCTS)
-            result = self._while_it_pays(raised)
-        return self._at_its_rank(result, TrustRegion)
+                return solution.ended(Status.MAX_PRODUCTS)
+            solution = self._while_it_pays(H)
+        return self._at_its_rank(solution, TrustRegion)
+
+    def _first_order(self, H: Array, stand_in: LinearMap | None, rough: bool) -> Solution[Iterate]:
+        """Lower models where there is a stand-in, after a solve with it alone; accelerated power steps otherwise."""
+        if stand_in is None:
+            self.announce("climbing by power steps")
+            return self._phase(AcceleratedPower(), H, Limits(None, self._climb_columns, _POWER_PACE.is_slow))
+        if rough:
+            self.announce("solving with the stand-in")
+            H, interrupted = self._on_stand_in(stand_in, H)
+            if interrupted:
+                return self._phase(AcceleratedPower(), H, Limits(max_iter=0)).ended(Status.INTERRUPTED)
+        self.announce("climbing by lower models")
+        lower_models = Minorise(stand_in)
+        solution = self._phase(lower_models, H, Limits(None, self._climb_columns, _LOWER_MODEL_PACE.is_slow))
+        self.n_stand_in_columns += lower_models.n_stand_in_columns
+        return solution
 
     @property
     def _climb_columns(self) -> int:
         """Columns of the problem after which a climb has had its share."""
         return max(_CLIMB * self.problem.size, _LEAST_CLIMB)
 
-    def _while_it_pays(self, H: Array) -> SolverResult:
+    def _while_it_pays(self, H: Array) -> Solution[Iterate]:
         """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
-        self._announce("climbing by trust regions")
+        self.announce("climbing by trust regions")
         if self._dense:
-            return self._phase(TrustRegion(), H, most=self._climb_columns)
+            return self._phase(TrustRegion(), H, Limits(max_columns=self._climb_columns))
         behind = np.inf
         while True:
-            result = self._phase(TrustRegion(), H, most=self.problem.n_columns + _SLICE)
-            if result.status is not Status.CRAWLING:
-                self._gap = result.history[-1].relative_gap or 0.0
-                return result
+            solution = self._phase(TrustRegion(), H, Limits(max_columns=self.problem.n_columns + _SLICE))
+            if solution.status is not Status.CRAWLING:
+                self._gap = solution.history[-1].relative_gap or 0.0
+                return solution
             try:
-                self._gap = gap = 0.0 if self.certify is None else self.certify(result.H, result.G)
+                solution = self._with_proof(solution)
             except KeyboardInterrupt:
-                return self._ended(result, Status.INTERRUPTED)
-            proved = gap <= self.tol  # then the rows are what is left to settle
-            still = self.problem.row_residual(result.H, result.G) if proved else gap / self.tol
+                return solution.ended(Status.INTERRUPTED)
+            proof = solution.certificate
+            self._gap = 0.0 if proof is None else proof.gap_beyond_rounding
+            proved = self._gap <= self.run.goal.tol  # then the rows are what is left to settle
+            still = self.problem.row_residual(*solution.point) if proved else self._gap / self.run.goal.tol
             if still > _PAYS * behind:
-                return self._ended(result, Status.FLAT if proved and self.certify is not None else Status.CRAWLING)
-            behind, H = still, result.H
+                return solution.ended(Status.FLAT if proved and proof is not None else Status.CRAWLING)
+            behind, H = still, solution.point.H
 
-    def interior(self, climbed: Array | None = None) -> SolverResult:
+    def interior(self, climbed: Array | None = None) -> Solution[Iterate]:
         """Solve by the interior-point method, and bring what it found to low rank and to the boundary.
 
         Where the optimum is flat, its X is the middle of all solutions and of high rank. A point ``climbed`` to before
         is taken instead where the dual shows that it is as good.
         """
-        self._announce("solving by the interior-point method")
+        self.announce("solving by the interior-point method")
         found = self._interior_point()
-        self._announce("going to the boundary")
-        self.multipliers = self._full(found.multipliers)
-        face = self._point(found.X, max(self.rank_tol, _NOISE))
-        self._done = SolverResult(face, self.problem.apply(face), found.status, (*self._lines, *found.history))
+        self.announce("going to the boundary")
+        y = found.point.multipliers
+        self.multipliers = namespace(y).zeros(self.problem.size, dtype=y.dtype, device=y.device)
+        self.multipliers[self.problem.active] = y
+        face = point_near(self.problem, found.point.X, max(self.rank_tol, _NOISE))
+        solution = Solution(evaluated(self.problem, face), found.status, found.history)
         if found.status in _USERS_OWN:
-            return self._done
+            return solution
         try:
-            return self._to_the_boundary(found, face, climbed)
+            return self._to_the_boundary(found.point, face, climbed)
         except KeyboardInterrupt:  # between phases, which end by themselves
-            return self._ended(self._done, Status.INTERRUPTED)
+            return solution.ended(Status.INTERRUPTED)
 
-    def _to_the_boundary(self, found: InteriorPoint, face: Array, climbed: Array | None) -> SolverResult:
+    def _interior_point(self) -> Solution[PrimalDual]:
+        left = max(1, self.run.steps_left)
+        run: Run[Any] = replace(self.run, goal=Goal(_SHARP, max_iter=self.run.goal.max_iter), certify=None, save=None)
+        method = InteriorPoint(enough=min(_ENOUGH, 0.1 * self.run.goal.tol))
+        found = run.phase(self.problem.dense(), method, limits=Limits(max_iter=min(STEPS, left)))
+        out_of_steps = found.status is Status.MAX_ITER and left > STEPS  # the method's own limit, not the user's
+        return found.ended(Status.STALLED) if out_of_steps else found
+
+    def _to_the_boundary(self, pair: PrimalDual, face: Array, climbed: Array | None) -> Solution[Iterate]:
         """From an interior point to one of low rank whose rows settle; where none does, to one that is proved."""
-        bound = float(found.multipliers.sum())
+        bound = float(pair.multipliers.sum())
         for start in self._starts(face, climbed, bound):
             most = self.problem.n_columns + self._climb_columns + 4 * start.shape[1]
-            result = self._at_its_rank(self._phase(TrustRegion(), start, most=most), TrustRegion)
-            if result.status is Status.CONVERGED or result.status in _USERS_OWN:
-                return result
-            if self._proved(result, bound):
-                return self._ended(result, Status.FLAT)
-        whole = self._point(found.X, 0.0)
-        rank = min(2 * _extreme_rank(self.problem.size), whole.shape[1])
+            solution = self._at_its_rank(self._phase(TrustRegion(), start, Limits(max_columns=most)), TrustRegion)
+            if solution.status is Status.CONVERGED or solution.status in _USERS_OWN:
+                return solution
+            solution, proved = self._proved(solution, bound)
+            if proved:
+                return solution.ended(Status.FLAT)
+        whole = point_near(self.problem, pair.X, 0.0)
+        rank = min(2 * extreme_rank(self.problem.size), whole.shape[1])
         while True:  # of the directions in which it lies, the leading ones that suffice
-            H = self.problem.project(whole[:, -rank:], first_axis(rank, whole))
-            result = replace(result, H=H, G=self.problem.apply(H))
-            if self._proved(result, bound):
-                return self._ended(result, Status.FLAT)
-            if rank == whole.shape[1]:
-                return self._ended(result, Status.STALLED)
+            point = evaluated(self.problem, leading_columns(self.problem, whole, rank))
+            solution, proved = self._proved(replace(solution, point=point, certificate=None), bound)
+            if proved or rank == whole.shape[1]:
+                return solution.ended(Status.FLAT if proved else Status.STALLED)
             rank = min(2 * rank, whole.shape[1])
 
     def _starts(self, face: Array, climbed: Array | None, bound: float) -> Iterator[Array]:
         """Points to go to the boundary from, those of low rank before a face that is wider than an optimum need be."""
-        extreme = _extreme_rank(self.problem.size)
+        extreme = extreme_rank(self.problem.size)
         if face.shape[1] <= extreme:
             yield self._narrowed(face, 0.0)
         if climbed is not None:
             narrow = self.problem.reduced(climbed, self.rank_tol)
-            if bound - self.problem.objective(narrow, self.problem.apply(narrow)) <= self.tol * abs(bound):
+            if bound - self.problem.objective(*evaluated(self.problem, narrow)) <= self.run.goal.tol * abs(bound):
                 yield narrow
         if face.shape[1] > extreme:
-            yield self.problem.project(face[:, -extreme:], first_axis(extreme, face))
+            yield leading_columns(self.problem, face, extreme)
             yield face
 
-    def _proved(self, result: SolverResult, bound: float) -> bool:
-        """Whether a point meets the tolerance on the gap: by the dual at hand first, then by a certificate."""
-        value = self.problem.objective(result.H, result.G)
-        if bound - value > self.tol * abs(value):
-            return False
-        return self.certify is None or self.certify(result.H, result.G) <= self.tol
+    def _proved(self, solution: Solution[Iterate], bound: float) -> tuple[Solution[Iterate], bool]:
+        """Whether a point meets the tolerance on the gap: by the dual at hand first, then by its certificate."""
+        value, tol = self.problem.objective(*solution.point), self.run.goal.tol
+        if bound - value > tol * abs(value):
+            return solution, False
+        solution = self._with_proof(solution)
+        return solution, solution.certificate is None or solution.certificate.gap_beyond_rounding <= tol
 
-    def _interior_point(self) -> InteriorPoint:
-        problem = self.problem
-        active = namespace(problem.active).nonzero(problem.active)[0]
-        s = as_double(problem.scale[active])
-        J = as_double(problem.operator.block(active, active)) * (s[:, None] * s)
-        problem.n_columns += active.shape[0]  # its entries are formed
-        lines = self._lines
-        left = max(1, self.max_iter - (lines[-1].number if lines else 0))
-        history: list[Iteration] = []
+    def _with_proof(self, solution: Solution[Iterate]) -> Solution[Iterate]:
+        """The solution with the certificate of its point, where certificates are asked for at all."""
+        if self.run.certify is None or solution.certificate is not None:
+            return solution
+        return replace(solution, certificate=self.run.certify(solution.point))
 
-        def notify(iteration: Iteration) -> bool:
-            history.append(self._shown(iteration, lines))
-            answers = [callback(history[-1]) for callback in self.callbacks]
-            return any(answers)
-
-        found = solve_interior_point(
-            (J + J.T) / 2,
-            tol=_SHARP,
-            enough=min(_ENOUGH, 0.1 * self.tol),
-            lengths=problem.lengths[active],
-            max_iter=min(STEPS, left),
-            n_columns=problem.n_columns,
-            callbacks=(notify,),
-        )
-        out_of_steps = found.status is Status.MAX_ITER and left > STEPS  # not for want of the user's
-        return replace(found, history=tuple(history), status=Status.STALLED if out_of_steps else found.status)
-
-    def _full(self, y: Array) -> Array:
-        multipliers = namespace(y).zeros(self.problem.size, dtype=y.dtype, device=y.device)
-        multipliers[self.problem.active] = y
-        return multipliers
-
-    def _point(self, X: Array, cut: float) -> Array:
-        """A point H of low rank with H Hᵀ near X: the principal directions above this part of the trace."""
-        problem, xp = self.problem, namespace(X)
-        s = as_double(problem.scale[problem.active])
-        S = s[:, None] * X * s
-        few = _extreme_rank(problem.size) + _FURTHER
-        values, vectors = xp.linalg.eigh(S) if cut == 0 or s.shape[0] <= 4 * few else _leading(S, few)
-        kept = values > cut * float(xp.sum(S.diagonal()))
-        H = xp.zeros((problem.size, int(kept.sum())), dtype=xp.float64, device=X.device)
-        H[problem.active] = vectors[:, kept] * xp.sqrt(values[kept])
-        return cast(problem.project(H, first_axis(H.shape[1], H)), problem.operator.dtype)
-
-    def _ended(self, result: SolverResult, status: Status) -> SolverResult:
-        self._done = replace(result, status=status)
-        return self._done
-
-    def _announce(self, phase: str) -> None:
-        if self.tell is not None:
-            self.tell(phase)
-
-    def _phase(
-        self,
-        method: Method,
-        H: Array,
-        *,
-        pace: Pace | None = None,
-        max_iter: int | None = None,
-        most: int | None = None,
-    ) -> SolverResult:
-        """Run one method after what was done before.
-
-        Status ``SLOW`` when it falls behind its pace, ``CRAWLING`` when the problem has seen ``most`` columns.
-        """
-        lines = self._lines
-        shown: list[Iteration] = list(lines)
-        residuals: list[float] = []
-
-        def notify(iteration: Iteration) -> bool:
-            answers = [callback(shown[-1]) for callback in self.callbacks]  # all of them are told
-            return any(answers)
-
-        def keep(H: Array, iteration: Iteration) -> None:
-            shown.append(self._shown(iteration, lines))
-            if self.save is not None:
-                self.save(H, tuple(shown))
-
-        def watch(residual: float) -> bool:
-            residuals.append(residual)
-            return pace is not None and pace.is_slow(residuals)
-
-        allowed = [limit for limit in (most, self.max_products) if limit is not None]
-        result = maximise(
-            self.problem,
-            method,
-            H,
-            certify=self.certify,
-            tol=self.tol,
-            residual_tol=self.residual_tol,
-            max_iter=max(0, self.max_iter - (lines[-1].number if lines else 0)) if max_iter is None else max_iter,
-            max_products=min(allowed, default=None),
-            is_slow=watch,
-            save=keep,
-            callbacks=(notify,),
-        )
-        ours = most is not None and (self.max_products is None or most < self.max_products)
-        status = Status.CRAWLING if ours and result.status is Status.MAX_PRODUCTS else result.status
-        history = tuple(shown) + tuple(self._shown(line, lines) for line in result.history[len(shown) - len(lines) :])
-        self._done = replace(result, status=status, history=history)
-        value = self.problem.objective(result.H, result.G)
+    def _phase(self, method: ElliptopeMethod, H: Array, limits: Limits = Limits()) -> Solution[Iterate]:  # noqa: B008
+        """Run one method after what was done before, and remember the best point of all phases."""
+        solution = self.run.phase(self.problem, method, H, limits)
+        value = self.problem.objective(*solution.point)
         if self._best is None or value > self._best[0]:
-            self._best = value, result.H, result.G
-        return self._done
+            self._best = value, solution.point
+        return solution
 
-    def _best_of(self, result: SolverResult) -> SolverResult:
+    def _best_of(self, solution: Solution[Iterate]) -> Solution[Iterate]:
         """The best point of all phases: directions that a later phase dropped may not have come back."""
-        if self._best is None or self._best[0] <= self.problem.objective(result.H, result.G):
-            return result
-        return replace(result, H=self._best[1], G=self._best[2])
-
-    def _shown(self, line: Iteration, before: tuple[Iteration, ...]) -> Iteration:
-        """A line with number and seconds running on, and with the columns of an earlier run."""
-        columns = self._earlier[-1].n_columns if self._earlier else 0
-        line = replace(line, n_columns=line.n_columns + columns)
-        return line.following(before[-1]) if before else line
+        if self._best is None or self._best[0] <= self.problem.objective(*solution.point):
+            return solution
+        return replace(solution, point=self._best[1], certificate=None)
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
-        problem = self.problem
+        problem, least = self.problem, self.run.goal.residual_tol
         shift = self._stand_in_shift(stand_in)
         model = Elliptope(stand_in, problem.diagonal, shift=shift, lengths=problem.lengths)
-        for method, residual_tol, steps in (
-            (AcceleratedPower(), max(_ROUGH_RESIDUAL, self.residual_tol), _ROUGH_STEPS),
-            (TrustRegion(), max(_STAND_IN_RESIDUAL, self.residual_tol), _STAND_IN_STEPS),
-        ):
-            rough = maximise(
-                model,
-                method,
-                H,
-                certify=None,
-                tol=1.0,
-                residual_tol=residual_tol,
-                max_iter=steps,
-                max_products=_STAND_IN_COLUMNS,
-            )
-            H = self._narrowed(rough.H, _ROUGH_RANK_TOL)
+        stages: tuple[tuple[ElliptopeMethod, float, int], ...] = (
+            (AcceleratedPower(), _ROUGH_RESIDUAL, _ROUGH_STEPS),
+            (TrustRegion(), _STAND_IN_RESIDUAL, _STAND_IN_STEPS),
+        )
+        for method, residual, steps in stages:
+            goal = Goal(1.0, residual_tol=max(residual, least), max_iter=steps, max_products=_STAND_IN_COLUMNS)
+            rough = solve(model, method, H, goal=goal)
+            H = self._narrowed(rough.point.H, _ROUGH_RANK_TOL)
             if rough.status is Status.INTERRUPTED:
                 break
         self.n_stand_in_columns += model.n_columns
@@ -444,80 +325,13 @@ class Climb:
         removed = np.inf if self.problem.removed is None else float(xp.sum((s * self.problem.removed) ** 2))
         return min(left_out, removed)
 
-    def _at_its_rank(self, result: SolverResult, method: Callable[[], Method]) -> SolverResult:
+    def _at_its_rank(self, solution: Solution[Iterate], method: Callable[[], ElliptopeMethod]) -> Solution[Iterate]:
         """Bring a solution to the rank that is counted and solve there again, so that rows keep their lengths."""
-        if result.status is not Status.CONVERGED:
-            return result
-        reduced = self.problem.reduced(result.H, self.rank_tol)
-        if reduced.shape[1] == result.H.shape[1]:
-            return result
-        self._announce("solving at the rank found")
+        if solution.status is not Status.CONVERGED:
+            return solution
+        reduced = self.problem.reduced(solution.point.H, self.rank_tol)
+        if reduced.shape[1] == solution.point.H.shape[1]:
+            return solution
+        self.announce("solving at the rank found")
         again = self._phase(method(), reduced)
-        return again if again.status is Status.CONVERGED else result
-
-    def _raised(self, H: Array, G: Array) -> Array:
-        """H with one more column, turned a little towards the direction in which the objective grows most."""
-        self.problem.max_columns = self.max_products
-        try:
-            direction = escape_direction(self.problem, H, G, self.rng)
-        finally:
-            self.problem.max_columns = None
-        reach = float(abs(direction).max())
-        wider = namespace(H).concat([H, (_ESCAPE_ANGLE / reach * direction)[:, None]], axis=1)
-        return self.problem.project(wider, first_axis(H.shape[1] + 1, H))
-
-
-def _extreme_rank(n: int) -> int:
-    """A rank at which there is an optimum (Barvinok 1995, Pataki 1998)."""
-    return int(np.sqrt(2 * n)) + 1
-
-
-def _leading(S: Array, count: int) -> tuple[Array, Array]:
-    """About the largest eigenvalues of a positive definite matrix, rising, with their vectors: subspace iteration."""
-    xp = namespace(S)
-    Q = like(np.random.default_rng(0).standard_normal((len(S), count)), S)
-    for _ in range(_SWEEPS):
-        Q, _ = xp.linalg.qr(S @ Q)
-    values, vectors = xp.linalg.eigh(Q.T @ (S @ Q))
-    return values, Q @ vectors
-
-
-def escape_direction(problem: Elliptope, H: Array, G: Array, rng: np.random.Generator) -> Array:
-    """About the vector v of largest vᵀ(J - Diag z)v / vᵀDiag(z)v outside the span of H, by a few Lanczos steps.
-
-    At a stationary point, a positive value means that turning the rows of H towards v in a new dimension ascends. The
-    steps are ARPACK's on NumPy arrays, with restarts, and our own on tensors.
-    """
-    z, xp = as_double(problem.multipliers(H, G)), namespace(H)
-    largest = float(abs(z).max()) if problem.size else 0.0
-    root = xp.sqrt(xp.clip(z, max(1e-3 * largest, TINY), None))
-    Q, _ = xp.linalg.qr(root[:, None] * H)
-
-    def multiply(V: Array) -> Array:
-        W = V - Q @ (Q.T @ V)
-        W = as_double(problem.curvature(W / root[:, None])) / root[:, None]
-        return W - Q @ (Q.T @ W)
-
-    leading = _leading_by_lanczos if is_tensor(H) else _leading_by_arpack
-    direction = leading(multiply, Q, rng) / root
-    return direction if bool((direction != 0).any()) else like(rng.standard_normal(problem.size), H)
-
-
-def _leading_by_arpack(multiply: Callable[[Array], Array], Q: Array, rng: np.random.Generator) -> Array:
-    """About the leading eigenvector, by ARPACK; where that fails, after a few power steps."""
-    n = Q.shape[0]
-    map_ = LinearOperator((n, n), matvec=lambda v: multiply(np.reshape(v, (-1, 1)))[:, 0], dtype=np.float64)
-    start = rng.standard_normal(n)
-    try:
-        return eigsh(map_, k=1, which="LA", v0=start, ncv=min(_ESCAPE_COLUMNS, n), maxiter=4, tol=1e-2)[1][:, 0]
-    except ArpackError:  # no convergence, or nothing outside the span of H
-        for _ in range(4):
-            start = map_.matvec(start)
-        return start
-
-
-def _leading_by_lanczos(multiply: Callable[[Array], Array], Q: Array, rng: np.random.Generator) -> Array:
-    """About the leading eigenvector, from one Krylov space; zero where there is nothing outside the span of Q."""
-    space = BlockLanczos(multiply, Q, rng)
-    space.extend(_ESCAPE_DEPTH)
-    return space.ritz_pairs(1)[1][:, 0] if space.n_columns else namespace(Q).zeros_like(Q[:, 0])
+        return again if again.status is Status.CONVERGED else solution

@@ -15,17 +15,18 @@ from mercer.backends.arrays import Array, as_double, copied, namespace
 from mercer.backends.rounding import EPS
 from mercer.linalg.tall import inner_product, row_products
 from mercer.problems import Elliptope
+from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 
 _LOOSE, _TIGHT = 0.1, 1e-3  # how far linear systems are solved: first loosely, in the end so that digits come by threes
 _FLAT = 1e-12  # a curvature below is that of a rotation of all rows, which changes nothing
 _ACCEPT, _SHRINK, _GROW = 0.05, 0.25, 0.75
-_VALUE_NOISE = 1e-13  # of the objective: changes below are noise, and count as what the model promised
+_ROUNDING = 1e-13  # of the objective: changes below are noise, and count as what the model promised
 _LEAST = 1e-300
 _PER_ROW = 0.5  # the first radius, in the metric of the preconditioner, that moves every row about this far
 
 
 @final
-class TrustRegion:
+class TrustRegion(ElliptopeMethod):
     """One step solves a quadratic model within a trusted radius; several products a step, one each with r columns.
 
     Parameters
@@ -34,33 +35,33 @@ class TrustRegion:
         Conjugate-gradient iterations a step at most.
     """
 
+    name = "trust-region"
+
     def __init__(self, *, max_inner: int = 200) -> None:
         self.max_inner = max_inner
 
-    def start(self, problem: Elliptope, H: Array) -> tuple[Array, Array]:
-        self._H, self._G = H, problem.apply(H)
-        self._value = problem.objective(H, self._G)
+    def begin(self, problem: Elliptope, at: Iterate) -> None:
+        self._value = problem.objective(*at)
         self._radius = self._largest = 0.0
-        return self._H, self._G
 
-    def step(self, problem: Elliptope) -> tuple[Array, Array]:
-        model = _Model(problem, self._H, self._G)
+    def moved(self, problem: Elliptope, at: Iterate) -> Iterate:
+        model = _Model(problem, *at)
         if self._radius == 0.0:
             self._radius = _PER_ROW * math.sqrt(model.size)
             self._largest = 4 * self._radius
         solution = model.solve(self._radius, self.max_inner)
-        H = problem.project(self._H + solution.V, self._H)
-        G = problem.apply(H)
-        value = problem.objective(H, G)
-        noise = _VALUE_NOISE * max(abs(value), abs(self._value))
+        there = evaluated(problem, problem.project(at.H + solution.V, at.H))
+        value = problem.objective(*there)
+        noise = _ROUNDING * max(abs(value), abs(self._value))
         agreement = (value - self._value + noise) / (solution.gain + noise)
         if agreement < _SHRINK:
             self._radius = 0.25 * solution.length
         elif agreement > _GROW and solution.at_boundary:
             self._radius = min(2 * self._radius, self._largest)
-        if agreement > _ACCEPT:
-            self._H, self._G, self._value = H, G, value
-        return self._H, self._G
+        if agreement <= _ACCEPT:
+            return at
+        self._value = value
+        return there
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from mercer.backends.arrays import Array, add_to_diagonal, cholesky_factor, cholesky_solve, copied, namespace
 from mercer.problems.hilbert_ball_regression import HilbertBallRegression
 from mercer.solvers.run import Method, Report
-from mercer.solvers.solution import Status
 
 _ENOUGH = 1e-4  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-10
@@ -21,7 +19,7 @@ _RIDGE = 1e-12  # of the Hessian's trace, added where rounding made it indefinit
 class Newton(Method[HilbertBallRegression, Array]):
     """A step takes a Hessian and a Cholesky factorisation; the gap of a point is that of strong convexity.
 
-    ``STALLED`` where neither the value nor the gap falls any more: rounding hides what is left of them.
+    It ends where neither the value nor the gap falls any more: rounding hides what is left of them.
     """
 
     name = phase = "newton"
@@ -29,21 +27,20 @@ class Newton(Method[HilbertBallRegression, Array]):
 
     def start(self, problem: HilbertBallRegression, point: Any) -> Report[Array]:
         x = problem.start() if point is None else point
-        return self._at(problem, x, problem.value(x), 0)
+        return self._at(problem, x, problem.value(x))
 
-    def step(self, problem: HilbertBallRegression, most: int) -> Report[Array]:
+    def step(self, problem: HilbertBallRegression, most: int) -> Report[Array] | None:
+        value, gap = self._value, problem.gap(self._gradient)
         step = _newton_step(problem.hessian(self._x), self._gradient)
-        moved = _lower(problem, self._x, step, self._value, -float(self._gradient @ step))
+        moved = _lower(problem, self._x, step, value, -float(self._gradient @ step))
         if moved is None:
-            return replace(self._at(problem, self._x, self._value, 0), status=Status.STALLED)
-        before = self._value, problem.gap(self._gradient)
-        report = self._at(problem, *moved, 1)
-        stuck = report.objective >= before[0] and problem.gap(self._gradient) >= before[1]
-        return replace(report, status=Status.STALLED) if stuck else report
+            return None
+        report = self._at(problem, *moved)
+        return report if self._value < value or problem.gap(self._gradient) < gap else None
 
-    def _at(self, problem: HilbertBallRegression, x: Array, value: float, steps: int) -> Report[Array]:
+    def _at(self, problem: HilbertBallRegression, x: Array, value: float) -> Report[Array]:
         self._x, self._value, self._gradient = x, value, problem.gradient(x)
-        return Report(x, value, gap=problem.gap(self._gradient), steps=steps)
+        return Report(x, value, gap=problem.gap(self._gradient))
 
 
 def _lower(

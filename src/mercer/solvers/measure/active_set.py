@@ -12,8 +12,8 @@ chosen anew. A handful of these passes over the sample is all.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,72 +23,72 @@ from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import flatnonzero, least, places
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, CONSTRAINT, PENALTY, RIDGE, TraceProblem
 from mercer.solvers.measure.active_set_pool import NOISE, ActiveSetPool
-from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
-from mercer.solvers.solution import Status
+from mercer.solvers.measure.sparse_measure import SparseMeasure
+from mercer.solvers.run import Goal, Limits, Method, Report, Run
+from mercer.solvers.solution import Solution, Status
 
+_NO_GAP = 1e-12  # of the objective: nothing is left to gain
+_MOST_PASSES = 200
 _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
 _POOL_SHARE = 0.5  # of the memory limit, for the entries of A between pool and nodes
 _FEW = 256
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
 _ZERO = 4 * EPS  # of D(0): no objective is negative, and less than this is rounding
-_NO_GAP = 1e-12  # of the objective: nothing is left to gain
 
 
 def solve_exactly(
-    problem: Discrepancy,
+    problem: TraceProblem,
+    start: SparseMeasure | tuple[Array, Array] | None = None,
     *,
-    alpha: float | None = None,
-    kappa: float | None = None,
-    start: tuple[Array, Array] | None = None,
     tol: float = 1e-9,
     gap_tol: float = _NO_GAP,
-    max_passes: int = 200,
-    callback: Callable[[ExchangeStep], Any] | None = None,
-) -> SparseMeasure:
+    max_nodes: int | None = None,
+    max_passes: int | None = None,
+    run: Run[SparseMeasure] | None = None,
+) -> Solution[SparseMeasure]:
     """Minimise D (and ridge) + α dᵀv over 0 ≤ v ≤ c, or D under dᵀv = ϰ.
 
     Parameters
     ----------
-    problem : Discrepancy
-        The programme.
-    alpha, kappa : float
-        One of the two.
-    start : (nodes, values), optional
+    problem : TraceProblem
+        The programme: ``discrepancy.regularised(alpha)`` or ``discrepancy.constrained(kappa)``.
+    start : SparseMeasure or (nodes, values), optional
         Where to begin, for instance what an exchange method left. For ϰ it is scaled down, or filled up with the
         points of largest (Sω)ₖ/dₖ, to dᵀv = ϰ.
     tol : float, default=1e-9
         No gradient may be below -tol α dᵢ: a fraction of the penalty.
     gap_tol : float, default=1e-12
         Or the Frank-Wolfe bound is this part of the objective.
-    max_passes : int, default=200
-        Passes over the whole sample.
-    callback : callable, optional
-        Called after each pass; a true return value stops.
+    max_nodes : int, optional
+        With more nodes than this the status is ``SLOW``: another method should take over.
+    max_passes : int, optional
+        Passes over the whole sample, 200 at most if left out.
+    run : Run, optional
+        Callbacks and history that the solve shares with others; its goal is replaced by ``gap_tol``.
 
     Notes
     -----
     Cost: a pass takes N kernel evaluations a node; a step inside the pool n² flops for the factor and 4 n for each of
     its points. Memory: n² for the factor, and the entries of A between pool and nodes.
     """
-    if (alpha is None) == (kappa is None):
-        raise ValueError("solve_exactly takes either alpha or kappa.")
-    run = _Passes(problem, alpha, kappa, tol, gap_tol)
+    shared = Run(Goal(gap_tol)) if run is None else replace(run, goal=Goal(gap_tol))
+    limits = Limits(max_iter=_MOST_PASSES if max_passes is None else max_passes)
     with single_threaded_blas():
-        return run.solve(start, max_passes, callback)
+        return shared.phase(problem, ActiveSet(tol, max_nodes), start, limits)
 
 
-def solve_on(problem: Discrepancy, nodes: Array, *, alpha: float | None = None, kappa: float | None = None) -> Array:
+def solve_on(problem: TraceProblem, nodes: Array) -> Array:
     """The weights of the same programme when only these nodes may have any; some may be zero.
 
     Where the caps of the nodes do not allow dᵀv = ϰ, all are at their caps.
     """
-    caps, penalty = problem.caps[nodes], problem.penalty[nodes]
-    start = namespace(caps).zeros_like(caps) if kappa is None else _spread(caps, penalty, kappa)
+    caps, penalty = problem.discrepancy.caps[nodes], problem.discrepancy.penalty[nodes]
+    start = namespace(caps).zeros_like(caps) if problem.kappa is None else _spread(caps, penalty, problem.kappa)
     with single_threaded_blas():
-        pool = ActiveSetPool(problem, nodes, start, 0.0 if alpha is None else alpha, kappa, 1e-12)
+        pool = ActiveSetPool(problem, nodes, start, problem.alpha or 0.0, 1e-12)
         pool.solve()
     return pool.values
 
@@ -104,101 +104,102 @@ def _spread(caps: Array, penalty: Array, kappa: float) -> Array:
     return xp.clip(caps, max=level[fits[0]]) if fits.shape[0] else caps
 
 
-class _Passes:
-    """The iterate over all points, and the passes over them."""
+class ActiveSet(Method[TraceProblem, SparseMeasure]):
+    """One step solves the programme on a pool of points, then computes the gradient of all."""
 
-    def __init__(
-        self, problem: Discrepancy, alpha: float | None, kappa: float | None, tol: float, gap_tol: float
-    ) -> None:
-        self._problem, self._kappa, self._tol, self._gap_tol = problem, kappa, tol, gap_tol
-        self._alpha = problem.largest_alpha if alpha is None else alpha
-        self._values = namespace(problem.distortion).zeros_like(problem.distortion)
-        self._started = time.monotonic()
-        self._history: list[ExchangeStep] = []
+    name = phase = "active set"
+    handles = frozenset({CAPS, RIDGE, PENALTY, CONSTRAINT})
 
-    def solve(self, start: Any, max_passes: int, callback: Callable[[ExchangeStep], Any] | None) -> SparseMeasure:
-        if start is not None:
-            self._values[start[0]] = namespace(self._values).minimum(start[1], self._problem.caps[start[0]])
-        if self._kappa is not None:
-            self._meet(self._kappa)
-        status = Status.MAX_ITER
-        try:
-            for number in range(max_passes):
-                slack = self._slack()
-                step = self._note(number, slack)
-                verdict = self._verdict(slack, step)
-                if verdict is not None or (callback is not None and callback(step)):
-                    status = verdict or Status.STOPPED
-                    break
-                self._solve_pool(self._choose_pool(slack))
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        nodes = flatnonzero(self._values)
-        gradient = self._problem.gradient(nodes, self._values[nodes])
-        return SparseMeasure(nodes, self._values[nodes], gradient, status, tuple(self._history))
+    def __init__(self, tol: float = 1e-9, max_nodes: int | None = None) -> None:
+        self._tol, self._most = tol, math.inf if max_nodes is None else max_nodes
 
-    def _meet(self, kappa: float) -> None:
-        """Scale a start down to dᵀv = ϰ, or fill the points of largest gain up to it."""
-        problem = self._problem
-        missing = kappa - float(problem.penalty @ self._values)
-        if missing < -_MET * kappa:
-            self._values *= kappa / (kappa - missing)
-        elif missing > _MET * kappa:
-            gain = problem.distortion / problem.penalty
-            nodes, values = problem.filled(gain, missing, problem.caps - self._values)
-            self._values[nodes] += values
+    def start(self, problem: TraceProblem, point: Any) -> Report[SparseMeasure]:
+        """The measure given, within its caps and with dᵀv = ϰ where that is asked."""
+        base = problem.discrepancy
+        values = namespace(base.distortion).zeros_like(base.distortion)
+        gradient = None
+        if point is not None:
+            known = isinstance(point, SparseMeasure)
+            nodes, given = (point.nodes, point.values) if known else point
+            values[nodes] = namespace(values).minimum(given, base.caps[nodes])
+            gradient = point.gradient if known and bool((values[nodes] == given).all()) else None
+        if problem.kappa is not None and _meet(problem, values):
+            gradient = None
+        self._values, self._objectives = values, list[float]()
+        return self._looked(problem, gradient)
 
-    def _slack(self) -> Array:
-        """The gradient with its penalty, A v - Sω + α d, signed so that it must not be negative off the free nodes."""
-        nodes = flatnonzero(self._values)
-        gradient = self._problem.gradient(nodes, self._values[nodes])
-        if self._kappa is not None and nodes.shape[0]:
-            self._alpha = self._problem.multiplier(nodes, self._values[nodes], gradient)
-        slack = gradient + self._alpha * self._problem.penalty
-        return namespace(slack).where(self._values >= self._problem.caps, -slack, slack)
+    def step(self, problem: TraceProblem, most: int) -> Report[SparseMeasure]:
+        """Solve the programme on the nodes and the points of least gradient."""
+        pool = self._choose_pool(problem)
+        solver = ActiveSetPool(problem, pool, self._values[pool], self._alpha, self._tol)
+        solver.solve()
+        self._values[pool] = solver.values
+        return self._looked(problem, None)
 
-    def _note(self, number: int, slack: Array) -> ExchangeStep:
-        problem, nodes = self._problem, flatnonzero(self._values)
+    def _looked(self, problem: TraceProblem, gradient: Array | None) -> Report[SparseMeasure]:
+        """A pass over the sample: the gradient at every point, and what it says of the measure."""
+        base, nodes = problem.discrepancy, flatnonzero(self._values)
         values = self._values[nodes]
-        xp = namespace(slack)
-        signed = xp.where(self._values >= problem.caps, -slack, slack)
-        value = problem.value(nodes, values, signed - self._alpha * problem.penalty)
-        level = self._kappa
-        if level is None:
-            value += self._alpha * float(problem.penalty[nodes] @ values)
-            level = value / self._alpha if self._alpha > 0 else np.inf  # no better measure has a larger dᵀv
-        below = xp.where(self._values < problem.caps, signed, xp.maximum(signed, 0.0))  # at its cap a node cannot grow
-        lowest = float((below / problem.penalty).min())
-        gap = float(below[nodes] @ values) - (level * lowest if lowest < 0 else 0.0)
-        self._history.append(ExchangeStep(number, value, gap, int(nodes.shape[0]), time.monotonic() - self._started))
-        return self._history[-1]
+        gradient = base.gradient(nodes, values) if gradient is None else gradient
+        self._alpha = problem.multiplier(nodes, values, gradient)
+        penalised, xp = gradient + self._alpha * base.penalty, namespace(gradient)
+        full = self._values >= base.caps
+        self._slack = xp.where(full, -penalised, penalised)  # which must not be negative off the free nodes
+        value = problem.value(nodes, values, gradient)
+        growing = xp.where(full, xp.maximum(penalised, 0.0), penalised)  # at its cap a node cannot grow
+        lowest = float((growing / base.penalty).min())
+        gap = float(growing[nodes] @ values) - (_most_trace(problem, value) * lowest if lowest < 0 else 0.0)
+        self._objectives.append(value)
+        return Report(
+            SparseMeasure(nodes, values, gradient),
+            value,
+            gap,
+            size=int(nodes.shape[0]),
+            status=self._verdict(problem, int(nodes.shape[0])),
+        )
 
-    def _verdict(self, slack: Array, step: ExchangeStep) -> Status | None:
-        free = (self._values > 0) & (self._values < self._problem.caps)
-        allowed = max(self._tol * self._alpha, NOISE * self._problem.largest_alpha) * self._problem.penalty
-        xp = namespace(slack)
+    def _verdict(self, problem: TraceProblem, n_nodes: int) -> Status | None:
+        base, slack, xp = problem.discrepancy, self._slack, namespace(self._slack)
+        free = (self._values > 0) & (self._values < base.caps)
+        allowed = max(self._tol * self._alpha, NOISE * base.largest_alpha) * base.penalty
         optimal = bool(xp.all(xp.where(free, -abs(slack), slack) >= -allowed))
-        if optimal or min(step.gap, step.value - _ZERO * self._problem.constant) <= self._gap_tol * step.value:
+        values = self._objectives
+        if optimal or values[-1] <= _ZERO * base.constant:
             return Status.CONVERGED
-        values = [step.value for step in self._history]
-        return Status.STALLED if len(values) > 2 and not values[-1] < values[-3] else None
+        if len(values) > 2 and not values[-1] < values[-3]:
+            return Status.STALLED
+        return Status.SLOW if n_nodes > self._most else None
 
-    def _choose_pool(self, slack: Array) -> Array:
+    def _choose_pool(self, problem: TraceProblem) -> Array:
         """All nodes, and the points of least gradient."""
-        problem = self._problem
-        nodes = flatnonzero(self._values)
-        count = min(problem.size, nodes.shape[0] + max(_LEAST_POOL, _POOL_PER_NODE * nodes.shape[0]))
+        size, nodes = problem.discrepancy.size, flatnonzero(self._values)
+        count = min(size, nodes.shape[0] + max(_LEAST_POOL, _POOL_PER_NODE * nodes.shape[0]))
         affordable = int(get_config().memory_bytes * _POOL_SHARE) // (2 * 8 * max(nodes.shape[0], _FEW))
         count = min(count, max(affordable, nodes.shape[0] + _FEW))
-        price = slack / problem.penalty
+        price = self._slack / problem.discrepancy.penalty
         price[nodes] = -np.inf
-        if count == problem.size:
-            return places(problem.size, price)
+        if count == size:
+            return places(size, price)
         return namespace(price).sort(least(price, count))
 
-    def _solve_pool(self, pool: Array) -> None:
-        solver = ActiveSetPool(self._problem, pool, self._values[pool], self._alpha, self._kappa, self._tol)
-        try:
-            solver.solve()
-        finally:
-            self._values[pool], self._alpha = solver.values, solver.alpha
+
+def _meet(problem: TraceProblem, values: Array) -> bool:
+    """Scale weights down to dᵀv = ϰ, or fill the points of largest gain up to it; whether they changed."""
+    base, kappa = problem.discrepancy, problem.kappa
+    assert kappa is not None
+    missing = kappa - float(base.penalty @ values)
+    if abs(missing) <= _MET * kappa:
+        return False
+    if missing < 0:
+        values *= kappa / (kappa - missing)
+    else:
+        nodes, more = base.filled(base.distortion / base.penalty, missing, base.caps - values)
+        values[nodes] += more
+    return True
+
+
+def _most_trace(problem: TraceProblem, value: float) -> float:
+    """What dᵀv can be for a measure that is no worse."""
+    if problem.kappa is not None:
+        return problem.kappa
+    return value / problem.alpha if problem.alpha else math.inf

@@ -20,7 +20,7 @@ from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_store import FreeColumns
 from mercer.linalg.dense_products import product
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import TraceProblem
 from mercer.solvers.measure.apart import first_apart
 
 NOISE = 16 * EPS  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
@@ -38,7 +38,7 @@ class ActiveSetPool:
 
     Parameters
     ----------
-    problem : Discrepancy
+    level : TraceProblem
         The whole programme.
     pool : array of int of shape (p,)
         The points that may have weight.
@@ -46,19 +46,16 @@ class ActiveSetPool:
         Their weights to start from; those above their caps are lowered to them.
     alpha : float
         The penalty; where ϰ is given, a first guess of its multiplier.
-    kappa : float, optional
-        The value of dᵀv.
     tol : float
         No gradient may be below -tol α dᵢ.
     """
 
-    def __init__(
-        self, problem: Discrepancy, pool: Array, values: Array, alpha: float, kappa: float | None, tol: float
-    ) -> None:
-        self._problem, self._pool, self._tol = problem, pool, tol
+    def __init__(self, level: TraceProblem, pool: Array, values: Array, alpha: float, tol: float) -> None:
+        problem = self._problem = level.discrepancy
+        self._pool, self._tol, self._kappa = pool, tol, level.kappa
         xp = namespace(problem.distortion)
         self._penalty, self._caps = problem.penalty[pool], problem.caps[pool]
-        self.values, self.alpha, self._kappa = xp.minimum(values, self._caps), alpha, kappa
+        self.values, self.alpha = xp.minimum(values, self._caps), alpha
         self._diagonal = problem.diagonal[pool]
         self._target = copied(problem.distortion[pool])
         self._factor, self._columns = self._empty()

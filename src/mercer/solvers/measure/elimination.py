@@ -20,8 +20,10 @@ from mercer.backends.ordering import among, appended, as_indices, as_integers, w
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
 from mercer.solvers.measure.active_set import solve_on
+from mercer.solvers.run import Goal, Method, Report, solve
+from mercer.solvers.solution import Status
 
 _DEPENDENT = 1e-11  # of its diagonal entry: what a row that is a combination of others may have of its own
 
@@ -64,7 +66,11 @@ def counted_down(nodes: Array, values: Array) -> Array:
 
 
 def eliminate(
-    problem: Discrepancy, nodes: Array, *, n_nodes: int = 1, max_increase: float | None = None
+    problem: Discrepancy,
+    nodes: Array,
+    *,
+    n_nodes: int = 1,
+    max_increase: float | None = None,
 ) -> EliminationSequence:
     """Take nodes out one by one, each time as the least discrepancy on those left grows least.
 
@@ -79,30 +85,65 @@ def eliminate(
     max_increase : float, optional
         Stop before D has grown by more than this part of what it is at the start.
 
+    Returns
+    -------
+    EliminationSequence
+        All steps; those so far on Ctrl-C.
+
     Notes
     -----
     Cost: m² kernel evaluations, m³ flops for the inverse and m² flops a step; memory 2 m².
     """
-    start = nodes[solve_on(problem, nodes, alpha=0.0) > 0]
-    start = start[_independent(problem.block(start, start))]
-    idle = nodes[~among(nodes, start)]
-    inverse = damped_inverse(problem.block(start, start))
-    weights = inverse @ problem.distortion[start]
-    value = max(problem.constant - 0.5 * float(problem.distortion[start] @ weights), 0.0)
-    ceiling = np.inf if max_increase is None else value * (1 + max_increase)
-    values, removed = [value] * (1 + idle.shape[0]), as_integers(namespace(idle).sort(idle))
-    left, shrinking = start, _Shrinking(inverse)
-    with single_threaded_blas():
-        while left.shape[0] > max(n_nodes, 1):
-            place, increase = _missed_least(weights, shrinking.diagonal())
-            if values[-1] + increase > ceiling:
-                break
-            removed.append(int(left[place]))
-            values.append(values[-1] + increase)
-            weights = shrinking.drop(place, weights)
-            left = without(left, place)
-    gone = as_indices(removed, nodes)
-    return EliminationSequence(nodes, gone, like(np.array(values), problem.distortion))
+    goal = Goal(0.0, max_iter=int(nodes.shape[0]))
+    return solve(problem, Elimination(n_nodes, max_increase), nodes, goal=goal).point
+
+
+class Elimination(Method[Discrepancy, EliminationSequence]):
+    """A step takes out nodes one by one, a tenth of those gone at most; then it reports."""
+
+    name = phase = "elimination"
+    handles = frozenset({CAPS, RIDGE})
+
+    def __init__(self, n_nodes: int = 1, max_increase: float | None = None) -> None:
+        self._least, self._increase = max(n_nodes, 1), max_increase
+
+    def start(self, problem: Discrepancy, point: Array) -> Report[EliminationSequence]:
+        """Without the nodes that get no weight or are combinations of others."""
+        self._nodes, self._reference = point, problem.distortion
+        useful = point[solve_on(problem.regularised(0.0), point) > 0]
+        matrix = problem.block(useful, useful)
+        independent = _independent(matrix)
+        self._left = useful[independent]
+        idle = point[~among(point, self._left)]
+        inverse = damped_inverse(matrix[independent][:, independent])
+        self._weights = inverse @ problem.distortion[self._left]
+        value = max(problem.constant - 0.5 * float(problem.distortion[self._left] @ self._weights), 0.0)
+        self._ceiling = np.inf if self._increase is None else value * (1 + self._increase)
+        self._values, self._removed = [value] * (1 + idle.shape[0]), as_integers(namespace(idle).sort(idle))
+        self._shrinking = _Shrinking(inverse)
+        return self._report(0)
+
+    def step(self, problem: Discrepancy, most: int) -> Report[EliminationSequence]:
+        """Take out the nodes that are missed least."""
+        wanted, made = min(most, 1 + len(self._removed) // 10), 0
+        with single_threaded_blas():
+            while made < wanted and self._left.shape[0] > self._least:
+                place, increase = _missed_least(self._weights, self._shrinking.diagonal())
+                if self._values[-1] + increase > self._ceiling:
+                    return self._report(made, Status.CONVERGED)
+                self._removed.append(int(self._left[place]))
+                self._values.append(self._values[-1] + increase)
+                self._weights = self._shrinking.drop(place, self._weights)
+                self._left = without(self._left, place)
+                made += 1
+        return self._report(made)
+
+    def _report(self, steps: int, status: Status | None = None) -> Report[EliminationSequence]:
+        values = like(np.array(self._values), self._reference)
+        sequence = EliminationSequence(self._nodes, as_indices(self._removed, self._nodes), values)
+        size = int(self._left.shape[0])
+        status = Status.CONVERGED if size <= self._least else status
+        return Report(sequence, self._values[-1], size=size, steps=steps, status=status)
 
 
 class _Shrinking:

@@ -23,16 +23,18 @@ from mercer.backends.ordering import as_indices, as_integers, flatnonzero, lexic
 from mercer.backends.threads import single_threaded_blas
 from mercer.kernels.checks import positive_number, whole_number
 from mercer.linalg.dense_products import over_rows
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
 from mercer.solvers.measure.elimination import counted_down
 from mercer.solvers.measure.sparse_measure import checked_measure
+from mercer.solvers.run import Goal, Method, Report, solve
+from mercer.solvers.solution import Status
 
 _FETCHED = 32  # columns a time
 
 
 @dataclass(frozen=True, eq=False)
 class MergeSequence:
-    """A sequence of merges, each of which takes one node away; any stage of it can be had again.
+    """A sequence of merges, each of which takes one node away; any stage of it can be restored.
 
     Attributes
     ----------
@@ -134,34 +136,67 @@ def merge(
     Returns
     -------
     MergeSequence
-        All merges; its method ``at`` gives the measure at any stage, without arguments at the last.
+        All merges, those so far on Ctrl-C; its method ``at`` gives the measure at any stage, without arguments at the
+        last.
 
     Notes
     -----
     Cost of strong merging: m² kernel evaluations and a scan of the pairs for each merge, m³/3 in all down to one node;
     memory m². Weak: 2m kernel evaluations a merge; memory some tens of m.
     """
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"strategy={strategy!r} must be 'strong' or 'weak'.")
-    nodes, start = checked_measure(nodes, values, problem.size, problem.distortion)
-    least = 1 if n_nodes is None else whole_number(n_nodes, "n_nodes", 1)
-    gradient = problem.gradient(nodes, start) if gradient is None else gradient
-    objective = [problem.value(nodes, start, gradient)]
-    ceiling = np.inf if max_increase is None else _ceiling(objective[0], max_increase)
-    pairs: list[tuple[int, int]] = []
-    exhausted = False
-    state = _STRATEGIES[strategy](problem, nodes, start, gradient)
-    with single_threaded_blas():
-        while state.size > least and not exhausted:
-            best = state.best()
-            exhausted = not np.isfinite(best.increase)
-            if exhausted or objective[-1] + best.increase > ceiling:
-                break
-            pairs.append(state.absorb(best))
-            objective.append(objective[-1] + best.increase)
-    into, absorbed = (as_indices([pair[k] for pair in pairs], nodes) for k in range(2))
-    heights = like(np.array(objective), problem.distortion)
-    return MergeSequence(nodes, start, problem.penalty[nodes], into, absorbed, heights, exhausted)
+    method = Merging(strategy, n_nodes=n_nodes, max_increase=max_increase)
+    start = (nodes, values, gradient)
+    return solve(problem, method, start, goal=Goal(0.0, max_iter=problem.size)).point
+
+
+class Merging(Method[Discrepancy, MergeSequence]):
+    """A step makes some merges, a tenth of those made so far at most; then it reports."""
+
+    name = phase = "merging"
+    handles = frozenset({CAPS, RIDGE})
+
+    def __init__(self, strategy: str = "strong", n_nodes: int | None = None, max_increase: float | None = None) -> None:
+        if strategy not in _STRATEGIES:
+            raise ValueError(f"strategy={strategy!r} must be 'strong' or 'weak'.")
+        self._strategy, self._increase = strategy, max_increase
+        self._least = 1 if n_nodes is None else whole_number(n_nodes, "n_nodes", 1)
+
+    def start(self, problem: Discrepancy, point: Any) -> Report[MergeSequence]:
+        """The measure given: nodes, values, and the gradient where it is known."""
+        nodes, values, gradient = point
+        self._nodes, self._start = checked_measure(nodes, values, problem.size, problem.distortion)
+        gradient = problem.gradient(self._nodes, self._start) if gradient is None else gradient
+        self._objective = [problem.value(self._nodes, self._start, gradient)]
+        self._ceiling = np.inf if self._increase is None else _ceiling(self._objective[0], self._increase)
+        self._pairs: list[tuple[int, int]] = []
+        self._state = _STRATEGIES[self._strategy](problem, self._nodes, self._start, gradient)
+        return self._report(problem, 0)
+
+    def step(self, problem: Discrepancy, most: int) -> Report[MergeSequence]:
+        """The merges for which the objective grows least."""
+        wanted, made, status = min(most, 1 + len(self._pairs) // 10), 0, None
+        exhausted = False
+        with single_threaded_blas():
+            while made < wanted and self._state.size > self._least:
+                best = self._state.best()
+                exhausted = not np.isfinite(best.increase)
+                if exhausted or self._objective[-1] + best.increase > self._ceiling:
+                    status = Status.CONVERGED
+                    break
+                self._pairs.append(self._state.absorb(best))
+                self._objective.append(self._objective[-1] + best.increase)
+                made += 1
+        return self._report(problem, made, exhausted, status)
+
+    def _report(
+        self, problem: Discrepancy, steps: int, exhausted: bool = False, status: Status | None = None
+    ) -> Report[MergeSequence]:
+        into, absorbed = (as_indices([pair[k] for pair in self._pairs], self._nodes) for k in range(2))
+        heights, size = like(np.array(self._objective), problem.distortion), self._state.size
+        penalty = problem.penalty[self._nodes]
+        sequence = MergeSequence(self._nodes, self._start, penalty, into, absorbed, heights, exhausted)
+        status = Status.CONVERGED if size <= self._least else status
+        return Report(sequence, self._objective[-1], size=size, steps=steps, status=status)
 
 
 def _ceiling(value: float, max_increase: float) -> float:

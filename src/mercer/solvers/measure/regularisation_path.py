@@ -15,25 +15,25 @@ refinement and by a new factor. Where that does not help the path ends, and says
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, IntEnum
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
+from mercer.backends.arrays import Array, copied, is_tensor, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.column_store import FreeColumns, NoRoomError
-from mercer.problems import Discrepancy
-from mercer.solvers.measure.sparse_measure import ExchangeStep
+from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
+from mercer.solvers.measure.kinks import Event, Kinks, PathEnd, Track
+from mercer.solvers.run import Goal, Limits, Method, Report, Run
+from mercer.solvers.solution import Solution, Status
 
 _TIE = 4 * EPS  # of α: kinks closer than this are one
 _RESIDUAL = 1e-11  # relative, beyond which a and b are refined
@@ -43,128 +43,56 @@ _CACHE_SHARE = 16  # of the memory limit, for columns of points that left; a pan
 _COLUMN_SHARE = 2  # of the memory limit, for the columns of the nodes
 
 
-class PathEnd(Enum):
-    """Why a path ended; the value says it to a person."""
-
-    REQUESTED = "The path was followed as far as was asked."
-    COMPLETE = "The path reached α = 0."
-    SINGULAR = (
-        "Precision ended the path: the next node depends on the nodes at hand to working precision, so that their "
-        "weights are no longer determined."
-    )
-    INACCURATE = (
-        "Precision ended the path: the optimality conditions no longer hold to the accuracy that finding the next kink "
-        "takes."
-    )
-    STALLED = "Precision ended the path: events at one α did not come to an end."
-    INTERRUPTED = "The path was interrupted: the kinks found so far are exact."
-    NO_ROOM = (
-        "Memory ended the path: the columns of more nodes than these exceed the limit. Raise memory_limit with "
-        "mercer.config_context to follow it further."
-    )
-    STOPPED = "A callback ended the path: the kinks found so far are exact."
-
-    @property
-    def lost_precision(self) -> bool:
-        """Whether rounding is the reason."""
-        return self in (PathEnd.SINGULAR, PathEnd.INACCURATE, PathEnd.STALLED)
-
-
-class Event(IntEnum):
-    """What happens to a point at a kink."""
-
-    ENTERS = 0
-    LEAVES = 1
-    REACHES_CAP = 2
-    LEAVES_CAP = 3
-
-
-@dataclass(frozen=True)
-class Kinks:
-    """The path by its kinks, α falling.
-
-    Attributes
-    ----------
-    alphas, kappas, values : arrays of shape (p,)
-        α, ϰ = dᵀv and D(v) (with the ridge where there is one) at each kink.
-    n_nodes : array of shape (p,)
-        Positive weights just below each kink.
-    event_kinks, event_points, event_kinds : arrays of shape (e,)
-        Which point did what (:class:`Event`) at which kink; e = p unless events coincide. A record that the host keeps:
-        NumPy arrays whatever the library of the problem.
-    end : PathEnd
-        Why the path ended.
-    n_in_order : int
-        Kinks before the first event that came, by rounding, before its turn or together with another.
-    """
-
-    alphas: Array
-    kappas: Array
-    values: Array
-    n_nodes: Array
-    event_kinks: Array
-    event_points: Array
-    event_kinds: Array
-    end: PathEnd
-    n_in_order: int
-
-    def sets_after(self, kink: int) -> tuple[Array, Array]:
-        """The free nodes and the nodes at their caps just below a kink."""
-        last = int(np.searchsorted(self.event_kinks, kink, side="right"))
-        state: dict[int, Event] = {}
-        for point, kind in zip(self.event_points[:last].tolist(), self.event_kinds[:last].tolist(), strict=True):
-            state[point] = Event(kind)
-        free = [i for i, kind in state.items() if kind in (Event.ENTERS, Event.LEAVES_CAP)]
-        capped = [i for i, kind in state.items() if kind is Event.REACHES_CAP]
-        return as_indices(sorted(free), self.alphas), as_indices(sorted(capped), self.alphas)
-
-
-class Limits(NamedTuple):
+class PathLimits(NamedTuple):
     """How far to follow a path; whatever comes first."""
 
     alpha: float = 0.0
     kappa: float = np.inf
     n_nodes: int | None = None
-    n_events: int | None = None
+    n_kinks: int | None = None
+
+
+_STATUSES = {PathEnd.REQUESTED: Status.CONVERGED, PathEnd.COMPLETE: Status.CONVERGED, PathEnd.NO_ROOM: Status.SLOW}
+_ENDS = {Status.INTERRUPTED: PathEnd.INTERRUPTED, Status.STOPPED: PathEnd.STOPPED}  # a budget is an end asked for
 
 
 def follow(
     problem: Discrepancy,
-    limits: Limits = Limits(),  # noqa: B008  (immutable)
+    limits: PathLimits = PathLimits(),  # noqa: B008  (immutable)
     *,
     refactor: bool = False,
-    callback: Callable[[ExchangeStep], Any] | None = None,
-) -> Kinks:
+    run: Run[Any] | None = None,
+) -> Solution[Kinks]:
     """Follow the path from α₀ down to the limits.
 
     Parameters
     ----------
     problem : Discrepancy
         The programme, with caps and ridge where it has them.
-    limits : Limits
+    limits : PathLimits
         The kink at or beyond a limit is the last one, so that a solution at the limit itself can be evaluated.
     refactor : bool, default=False
         Compute a new factor at every kink instead of updating: n³/3 more flops, for comparison.
-    callback : callable, optional
-        Called at every kink with its number, the objective D + αϰ, a gap of zero, and the nodes below it; a true return
-        value ends the path.
+    run : Run, optional
+        Callbacks and history that the solve shares with others. A line of the history tells of every event, with the
+        number of kinks, the objective D + αϰ, and the nodes below the kink.
+
+    Returns
+    -------
+    Solution
+        ``point.end`` says why the path ended in terms of the path: ``CONVERGED`` where it went as far as was asked,
+        ``STALLED`` where precision ended it, ``SLOW`` where memory did.
 
     Notes
     -----
     Cost of a kink with n nodes: n² flops for the factor, 4 N n for the gradient, and N kernel evaluations when a point
     enters. Memory: n columns of N, within half of the memory limit; where they do not fit the path ends there.
     """
-    follower = _Follower(problem, limits, refactor)
+    shared = Run[Any](Goal(0.0)) if run is None else run
+    most = np.iinfo(np.int64).max if limits.n_kinks is None else limits.n_kinks
     with single_threaded_blas():
-        try:
-            end = follower.run(callback)
-        except KeyboardInterrupt:
-            end = PathEnd.INTERRUPTED
-        except SingularUpdateError:
-            end = PathEnd.SINGULAR
-        except NoRoomError:
-            end = PathEnd.NO_ROOM
-    return follower.kinks(end)
+        found = shared.phase(problem, PathFollower(limits, refactor), limits=Limits(max_iter=int(most)))
+    return replace(found, point=found.point.kinks(_ENDS.get(found.status, PathEnd.REQUESTED)))
 
 
 _AT_ZERO, _FREE, _AT_CAP = 0, 1, 2
@@ -188,11 +116,19 @@ class _Segment(NamedTuple):
     slope: Array
 
 
-class _Follower:
-    """The state of a path at a kink."""
+class PathFollower(Method[Discrepancy, Track]):
+    """The state of a path at a kink; a step goes to the next event."""
 
-    def __init__(self, problem: Discrepancy, limits: Limits, refactor: bool) -> None:
-        self._problem, self._limits, self._refactor = problem, limits, refactor
+    name = "regularisation path"
+    phase = "path"
+    handles = frozenset({CAPS, RIDGE})
+
+    def __init__(self, limits: PathLimits, refactor: bool = False) -> None:
+        self._limits, self._refactor = limits, refactor
+
+    def start(self, problem: Discrepancy, point: Any) -> Report[Track]:
+        """The kink at α₀, where the first point enters."""
+        self._problem = problem
         sample, xp = problem.distortion, namespace(problem.distortion)
         self._state = xp.zeros_like(sample, dtype=xp.int8)  # all at zero
         self._target = copied(sample)  # q: Sω less the share of the nodes at their caps
@@ -202,57 +138,67 @@ class _Follower:
         self._columns = FreeColumns(problem.size, limit // _COLUMN_SHARE, reference=sample)
         self._capped = as_indices([], sample)
         self._alpha = problem.largest_alpha
-        self._rows: list[tuple[float, float, float, int]] = []
+        self._rows: list[tuple[float, float, float]] = []
         self._events: list[tuple[int, int, int]] = []
         self._in_order: int | None = None
+        self._idle = 0
+        return self._moved(self._first_event)
+
+    def step(self, problem: Discrepancy, most: int) -> Report[Track]:
+        """Fall to the next event, which is at another kink unless events coincide."""
+        return self._moved(self._next_event)
+
+    def _moved(self, move: Callable[[], PathEnd | None]) -> Report[Track]:
+        """Where a move leads, and why the path ends there, if it does."""
+        before = len(self._rows)
+        try:
+            end = move()
+        except SingularUpdateError:
+            end = PathEnd.SINGULAR
+        except NoRoomError:
+            end = PathEnd.NO_ROOM
+        alpha, kappa, value = self._rows[-1]
+        counts = len(self._rows), len(self._events)
+        track = Track(self._rows, self._events, *counts, self._in_order, self._target, end)
+        status = None if end is None else _STATUSES.get(end, Status.STALLED)
+        return Report(track, value + alpha * kappa, size=self._n_nodes, steps=counts[0] - before, status=status)
+
+    def _first_event(self) -> PathEnd | None:
+        problem = self._problem
+        self._rows.append((self._alpha, 0.0, problem.constant))
+        return self._changed(int((problem.distortion / problem.penalty).argmax()), Event.ENTERS)
+
+    def _next_event(self) -> PathEnd | None:
+        segment = self._segment()
+        if segment is None:
+            return PathEnd.INACCURATE
+        fall, point, kind = self._next(segment)
+        if fall >= self._alpha:
+            self._fall(self._alpha, segment)
+            return PathEnd.COMPLETE
+        self._idle = self._idle + 1 if fall <= _TIE * self._alpha else 0
+        if self._idle and self._in_order is None:
+            self._in_order = len(self._rows)
+        if self._idle > _STALLED_AFTER:
+            return PathEnd.STALLED
+        self._fall(fall, segment)
+        return self._changed(point, kind)
+
+    def _changed(self, point: int, kind: Event) -> PathEnd | None:
+        """Let a point change its state, and say whether the path has gone as far as was asked."""
+        self._apply(point, kind)
+        alpha, kappa, _ = self._rows[-1]
+        far = alpha <= self._limits.alpha or kappa >= self._limits.kappa
+        many = self._limits.n_nodes is not None and self._n_nodes >= self._limits.n_nodes
+        return PathEnd.REQUESTED if far or many else None
 
     @property
     def _nodes(self) -> Array:
         return self._columns.nodes
 
-    def run(self, callback: Callable[[ExchangeStep], Any] | None) -> PathEnd:
-        problem, idle, began = self._problem, 0, time.monotonic()
-        self._rows.append((self._alpha, 0.0, problem.constant, 1))
-        self._apply(int((problem.distortion / problem.penalty).argmax()), Event.ENTERS)
-        while not self._reached():
-            if callback is not None and callback(self._line(time.monotonic() - began)):
-                return PathEnd.STOPPED
-            segment = self._segment()
-            if segment is None:
-                return PathEnd.INACCURATE
-            fall, point, kind = self._next(segment)
-            if fall >= self._alpha:
-                self._fall(self._alpha, segment)
-                return PathEnd.COMPLETE
-            idle = idle + 1 if fall <= _TIE * self._alpha else 0
-            if idle and self._in_order is None:
-                self._in_order = len(self._rows)
-            if idle > _STALLED_AFTER:
-                return PathEnd.STALLED
-            self._fall(fall, segment)
-            self._apply(point, kind)
-        return PathEnd.REQUESTED
-
-    def _line(self, seconds: float) -> ExchangeStep:
-        alpha, kappa, value, n_nodes = self._rows[-1]
-        return ExchangeStep(len(self._rows), value + alpha * kappa, 0.0, n_nodes, seconds)
-
-    def kinks(self, end: PathEnd) -> Kinks:
-        sample = self._problem.distortion
-        alphas, kappas, values, n_nodes = (like(np.array(column), sample) for column in zip(*self._rows, strict=True))
-        kinks, points, kinds = np.array(self._events, dtype=np.intp).reshape(-1, 3).T
-        in_order = len(self._rows) if self._in_order is None else self._in_order
-        return Kinks(alphas, kappas, values, n_nodes, kinks, points, kinds.astype(np.int8), end, in_order)
-
-    def _reached(self) -> bool:
-        alpha, kappa, _, n_nodes = self._rows[-1]
-        limits = self._limits
-        return (
-            alpha <= limits.alpha
-            or kappa >= limits.kappa
-            or (limits.n_nodes is not None and n_nodes >= limits.n_nodes)
-            or (limits.n_events is not None and len(self._rows) >= limits.n_events)
-        )
+    @property
+    def _n_nodes(self) -> int:
+        return int(self._nodes.shape[0] + self._capped.shape[0])
 
     def _fall(self, fall: float, segment: _Segment) -> None:
         """Move to the end of a segment; a kink at the same α as the last one is the same kink."""
@@ -264,8 +210,8 @@ class _Follower:
             nodes = appended(nodes, self._capped)
             values = appended(values, self._problem.caps[self._capped])
         gradient = segment.gradient + fall * segment.slope - self._alpha * self._problem.penalty
-        kappa = float(self._problem.penalty[nodes] @ values)
-        self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient), nodes.shape[0]))
+        kappa = self._problem.trace(nodes, values)
+        self._rows.append((self._alpha, kappa, self._problem.value(nodes, values, gradient)))
 
     def _apply(self, point: int, kind: Event) -> None:
         """Let a point change its state; the factor follows."""
@@ -286,13 +232,12 @@ class _Follower:
             self._columns.append(point, column)
         self._state[point] = _STATE_AFTER[kind]
         self._events.append((len(self._rows) - 1, point, int(kind)))
-        self._rows[-1] = (*self._rows[-1][:3], self._nodes.shape[0] + self._capped.shape[0])
 
     def _sides(self, points: Any) -> Array:
         return namespace(self._target).stack([self._target[points], self._problem.penalty[points]])
 
     def _segment(self) -> _Segment | None:
-        """The weights and gradients below this kink; None where they cannot be had accurately enough."""
+        """The weights and gradients below this kink; None where rounding leaves too few of their digits."""
         if self._refactor:
             self._renew()
         segment = self._solved()

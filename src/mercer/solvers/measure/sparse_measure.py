@@ -1,4 +1,4 @@
-"""What the solvers of :class:`mercer.problems.Discrepancy` return: a sparse measure, and how it came about."""
+"""The point of every solver of :class:`mercer.problems.Discrepancy`: a sparse measure."""
 
 from __future__ import annotations
 
@@ -8,43 +8,15 @@ from typing import Any
 from mercer.backends.arrays import Array, dtype_name, like, namespace
 from mercer.backends.ordering import as_indices
 from mercer.kernels.checks import checked_weights
-from mercer.solvers.solution import Status
 
 
-@dataclass(frozen=True)
-class ExchangeStep:
-    """One line of the history.
-
-    Attributes
-    ----------
-    number : int
-        Steps taken.
-    value : float
-        The objective: D(v), with the ridge where there is one, and with α dᵀv where α is given.
-    gap : float
-        The Frank-Wolfe bound: value less the optimum is at most this.
-    n_nodes : int
-        Positive components of v.
-    seconds : float
-        Since the start.
-    """
-
-    number: int
-    value: float
-    gap: float
-    n_nodes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparseMeasure:
     """A measure v by its nodes and their positive weights, with its gradient A v - Sω at every point."""
 
     nodes: Array
     values: Array
     gradient: Array
-    status: Status
-    history: tuple[ExchangeStep, ...] = ()
 
 
 def checked_measure(nodes: Any, values: Any, size: int, reference: Any = None) -> tuple[Array, Array]:

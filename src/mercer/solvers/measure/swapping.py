@@ -16,8 +16,9 @@ from mercer.backends.ordering import as_indices, as_integers, flatnonzero, least
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows, product
-from mercer.problems import Discrepancy
-from mercer.solvers.measure.active_set import solve_on
+from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
+from mercer.solvers.run import Goal, Method, Report, solve
+from mercer.solvers.solution import Status
 
 _POOL = 4000
 _SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
@@ -47,13 +48,28 @@ def swap(problem: Discrepancy, nodes: Array, *, n_sweeps: int = 3) -> Array:
     Cost of a sweep: N·m kernel evaluations to choose the pool of at most 4000 points in which partners are looked for,
     then for each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m, a part of the memory limit.
     """
-    with single_threaded_blas():
-        for _ in range(n_sweeps):
-            sweep = _Sweep(problem, nodes)
-            if sweep.run() == 0:
-                break
-            nodes = sweep.nodes
-    return nodes
+    return solve(problem, Swapping(), nodes, goal=Goal(0.0, max_iter=n_sweeps)).point
+
+
+class Swapping(Method[Discrepancy, Array]):
+    """A step is a sweep over the nodes."""
+
+    name = phase = "swapping"
+    handles = frozenset({CAPS, RIDGE})
+
+    def start(self, problem: Discrepancy, point: Array) -> Report[Array]:
+        """The nodes given."""
+        self._sweep = _Sweep(problem, point)
+        return Report(point, self._sweep.value, size=int(point.shape[0]))
+
+    def step(self, problem: Discrepancy, most: int) -> Report[Array]:
+        """Try every node once; the search ends when none was exchanged."""
+        with single_threaded_blas():
+            made = self._sweep.run()
+            nodes, value = self._sweep.nodes, self._sweep.value
+            if made and most > 1:
+                self._sweep = _Sweep(problem, nodes)  # a new pool, and no errors of updates
+        return Report(nodes, value, size=int(nodes.shape[0]), status=None if made else Status.CONVERGED)
 
 
 class _Sweep:
@@ -69,7 +85,7 @@ class _Sweep:
         self._columns = problem.block(self._pool, nodes)
         self._gradient = product(self._columns, self._weights) - problem.distortion[self._pool]
         self._rest = self._diagonal - self._explained()
-        self._value = max(problem.constant - 0.5 * float(problem.distortion[nodes] @ self._weights), 0.0)
+        self.value = max(problem.constant - 0.5 * float(problem.distortion[nodes] @ self._weights), 0.0)
 
     def _explained(self) -> Array:
         """What the nodes explain of the diagonal: A_iI P A_Ii for every point of the pool."""
@@ -114,12 +130,12 @@ class _Sweep:
         gain = _gains(gradient, rest, self._diagonal)
         best = int(namespace(gain).argmax(gain))
         gained = float(gain[best]) - loss
-        if int(self._pool[best]) == node or gained <= _WORTH * self._value:
+        if int(self._pool[best]) == node or gained <= _WORTH * self.value:
             return False
         self._weights = self._weights - weight * share
         self._inverse = self._inverse - share[:, None] * self._inverse[place]
         self._gradient, self._rest = gradient, rest
-        self._value -= gained
+        self.value -= gained
         self._replace(place, best)
         return True
 
@@ -149,14 +165,3 @@ def _gains(gradient: Array, rest: Array, diagonal: Array) -> Array:
     xp = namespace(gradient)
     able = (gradient < 0) & (rest > _DEPENDENT * diagonal)
     return xp.where(able, 0.5 * gradient**2 / xp.where(able, rest, 1.0), 0.0)
-
-
-def improved(problem: Discrepancy, nodes: Array, n_sweeps: int = 3) -> Array:
-    """The nodes after swapping, unless their best non-negative weights turn out worse than before."""
-    better = swap(problem, nodes, n_sweeps=n_sweeps)
-    return better if _value(problem, better) < _value(problem, nodes) else nodes
-
-
-def _value(problem: Discrepancy, nodes: Array) -> float:
-    values = solve_on(problem, nodes, alpha=0.0)
-    return problem.value(nodes[values > 0], values[values > 0])

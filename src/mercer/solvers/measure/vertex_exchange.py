@@ -12,48 +12,45 @@ columns.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Literal
-
-import numpy as np
+from dataclasses import replace
+from typing import Any, Literal
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.arrays import Array, as_double, copied, namespace
 from mercer.backends.ordering import as_indices
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.column_cache import ColumnCache
-from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, CONSTRAINT, RIDGE, Discrepancy, TraceProblem
 from mercer.solvers.measure.exchange_steps import BlockStep, ExchangeState, PairStep, Step, settle
-from mercer.solvers.measure.sparse_measure import ExchangeStep, SparseMeasure
-from mercer.solvers.solution import Status
+from mercer.solvers.measure.sparse_measure import SparseMeasure
+from mercer.solvers.run import Goal, Limits, Method, Report, Run
+from mercer.solvers.solution import Solution, Status
 
-Callback = Callable[[ExchangeStep], bool | None]
+Rule = Literal["block", "second-order", "plain"]
 
 _MOST_STEPS = {"block": 1_000, "second-order": 1_000_000, "plain": 1_000_000}
 _LONGEST_PAUSE = 1_000  # steps between two lines of the history
 
 
 def exchange(
-    problem: Discrepancy,
-    kappa: float,
+    problem: TraceProblem,
+    start: SparseMeasure | tuple[Array, Array] | None = None,
     *,
-    rule: Literal["block", "second-order", "plain"] = "block",
+    rule: Rule = "block",
     tol: float = 1e-6,
     max_iter: int | None = None,
-    cache_bytes: int | None = None,
     cache: ColumnCache | None = None,
-    start: tuple[Array, Array] | None = None,
-    callback: Callback | None = None,
-) -> SparseMeasure:
+    run: Run[SparseMeasure] | None = None,
+) -> Solution[SparseMeasure]:
     """Minimise the discrepancy under dᵀv = ϰ by exchanges of weight between points.
 
     Parameters
     ----------
-    problem : Discrepancy
-        The programme, with its caps and its ridge.
-    kappa : float
-        ϰ > 0.
+    problem : TraceProblem
+        The constrained programme, with its caps and its ridge.
+    start : SparseMeasure or (nodes, values), optional
+        A first measure, for instance the solution for another ϰ: it is scaled to dᵀv = ϰ within the caps. By default
+        all weight is on the points that are cheapest at v = 0.
     rule : {"block", "second-order", "plain"}
         ``"plain"`` is the paper's: from the dearest node to the cheapest point. ``"second-order"`` takes the node from
         which the move to the cheapest point promises most, as LIBSVM does. ``"block"`` collects the nodes and a choice
@@ -62,22 +59,18 @@ def exchange(
         The run ends when the Frank-Wolfe bound is at most ``tol`` times the value of v.
     max_iter : int, optional
         Steps at most: 1 000 by default for ``"block"``, 1 000 000 single exchanges otherwise.
-    cache_bytes : int, optional
-        Memory for columns of A; a quarter of the configured limit by default. The matrix of a block takes at most an
-        eighth of it besides, or 8 MB.
     cache : ColumnCache, optional
-        Columns of this problem's A kept from an earlier run, instead of a new cache of ``cache_bytes``.
-    start : (nodes, values), optional
-        A first measure, for instance the solution for another ϰ: it is scaled to dᵀv = ϰ within the caps. By default
-        all weight is on the points that are cheapest at v = 0.
-    callback : callable, optional
-        Receives every line of the history; True ends the run.
+        Columns of this problem's A, kept from an earlier run or of another size than a quarter of the memory limit.
+        The matrix of a block takes at most an eighth of it besides, or 8 MB.
+    run : Run, optional
+        Callbacks and history that the solve shares with others; its goal is replaced by ``tol``.
 
     Returns
     -------
-    SparseMeasure
-        With dᵀv = ϰ to rounding, and the gradient computed anew from v. On Ctrl-C too, with the status
-        ``INTERRUPTED``; ``STALLED`` where the tolerance is out of reach in double precision.
+    Solution
+        A measure with dᵀv = ϰ to rounding. Where the run converged or spent its steps the gradient is computed anew
+        from v; else it is that of the last line of the history. ``STALLED`` where the tolerance is out of reach in
+        double precision.
 
     Notes
     -----
@@ -88,106 +81,86 @@ def exchange(
     The bound is Σ uₖ (priceₖ - price_i*)₊ with i* the cheapest point that has room under its cap. Without caps it is
     ε = (v - e_i*)ᵀg of QUAD 7.1. Before convergence is claimed it is computed again from a fresh gradient.
     """
-    state = ExchangeState(problem, _checked_level(problem, kappa), _cache(problem, cache, cache_bytes))
-    step = _step(rule, state.cache)
-    run = _Run(state, tol, callback, pause=1 if rule == "block" else _LONGEST_PAUSE)
-    status = Status.INTERRUPTED
+    method = VertexExchange(rule, tol, cache)
+    shared = Run(Goal(tol)) if run is None else replace(run, goal=Goal(tol))
+    limits = Limits(max_iter=_MOST_STEPS[rule] if max_iter is None else max_iter)
     with single_threaded_blas():  # vectors of length N wake its threads and wait for them longer than they work
-        try:
-            state.put(_first_mass(problem, kappa, start))
-            status = run.until_done(step, _MOST_STEPS[rule] if max_iter is None else max_iter)
-        except KeyboardInterrupt:
-            if state.mass.max() == 0:  # nothing was placed yet: there is no best iterate
-                raise
-        return run.result(status)
+        return shared.phase(problem, method, start, limits)
 
 
-class _Run:
-    """Stopping, history and callback of one run."""
+class VertexExchange(Method[TraceProblem, SparseMeasure]):
+    """Exchanges by one rule; single ones are too small to report each."""
 
-    def __init__(self, state: ExchangeState, tol: float, callback: Callback | None, *, pause: int) -> None:
-        self.state, self.tol, self.callback, self.pause = state, tol, callback, pause
-        self.number = 0
-        self.history: list[ExchangeStep] = []
-        self._began = time.perf_counter()
-        self._due = 0
+    name = "vertex exchange"
+    phase = "exchange"
+    handles = frozenset({CAPS, RIDGE, CONSTRAINT})
 
-    def until_done(self, step: Step, max_iter: int) -> Status:
-        """Make steps until the bound is small enough, the budget spent, the callback content, or nothing moves."""
-        self.state.refresh()
-        while not self._converged():
-            if self.number >= self._due and self._report():
-                return Status.STOPPED
-            if self.number >= max_iter:
-                return Status.MAX_ITER
-            if not step.make(self.state):
-                self.state.refresh()  # drift may hide what is left to gain
-                if not step.make(self.state):
-                    return Status.CONVERGED if self._converged() else Status.STALLED
-            self.number += 1
-        return Status.CONVERGED
+    def __init__(self, rule: Rule = "block", tol: float = 1e-6, cache: ColumnCache | None = None) -> None:
+        if rule not in _MOST_STEPS:
+            raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, _MOST_STEPS))}.")
+        self._rule, self._tol, self._cache = rule, tol, cache
+        self._longest = 1 if rule == "block" else _LONGEST_PAUSE
 
-    def _converged(self) -> bool:
+    def start(self, problem: TraceProblem, point: Any) -> Report[SparseMeasure]:
+        """The measure given, scaled, or the cheapest points at v = 0."""
+        base, kappa = problem.discrepancy, problem.kappa
+        assert kappa is not None
+        cache = self._cache
+        if cache is None:
+            cache = ColumnCache(base.columns, base.size, get_config().memory_bytes // 4, reference=base.distortion)
+        self._state = ExchangeState(base, kappa, cache)
+        self._step: Step = PairStep(second_order=self._rule == "second-order")
+        if self._rule == "block":
+            self._step = BlockStep(max_bytes=cache.max_bytes // 8)
+        self._number = 0
+        self._state.put(_first_mass(base, kappa, point))
+        self._state.refresh()
+        return self._report(0)
+
+    def step(self, problem: TraceProblem, most: int) -> Report[SparseMeasure]:
+        """Some exchanges, a tenth of those made so far at most; the last of a budget ends on a fresh gradient."""
+        made, wanted = 0, min(self._longest, 1 + self._number // 10, most)
+        status = None
+        while status is None and made < wanted and not (made and self._is_converged()):
+            status = self._made()
+            made += status is None
+        self._number += made
+        if (made == most or status is not None) and not self._state.fresh:
+            self._state.refresh()
+        return self._report(made, status)
+
+    def _made(self) -> Status | None:
+        """Make one step; STALLED where nothing is left to gain, on a gradient computed anew."""
+        if self._step.make(self._state):
+            return None
+        self._state.refresh()  # drift may hide what is left to gain
+        return None if self._step.make(self._state) else Status.STALLED
+
+    def _is_converged(self) -> bool:
         """Whether the bound meets the tolerance, on a gradient that is not the sum of updates."""
-        if self.state.gap > self.tol * self.state.value:
+        state = self._state
+        if state.gap > self._tol * state.value:
             return False
-        if not self.state.fresh:
-            self.state.refresh()
-        return self.state.gap <= self.tol * self.state.value
-
-    def _report(self) -> bool:
-        self._due = self.number + min(self.pause, 1 + self.number // 10)
-        self.history.append(self._line())
-        return self.callback is not None and bool(self.callback(self.history[-1]))
-
-    def _line(self) -> ExchangeStep:
-        state = self.state
-        value = state.exact_value()
-        return ExchangeStep(self.number, value, state.gap, int(state.nodes.shape[0]), time.perf_counter() - self._began)
-
-    def result(self, status: Status) -> SparseMeasure:
-        """The measure with the gradient of the values that are returned."""
-        state = self.state
         if not state.fresh:
             state.refresh()
-        if self.history and self.history[-1].number == self.number:
-            self.history.pop()  # the same step, before its gradient was computed anew
-        self.history.append(self._line())
-        return SparseMeasure(state.nodes, state.values, state.gradient, status, tuple(self.history))
+        return state.gap <= self._tol * state.value
+
+    def _report(self, steps: int, status: Status | None = None) -> Report[SparseMeasure]:
+        state, value = self._state, self._state.exact_value()
+        if not state.fresh and state.gap <= self._tol * value:  # no claim rests on a gradient that may have drifted
+            state.refresh()
+            value = state.value
+        measure = SparseMeasure(state.nodes, state.values, copied(state.gradient))
+        return Report(measure, value, state.gap, size=int(state.nodes.shape[0]), steps=steps, status=status)
 
 
-def _checked_level(problem: Discrepancy, kappa: float) -> float:
-    if not (np.isfinite(kappa) and kappa > 0):
-        raise ValueError(f"kappa={kappa!r} must be a positive number.")
-    most = float(problem.caps @ problem.penalty)
-    if most < kappa * (1 - 1e-12):
-        raise ValueError(
-            f"The caps allow dᵀv = {most:.6g} at most, but kappa = {kappa:.6g}: raise them or lower kappa."
-        )
-    return float(kappa)
-
-
-def _cache(problem: Discrepancy, cache: ColumnCache | None, cache_bytes: int | None) -> ColumnCache:
-    if cache is not None:
-        return cache
-    room = get_config().memory_bytes // 4 if cache_bytes is None else cache_bytes
-    return ColumnCache(problem.columns, problem.size, room, reference=problem.distortion)
-
-
-def _step(rule: str, cache: ColumnCache) -> Step:
-    if rule == "block":
-        return BlockStep(max_bytes=cache.max_bytes // 8)
-    if rule in _MOST_STEPS:
-        return PairStep(second_order=rule == "second-order")
-    raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, _MOST_STEPS))}.")
-
-
-def _first_mass(problem: Discrepancy, kappa: float, start: tuple[Array, Array] | None) -> Array:
+def _first_mass(problem: Discrepancy, kappa: float, start: Any) -> Array:
     """The start of the user, scaled, or the cheapest points at v = 0 filled up in order."""
     gain = problem.distortion / problem.penalty
     mass = namespace(gain).zeros_like(gain)
     if start is not None:
-        nodes, values = as_indices(start[0], gain), as_double(start[1])
+        nodes, values = (start.nodes, start.values) if isinstance(start, SparseMeasure) else start
+        nodes, values = as_indices(nodes, gain), as_double(values)
         if nodes.shape != values.shape or (values < 0).any() or not values.sum() > 0:
             raise ValueError("start must be nodes and as many values, none negative and not all zero.")
         mass[nodes] = values * problem.penalty[nodes]
