@@ -12,7 +12,8 @@ from mercer.backends.rounding import TINY
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.linalg.tall import first_axis
 from mercer.problems import Elliptope, SumOfSquares
-from mercer.solvers.run import Goal, Method, Report
+from mercer.problems.elliptope import INDEFINITE
+from mercer.solvers.run import Goal, Method, Report, refuse_misfit
 from mercer.solvers.solution import Status
 from mercer.solvers.spectrahedron.accelerated import value_and_gap
 
@@ -35,13 +36,14 @@ def solve_conic(problem: Elliptope) -> Array:
     Raises
     ------
     ValueError
-        If the problem has more than 200 rows.
+        If the problem has more than 200 rows, or a linear term.
     ModuleNotFoundError
         If cvxpy is not installed.
     ArithmeticError
         If the conic solver fails, or ends without a solution.
     """
     n = problem.size
+    refuse_misfit(problem, "conic", frozenset({INDEFINITE}))
     if n > LARGEST_ELLIPTOPE:
         raise ValueError(f"solver='conic' takes at most {LARGEST_ELLIPTOPE} points, not {n}: use solver='auto'.")
     cvxpy = _cvxpy()
