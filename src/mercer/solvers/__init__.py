@@ -11,7 +11,6 @@ from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
 from mercer.solvers.run import Goal, Limits, Method, Report, Run, solve
 from mercer.solvers.solution import Iteration, Solution, Status
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 __all__ = [
     "AcceleratedPower",
@@ -30,7 +29,6 @@ __all__ = [
     "Status",
     "TrustRegion",
     "exchange",
-    "minimise_on_spectrahedron",
     "solve",
     "solve_conic",
     "solve_interior_point",

@@ -20,7 +20,7 @@ from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
 from mercer.backends.rounding import UNIT
 from mercer.kernels.base import Kernel
 
-_PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
+PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
 
 
 class PreciseIntegrals(Protocol):
@@ -86,7 +86,7 @@ class PreciseGaussian:
         return ((self._pairs * weights) @ self._pairs) * self._inner
 
     def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
-        precise = X.shape[0] * self._points.shape[0] <= _PRECISE_ENTRIES
+        precise = X.shape[0] * self._points.shape[0] <= PRECISE_ENTRIES
         for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._points.shape[0])):
             part = np.ldexp(X[rows], self._power)
             yield rows, self._precise(part) if precise else rounded_exponential(part, self._points, self._rate)

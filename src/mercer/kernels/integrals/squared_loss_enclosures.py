@@ -12,31 +12,29 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, exponential, joined
 from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
-from mercer.kernels.integrals.enclosed import powered, rounded_exponential, squared_distances
-
-_PRECISE_ENTRIES = 10**6
+from mercer.kernels.integrals.enclosed import PRECISE_ENTRIES, powered, rounded_exponential, squared_distances
+from mercer.kernels.integrals.squared_loss import PairSupport
 
 
 @final
-class PreciseLosses:
+class SquaredLossEnclosures:
     """Integrals on the support (ξ, η), scaled as :class:`~mercer.kernels.integrals.squared_loss.SquaredLossIntegrals`.
 
     Parameters
     ----------
-    inputs, targets : arrays of shape (m, d) and (m,)
-        ξ and η.
-    sigma, target_sigma : float
-        σ and τ.
+    support : PairSupport
+        ξ and η, σ and τ; the proof is NumPy's, which tensors are brought to.
 
     Notes
     -----
     Cost: m products of m × m matrices for a loss, a second at m = 100; two for the others. Memory: O(m²).
     """
 
-    def __init__(self, inputs: Array, targets: Array, sigma: float, target_sigma: float) -> None:
+    def __init__(self, support: PairSupport) -> None:
+        inputs, targets, sigma, target_sigma = to_numpy(support.inputs), to_numpy(support.targets), *support[2:]
         self._power, self._target_power = -int(np.frexp(sigma)[1]), -int(np.frexp(target_sigma)[1])
         self._d = inputs.shape[1]
         self._inputs = np.ldexp(inputs, self._power)
@@ -94,7 +92,7 @@ class PreciseLosses:
 
     def sections(self, X: Array, y: Array) -> Iterator[tuple[slice, Ball, Ball]]:
         """k(x_i, ξ_a), and the kernel of pairs between (x_i, y_i) and ζ_a, for some rows at a time."""
-        precise = X.shape[0] * self._inputs.shape[0] <= _PRECISE_ENTRIES
+        precise = X.shape[0] * self._inputs.shape[0] <= PRECISE_ENTRIES
         for part in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._inputs.shape[0])):
             yield part, *self._rows(np.ldexp(X[part], self._power), np.ldexp(y[part], self._target_power), precise)
 

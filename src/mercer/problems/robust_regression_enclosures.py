@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, namespace, to_numpy
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
-from mercer.kernels.integrals.enclosed_loss import PreciseLosses
+from mercer.kernels.integrals.squared_loss_enclosures import SquaredLossEnclosures
 from mercer.problems.enclosed_squares import exact_shares
 
 _KEPT = 10**6  # entries of k(x_i, ξ_a) that are kept between passes
@@ -32,19 +32,19 @@ class PairSample(NamedTuple):
 
 
 @final
-class PreciseRegression:
+class RegressionEnclosures:
     """Losses, prices, distances and embeddings of the game as balls.
 
     Balls are NumPy's: tensors are brought over once, when the proof begins.
 
     Parameters
     ----------
-    losses : PreciseLosses
+    losses : SquaredLossEnclosures
         The integrals on the game's support.
-    density_basis, function_basis, whitening : arrays of shape (m, s), (m, l) and (m, q)
-        T, U and Ω, taken as exact; T and Ω may be left out where there is no adversary.
     sample : PairSample
         The data.
+    function_basis, density_basis, whitening : arrays of shape (m, l), (m, s) and (m, q)
+        U, T and Ω, taken as exact; T and Ω may be left out where there is no adversary.
 
     Notes
     -----
@@ -53,9 +53,9 @@ class PreciseRegression:
 
     def __init__(
         self,
-        losses: PreciseLosses,
-        function_basis: Array,
+        losses: SquaredLossEnclosures,
         sample: PairSample,
+        function_basis: Array,
         density_basis: Array | None = None,
         whitening: Array | None = None,
     ) -> None:
@@ -128,10 +128,3 @@ class PreciseRegression:
             return parts
         self._kept = list(parts)
         return self._kept
-
-
-def coordinates(basis: Any, coefficients: Any) -> Any:
-    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
-    xp = namespace(basis)
-    sizes = xp.reshape(xp.sum(basis**2, axis=0), (-1, *[1] * (coefficients.ndim - 1)))
-    return (basis.T @ coefficients) / sizes
