@@ -296,7 +296,7 @@ def _random_fit(seed, dtype):
 def _check_against_exact(seed, dtype):
     with config_context(dtype=dtype):
         model, X, weights = _random_fit(seed, dtype)
-    proof, programme = model.certificate_, model._programme
+    proof, programme = model.certificate_, model._claim
     K = _exact_kernel(model.kernel_, X)
     S = [[k * k for k in row] for row in K]
     exact_weights = [Fraction(float(w)) for w in weights]
@@ -373,7 +373,7 @@ def test_indefinite_matrices_are_refused_or_bounded(seed):
     model = QuadratureSparsifier(Precomputed(), **options).fit(K)
     kappa, d = model.kappa_, np.diag(K)
     for u in rng.dirichlet(np.full(n, 0.4), 3000) * kappa / d:
-        if model._programme.on_nodes:
+        if model._claim.on_nodes:
             break
         assert 0.5 * (1 / n - u) @ S @ (1 / n - u) >= model.certificate_.lower
 
