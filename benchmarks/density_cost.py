@@ -35,7 +35,7 @@ from mercer.datasets import two_moons
 from mercer.kernels.integrals.choice import kernel_integrals
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems import SumOfSquares
-from mercer.solvers import low_rank_spectrahedron
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 RESULT = Path(__file__).parent / "results" / "density_cost.md"
 SIZES = (50, 100, 200, 500, 1000, 2000)
@@ -79,16 +79,16 @@ def ours(case: str, m: int, limit: float) -> dict[str, Any]:
     integrals = kernel_integrals(kernel, support, Lebesgue())
     target = np.asarray(kernel(support, X).mean(axis=1))
     problem = SumOfSquares(integrals, kernel(support), target, regularization=regularization)
-    result = low_rank_spectrahedron(problem, tol=TOL * problem.constant)
+    result = minimise_on_spectrahedron(problem, tol=TOL * problem.constant)
     seconds = time.perf_counter() - began
     last = min(result.history, key=lambda line: line.gap)
     return {
         "seconds": seconds,
-        "gradient": best_of_five(lambda: problem.gradient(problem.residual(result.factor))),
+        "gradient": best_of_five(lambda: problem.gradient(problem.residual(result.point))),
         "steps": result.n_iter,
         "objective": last.objective,
         "gap": last.gap / problem.constant,
-        "note": f"order {problem.dimension}, rank {result.factor.shape[1]}",
+        "note": f"order {problem.dimension}, rank {result.point.shape[1]}",
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mercer.experiments.outlier_robustness import MEASURES, OutlierRobustness, outlier_robustness
+from mercer.experiments.psd22.outlier_robustness import MEASURES, OutlierRobustness, outlier_robustness
 from mercer.plots import save_figure
 
 RESULTS = Path(__file__).parent / "results"

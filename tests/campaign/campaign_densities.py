@@ -15,8 +15,9 @@ from mpmath import mpf
 import mercer
 from mercer import Gaussian, SumOfSquaresDensity
 from mercer.certificates import certify_spectrahedron
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
+from mercer.problems.enclosed_squares import Sample
 
 _BOX = 1e-12
 _STORED = 1e-12
@@ -187,11 +188,8 @@ def _judge(trial, rng, model, X, w, kind):
     problem = trial.ask(
         "programme",
         lambda: make_programme(
-            model.kernel_,
-            model.support_,
-            model.measure_,
-            X,
-            shares,
+            Setting(model.kernel_, model.support_, model.measure_),
+            Sample(X, shares),
             regularization=model.regularization_,
             truncation=model.truncation,
         ),

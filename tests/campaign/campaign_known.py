@@ -11,7 +11,8 @@ from campaign_runner import Trial, Verdict
 
 import mercer
 from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, SumOfSquaresDensity
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
+from mercer.problems.enclosed_squares import Sample
 
 TWO = np.array([[0.0], [1.0]])
 
@@ -93,7 +94,7 @@ def fine_truncation():
         return trial.verdicts
     shares = np.full(12, 1 / 12)
     numbers = {"regularization": model.regularization_, "truncation": 1e-14}
-    problem = make_programme(model.kernel_, model.support_, model.measure_, X, shares, **numbers)
+    problem = make_programme(Setting(model.kernel_, model.support_, model.measure_), Sample(X, shares), **numbers)
     with mpmath.workdps(80):
         truth = DensityTruth(
             3.0, model.support_, model.measure_, X, None, model.regularization_, problem.basis, problem.whitening

@@ -7,7 +7,7 @@ import pytest
 
 from mercer import Gaussian, Linear, Polynomial, config_context
 from mercer.backends.arrays import like
-from mercer.density.evaluation import log_squares
+from mercer.density.squares import log_squares
 
 EPS = np.finfo(np.float64).eps
 

@@ -9,9 +9,11 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
+from mercer.density.fitting_problem import Setting, make_programme
+from mercer.problems.enclosed_squares import Sample
 from mercer.solvers import Status
+from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import project_on_simplex
-from mercer.solvers.spectrahedron.conic import conic_spectrahedron
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2))
@@ -62,14 +64,17 @@ def test_the_conic_solver_tells_its_callback():
 
 def test_the_conic_solver_hears_the_tolerance():
     pytest.importorskip("cvxpy")
-    problem = sos.make_programme(Gaussian(0.9), X[:6], density().measure_, X, None, regularization=0.1, truncation=1e-8)
+    setting = Setting(Gaussian(0.9), X[:6], density().measure_)
+    problem = make_programme(setting, Sample(X, None), regularization=0.1, truncation=1e-8)
     values = [problem.value(conic_spectrahedron(problem, tol=tol)) for tol in (1e-8, 1e-11)]
     assert values[0] != values[1]
 
 
 def test_a_failure_of_the_conic_solver_is_one_sentence():
     pytest.importorskip("cvxpy")
-    with pytest.raises(ArithmeticError, match=r"^The conic solver ended with the status .*: use solver='auto'\.$"):
+    with pytest.raises(
+        ArithmeticError, match=r"^The conic solver ended without a solution, with the status .*: use solver='auto'\.$"
+    ):
         density(solver="conic", regularization=1e90)
 
 

@@ -9,12 +9,13 @@ from robust_oracle import small_pairs
 import mercer
 from mercer import Gaussian, Laplacian, Matern, RobustKernelRidge, SumOfSquaresDensity
 from mercer.certificates.game import certify_saddle_point
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
 from mercer.kernels.integrals.measures import Lebesgue
+from mercer.problems.enclosed_squares import Sample
 from mercer.robust.game import Pairs, function_basis, make_ball, make_game, make_precise, make_relaxed
-from mercer.solvers import low_rank_spectrahedron
 from mercer.solvers.game.newton import minimise_by_newton
 from mercer.solvers.game.saddle_point import solve_saddle_point
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -101,8 +102,8 @@ def test_no_sum_over_the_sample_and_no_step_leaves_the_library(request):
     expected = torch.from_numpy(plain.density(X))
     request.getfixturevalue("refuse_numpy")
     options = {"regularization": 1e-3, "truncation": 1e-10}
-    problem = make_programme(Gaussian(0.9), T[:12], Lebesgue(), T, w, **options)
-    assert low_rank_spectrahedron(problem, tol=1e-9).factor.shape[0] == problem.dimension
+    problem = make_programme(Setting(Gaussian(0.9), T[:12], Lebesgue()), Sample(T, w), **options)
+    assert minimise_on_spectrahedron(problem, tol=1e-9).point.shape[0] == problem.dimension
     assert float((model.density(T) - expected).abs().max()) <= ROOT * float(expected.max())
     assert float(model.score_samples(far)) == pytest.approx(-2 * 2e6 / 0.81, rel=1e-2)  # finite far from the support
 

@@ -10,7 +10,8 @@ import mercer.certificates.spectrahedron as spectrahedron
 import mercer.problems.enclosed_squares as precise_squares
 from mercer import Gaussian, SumOfSquaresDensity, verify
 from mercer.certificates import certify_spectrahedron
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
+from mercer.problems.enclosed_squares import Sample
 
 
 def drawn(seed):
@@ -83,9 +84,8 @@ def test_any_point_of_an_ill_conditioned_programme_is_judged_truly(seed):
     """Points of random coefficients, where B is large and cancels: double precision has no digit of some of these."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((9, 1))
-    problem = make_programme(
-        Gaussian(4.0), X[:5], SumOfSquaresDensity().fit(X).measure_, X, None, regularization=0.0, truncation=1e-13
-    )
+    setting = Setting(Gaussian(4.0), X[:5], SumOfSquaresDensity().fit(X).measure_)
+    problem = make_programme(setting, Sample(X, None), regularization=0.0, truncation=1e-13)
     exact = ExactProgramme(X, None, X[:5], 4.0, 0.0, *problem.spans)
     F = rng.standard_normal((problem.dimension, 2))
     certificate = certify_spectrahedron(problem, F)

@@ -50,7 +50,7 @@ def test_extension_agrees_with_the_nystrom_formula(sample):
 def test_stopped_run_is_quiet_and_says_how_far_it_is(sample):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = stopped_power_method(Gaussian(sigma=1.2), sample, max_iter=20)
+        model = stopped_power_method(sample, 1.2, max_iter=20)
     assert model.n_iter_ == 20
     assert model.certificate_.relative_gap > 1e-9
 

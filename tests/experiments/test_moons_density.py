@@ -5,7 +5,7 @@ import pytest
 
 from mercer.datasets import data_folder, load_real
 from mercer.experiments import Verdict, moons_bandwidth, moons_regularization, moons_support
-from mercer.experiments.moons_density import mass_on_a_grid, moons
+from mercer.experiments.sos.two_moons import _mass_on_a_grid, _moons
 
 real = pytest.mark.skipif(data_folder() is None, reason="MERCER_DATA names no folder with real data")
 QUICK = {"tol": 1e-5}
@@ -14,11 +14,11 @@ QUICK = {"tol": 1e-5}
 @real
 def test_the_points_are_the_same_without_the_folder(monkeypatch):
     """As a set, to the single precision in which the authors drew them."""
-    theirs, as_theirs = moons()
+    theirs, as_theirs = _moons()
     np.testing.assert_array_equal(theirs, load_real("sos_moons")["X"])
     assert as_theirs
     monkeypatch.delenv("MERCER_DATA")
-    ours, as_theirs = moons()
+    ours, as_theirs = _moons()
     assert not as_theirs
     order = [np.lexsort(X.T) for X in (theirs, ours)]
     np.testing.assert_allclose(theirs[order[0]], ours[order[1]], atol=1e-6)
@@ -50,7 +50,7 @@ def test_mass_is_one_where_the_authors_lose_some(monkeypatch):
     monkeypatch.delenv("MERCER_DATA", raising=False)
     result = moons_bandwidth((0.1, 10.0), n_support=15, **QUICK)
     for value, model in result.models.items():
-        assert mass_on_a_grid(model, result.X, value) == pytest.approx(1, abs=1e-8)
+        assert _mass_on_a_grid(model, result.X, value) == pytest.approx(1, abs=1e-8)
     narrow, wide = result.comparisons
     assert narrow.verdict is Verdict.AGREES
     assert wide.verdict is Verdict.DIFFERS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.experiments import Experiment, OutlierRobustness, outlier_robustness
-from mercer.experiments.outlier_robustness import METHODS, _in_a_box, _measured
+from mercer.experiments.psd22.outlier_robustness import METHODS, _in_a_box, _measured
 from mercer.experiments.report import Verdict
 
 
@@ -109,7 +109,7 @@ def test_picture_says_that_umap_is_missing(result):
 
 
 def test_umap_that_is_not_installed(monkeypatch):
-    module = sys.modules["mercer.experiments.outlier_robustness"]  # the room's attribute of that name is the function
+    module = sys.modules["mercer.experiments.psd22.outlier_robustness"]
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     result = outlier_robustness(("three clusters",), (0.0,), n_seeds=1, n_points=30, factors=(1.0,))
     assert result.missing == "UMAP not installed"

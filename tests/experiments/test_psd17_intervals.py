@@ -13,8 +13,7 @@ from mercer.experiments import (
     wide_interval_eigenfunctions,
     wide_interval_in_plane,
 )
-from mercer.experiments.interval_eigenfunctions import parity
-from mercer.experiments.interval_steepness import largest_step
+from mercer.experiments.psd17.interval import _largest_step, _parity
 from mercer.operators import DiffusionOperator, GramOperator
 
 
@@ -45,8 +44,8 @@ def _dense(result):
 def test_two_dimensions_an_odd_and_an_even_function(name, request):
     result = request.getfixturevalue(name)
     assert [c.verdict for c in result.comparisons] == [Verdict.AGREES] * 5
-    assert [parity(f) for f in result.learned.T] == pytest.approx([-1, 1], abs=1e-6)
-    assert [parity(f) for f in result.spectral.T] == pytest.approx([-1, 1], abs=1e-6)
+    assert [_parity(f) for f in result.learned.T] == pytest.approx([-1, 1], abs=1e-6)
+    assert [_parity(f) for f in result.spectral.T] == pytest.approx([-1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["narrow", "wide"])
@@ -111,7 +110,7 @@ def test_steep_kernel_is_no_discontinuity_but_far_steeper_than_its_diffusion_ker
     assert "shrinks with the spacing" in result.comparisons[1].reason
     learned, diffusion = result.kernels.learned_kernel, result.kernels.diffusion_kernel
     row = len(learned) // 4
-    assert largest_step(learned[row]) > 5 * largest_step(diffusion[row])
+    assert _largest_step(learned[row]) > 5 * _largest_step(diffusion[row])
     assert len(result.figure().axes) == 4
 
 

@@ -18,7 +18,7 @@ from mercer.experiments import (
     square_spectrum,
     square_upsilon,
 )
-from mercer.experiments.quadrature_plane import printed
+from mercer.experiments.report import printed
 
 
 def _titles(result):

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import Gaussian, MeanEmbedding, mmd
 from mercer.experiments import Verdict, relaxed_adversary
-from mercer.experiments.relaxed_adversary import GridAdversary
+from mercer.experiments.sos.relaxed_adversary import GridAdversary
 
 KERNEL = Gaussian(sigma=1.0)
 GRID = np.linspace(-2, 2, 81)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import Gaussian
+from mercer import Gaussian, GramOperator, Precomputed
 from mercer.embedding.diffusion_problem import DiffusionProblem
-from mercer.problems import DenseElliptope
+from mercer.problems import DenseElliptope, Elliptope
 from mercer.solvers import Goal, InteriorPoint, Status, solve, solve_interior_point
 from mercer.solvers.elliptope.interior_point import bytes_needed
 
@@ -189,6 +189,12 @@ def test_interruption_keeps_a_feasible_pair():
 def test_bad_input_is_named(J, message):
     with pytest.raises(ValueError, match=message):
         solve_interior_point(J, tol=1e-8)
+
+
+def test_a_linear_term_is_refused_by_name():
+    problem = Elliptope(GramOperator(Precomputed(), matrix("psd", 5)), np.ones(5), linear=np.ones((5, 2)))
+    with pytest.raises(ValueError, match="The method 'interior point' cannot solve this problem, which has a linear t"):
+        solve(problem.dense(), InteriorPoint(), goal=Goal(1e-6))
 
 
 def test_memory_is_stated():

@@ -265,3 +265,11 @@ def test_conic_solver_agrees(sigma, n):
 def test_conic_solver_refuses_large_problems():
     with pytest.raises(ValueError, match="at most 200 points, not 201: use solver='auto'"):
         solve_conic(_problem(n=201))
+
+
+def test_conic_solver_refuses_a_linear_term_by_name():
+    problem = _problem(n=20)
+    problem.linear = np.ones((20, 2))
+    with pytest.raises(ValueError, match="The method 'conic' cannot solve this problem, which has a linear term"):
+        solve_conic(problem)
+    assert problem.n_columns == 0

@@ -8,16 +8,13 @@ from sum_of_squares_oracle import PlainProgramme, our_programme, random_programm
 
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
-from mercer.solvers import (
-    Status,
-    accelerated_spectrahedron,
-    conic_spectrahedron,
-    low_rank_spectrahedron,
-)
+from mercer.solvers import Status
+from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
-SOLVERS = [low_rank_spectrahedron, accelerated_spectrahedron]
+METHODS = ["low-rank", "accelerated"]
 
 
 def larger(sigma=0.5, regularization=1e-4, m=28):
@@ -32,9 +29,9 @@ def test_random_problems_agree_with_a_conic_solver_on_the_papers_own_formulation
     arguments = random_programme(seed)
     problem = our_programme(*arguments)
     best = PlainProgramme(*arguments).by_conic_solver(cvxpy)
-    result = low_rank_spectrahedron(problem, tol=1e-9 * problem.constant)
+    result = minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant)
     assert result.status is Status.CONVERGED
-    certificate = certify_spectrahedron(problem, result.factor)
+    certificate = certify_spectrahedron(problem, result.point)
     assert certificate.upper == pytest.approx(best, rel=1e-4, abs=1e-7)
     assert certificate.lower <= best + 1e-7
     assert certificate.upper <= best + 1e-7
@@ -44,18 +41,18 @@ def test_random_problems_agree_with_a_conic_solver_on_the_papers_own_formulation
 @pytest.mark.parametrize("seed", range(6))
 def test_accelerated_gradients_reach_the_same_value(seed):
     problem = our_programme(*random_programme(seed))
-    exact = low_rank_spectrahedron(problem, tol=1e-9 * problem.constant)
-    result = accelerated_spectrahedron(problem, tol=1e-5 * problem.constant, max_iter=20_000)
+    exact = minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant)
+    result = minimise_on_spectrahedron(problem, "accelerated", tol=1e-5 * problem.constant, max_iter=20_000)
     assert result.status is Status.CONVERGED
-    assert problem.value(result.factor) - problem.value(exact.factor) <= 1e-5 * problem.constant
-    assert np.linalg.norm(result.factor) == pytest.approx(1.0)
+    assert problem.value(result.point) - problem.value(exact.point) <= 1e-5 * problem.constant
+    assert np.linalg.norm(result.point) == pytest.approx(1.0)
 
 
 def test_conic_solver_of_the_programme_itself():
     pytest.importorskip("cvxpy")
     problem = our_programme(*random_programme(2))
     value = problem.value(conic_spectrahedron(problem))
-    assert value == pytest.approx(problem.value(low_rank_spectrahedron(problem, tol=1e-10).factor), abs=1e-7)
+    assert value == pytest.approx(problem.value(minimise_on_spectrahedron(problem, tol=1e-10).point), abs=1e-7)
     with pytest.raises(ValueError, match="order 40 at most"):
         conic_spectrahedron(larger(sigma=0.2, m=60))
 
@@ -64,16 +61,16 @@ def test_conic_solver_of_the_programme_itself():
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 3.0])
 def test_faces_certify_nine_digits_in_few_rounds(sigma, regularization):
     problem = larger(sigma, regularization)
-    result = low_rank_spectrahedron(problem, tol=1e-8 * problem.constant)
+    result = minimise_on_spectrahedron(problem, tol=1e-8 * problem.constant)
     assert result.status is Status.CONVERGED
     assert result.n_iter <= 40
-    certificate = certify_spectrahedron(problem, result.factor)
+    certificate = certify_spectrahedron(problem, result.point)
     assert certificate.upper - certificate.lower <= 2e-8 * problem.constant
 
 
 def test_rank_is_no_larger_than_the_solution_needs():
     problem = larger(0.7, 1.0)  # a heavy trace penalty: one square
-    assert low_rank_spectrahedron(problem, tol=1e-9 * problem.constant).factor.shape[1] == 1
+    assert minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant).point.shape[1] == 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -90,7 +87,7 @@ def test_the_constant_of_the_power_iteration_is_above_the_largest_eigenvalue_but
 
 def test_momentum_and_restart_beat_plain_gradients():
     problem = larger(1.0, 1e-2)
-    steps = accelerated_spectrahedron(problem, tol=1e-4 * problem.constant).n_iter
+    steps = minimise_on_spectrahedron(problem, "accelerated", tol=1e-4 * problem.constant).n_iter
     F, step = np.eye(problem.dimension) / np.sqrt(problem.dimension), 1 / curvature_bound(problem)
     for _ in range(steps):
         F = factor_on_spectrahedron(F @ F.T - step * problem.gradient(problem.residual(F)))
@@ -98,11 +95,13 @@ def test_momentum_and_restart_beat_plain_gradients():
     assert plain.upper - plain.lower > 3e-4 * problem.constant
 
 
-@pytest.mark.parametrize("solve", SOLVERS)
-def test_history_tells_of_the_way_and_a_callback_ends_it(solve):
+@pytest.mark.parametrize("method", METHODS)
+def test_history_tells_of_the_way_and_a_callback_ends_it(method):
     problem = larger()
     seen = []
-    result = solve(problem, tol=0.0, callback=lambda line: seen.append(line) or len(seen) == 3)
+    result = minimise_on_spectrahedron(
+        problem, method, tol=0.0, callbacks=(lambda line: seen.append(line) or len(seen) == 3,)
+    )
     assert result.status is Status.STOPPED
     assert len(seen) == 3
     assert [line.number for line in seen] == sorted({line.number for line in seen})
@@ -110,19 +109,19 @@ def test_history_tells_of_the_way_and_a_callback_ends_it(solve):
     assert seen[-1].objective < seen[0].objective
 
 
-@pytest.mark.parametrize("solve", SOLVERS)
-def test_a_budget_and_an_interruption_return_the_best_so_far(solve):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_budget_and_an_interruption_return_the_best_so_far(method):
     problem = larger()
-    assert solve(problem, tol=0.0, max_iter=2).status is Status.MAX_ITER
-    assert solve(problem, tol=0.0, max_iter=2).n_iter == 2
+    assert minimise_on_spectrahedron(problem, method, tol=0.0, max_iter=2).status is Status.MAX_ITER
+    assert minimise_on_spectrahedron(problem, method, tol=0.0, max_iter=2).n_iter == 2
 
     def interrupt(line):
         if line.number > 0:
             raise KeyboardInterrupt
 
-    result = solve(problem, tol=0.0, callback=interrupt)
+    result = minimise_on_spectrahedron(problem, method, tol=0.0, callbacks=(interrupt,))
     assert result.status is Status.INTERRUPTED
-    assert np.linalg.norm(result.factor) == pytest.approx(1.0)
+    assert np.linalg.norm(result.point) == pytest.approx(1.0)
 
 
 def test_an_interruption_before_the_first_point_is_passed_on(monkeypatch):
@@ -133,23 +132,23 @@ def test_an_interruption_before_the_first_point_is_passed_on(monkeypatch):
 
     monkeypatch.setattr(type(problem), "embed_pairs", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        low_rank_spectrahedron(problem, tol=1e-8)
+        minimise_on_spectrahedron(problem, tol=1e-8)
 
 
-@pytest.mark.parametrize("solve", SOLVERS)
-def test_a_good_start_saves_steps(solve):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_good_start_saves_steps(method):
     problem, tol = larger(0.7, 1e-2), 1e-4
-    cold = solve(problem, tol=tol * problem.constant)
-    good = low_rank_spectrahedron(problem, tol=1e-6 * problem.constant).factor
-    warm = solve(problem, tol=tol * problem.constant, start=good)
+    cold = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant)
+    good = minimise_on_spectrahedron(problem, tol=1e-6 * problem.constant).point
+    warm = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant, start=good)
     assert warm.n_iter < cold.n_iter
 
 
 def test_what_rounding_forbids_is_called_stalled():
     problem = larger(3.0, 0.0)
-    result = low_rank_spectrahedron(problem, tol=0.0)
+    result = minimise_on_spectrahedron(problem, tol=0.0)
     assert result.status is Status.STALLED
-    certificate = certify_spectrahedron(problem, result.factor)
+    certificate = certify_spectrahedron(problem, result.point)
     assert certificate.upper - certificate.lower <= 1e-7 * problem.constant
 
 

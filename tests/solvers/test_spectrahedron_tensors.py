@@ -13,9 +13,11 @@ from mercer.certificates import certify_spectrahedron
 from mercer.kernels.integrals.choice import kernel_integrals
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.problems import SumOfSquares
-from mercer.solvers import Status, accelerated_spectrahedron, conic_spectrahedron, low_rank_spectrahedron
+from mercer.solvers import Status
+from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -29,18 +31,18 @@ def sample(m=26):
     return X, X[:m]
 
 
-@pytest.mark.parametrize(("solve", "tol"), [(low_rank_spectrahedron, 1e-8), (accelerated_spectrahedron, 1e-4)])
-def test_no_step_leaves_the_library(solve, tol, request):
+@pytest.mark.parametrize(("method", "tol"), [("low-rank", 1e-8), ("accelerated", 1e-4)])
+def test_no_step_leaves_the_library(method, tol, request):
     X, support = sample()
     plain, problem = (our_programme(X, support, 0.7, 1e-3, reference=reference) for reference in (ARRAY, TENSOR))
     request.getfixturevalue("refuse_numpy")
-    result = solve(problem, tol=tol * problem.constant)
-    assert isinstance(result.factor, torch.Tensor)
+    result = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant)
+    assert isinstance(result.point, torch.Tensor)
     assert result.status is Status.CONVERGED
-    expected = solve(plain, tol=tol * plain.constant)
-    assert problem.value(result.factor) == pytest.approx(plain.value(expected.factor), abs=tol * plain.constant)
+    expected = minimise_on_spectrahedron(plain, method, tol=tol * plain.constant)
+    assert problem.value(result.point) == pytest.approx(plain.value(expected.point), abs=tol * plain.constant)
     assert problem.scale == pytest.approx(plain.scale, rel=1e-12)
-    assert float(result.factor.norm()) == pytest.approx(1.0)
+    assert float(result.point.norm()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("measure", [Lebesgue, Box, GaussianMeasure], ids=lambda kind: kind.__name__)
@@ -73,8 +75,8 @@ def test_integrals_of_every_kind_are_those_of_numpy_and_no_product_with_them_lea
 def test_certificates_of_tensors_bound_the_optimum_of_numpy(seed):
     arguments = random_programme(seed)
     plain, problem = (our_programme(*arguments, reference=reference) for reference in (ARRAY, TENSOR))
-    best = plain.value(low_rank_spectrahedron(plain, tol=1e-10 * plain.constant).factor)
-    certificate = certify_spectrahedron(problem, low_rank_spectrahedron(problem, tol=1e-9 * problem.constant).factor)
+    best = plain.value(minimise_on_spectrahedron(plain, tol=1e-10 * plain.constant).point)
+    certificate = certify_spectrahedron(problem, minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant).point)
     assert certificate.lower <= best * (1 + 1e-12)
     assert certificate.upper >= best - 1e-9 * plain.constant
     assert certificate.upper - certificate.lower <= 2e-9 * plain.constant
@@ -85,7 +87,7 @@ def test_the_conic_solver_takes_tensors_and_gives_them_back():
     problem = our_programme(*random_programme(2), reference=TENSOR)
     factor = conic_spectrahedron(problem)
     assert isinstance(factor, torch.Tensor)
-    best = problem.value(low_rank_spectrahedron(problem, tol=1e-10).factor)
+    best = problem.value(minimise_on_spectrahedron(problem, tol=1e-10).point)
     assert problem.value(factor) == pytest.approx(best, abs=1e-7)
 
 

@@ -39,7 +39,7 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
     """
     _refuse_missing_folder(output)
     from mercer.cli.progress import residual_bar
-    from mercer.experiments import clusters_with_outliers
+    from mercer.experiments.psd22.clusters_with_outliers import clusters_with_outliers
     from mercer.plots import save_figure
 
     try:

@@ -21,18 +21,29 @@ about half of the best one, which cost 0.15 on the ring and 1.3 on the line; gri
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import logsumexp
 
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.rounding import TINY
-from mercer.kernels import Gaussian
-from mercer.validation import distinct_rows
+from mercer.kernels import Gaussian, Kernel
+from mercer.validation import checked_kernel, distinct_rows, resolved_kernel
 
 _FACTOR = 2.2
 _MOST_POINTS = 1000
 _GRID = np.geomspace(0.05, 3.0, 30)
 _SAME = 1e-12
+
+
+def fitted_kernel(kernel: Any, X: Array, weights: Array, support: Array) -> Kernel:
+    """The user's kernel with its parameters fixed from X; the Gaussian with :func:`density_kernel`'s σ if None."""
+    if kernel is None:
+        return density_kernel(X, weights, support)
+    if X.shape[0] == 1 and not checked_kernel(kernel).is_resolved:
+        raise ValueError(f"{kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
+    return resolved_kernel(kernel, X, weights)
 
 
 def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:

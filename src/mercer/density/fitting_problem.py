@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
-from mercer.kernels import Kernel
+from mercer.backends.config import require_free_memory
+from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals.choice import kernel_integrals
 from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
@@ -16,14 +19,24 @@ from mercer.validation import distinct_rows, normalised
 
 _LARGEST_LOG = 700.0
 _HEAVIEST = 1e100
+_MATRICES = 60  # of order m in double precision, at the same time
+_ALWAYS = 16_000_000  # bytes of panels that do not depend on m
+_A_ROW = 600  # bytes a point of the sample: weights, shares and partial row sums
+_SPANS = 3  # matrices of the order of the projection
+_GRID_FEATURES, _MOST_ROWS = 3, 50_000
+
+
+class Setting(NamedTuple):
+    """What the densities of a programme are made of: p(x) = k_xᵀ B k_x with respect to a measure."""
+
+    kernel: Kernel
+    support: Array
+    measure: Measure
 
 
 def make_programme(
-    kernel: Kernel,
-    support: Array,
-    measure: Measure,
-    X: Array,
-    weights: Array | None,
+    setting: Setting,
+    sample: Sample,
     *,
     regularization: float | None,
     truncation: float,
@@ -33,7 +46,7 @@ def make_programme(
 
     λ = None means Σ a_i² (over distinct points: 1/n), the size of the sampling error of an MMD², times the volume
     exp(log_scale) of a squared kernel section, (πσ²/2)^{d/2} on R^d, so that the fit does not depend on the units of X.
-    ``spans`` are those of an earlier programme with the same support, kernel and measure.
+    ``spans`` are those of an earlier programme with the same setting.
 
     Raises
     ------
@@ -41,8 +54,9 @@ def make_programme(
         If the volume (πσ²/2)^{d/2} of a squared kernel section, or its like, is no number in double precision, or if λ
         is beyond all measure.
     """
-    shares = normalised(weights, X.shape[0], reference=X)
-    integrals = kernel_integrals(kernel, support, measure)
+    kernel, support, _ = setting
+    shares = normalised(sample.weights, sample.points.shape[0], reference=sample.points)
+    integrals = kernel_integrals(*setting)
     if not abs(integrals.log_scale) < _LARGEST_LOG:
         raise ValueError(
             f"The squared kernel has the volume exp({integrals.log_scale:.0f}) under {kernel!r} in {support.shape[1]} "
@@ -51,23 +65,40 @@ def make_programme(
     if regularization is not None and regularization * float(np.exp(-integrals.log_scale)) > _HEAVIEST:
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
-        regularization = _concentration(X, shares) * float(np.exp(integrals.log_scale))
-    gram = as_double(kernel(support))
-    target = as_double(GramOperator(kernel, support, X) @ shares)
+        regularization = _concentration(sample.points, shares) * float(np.exp(integrals.log_scale))
     return SumOfSquares(
         integrals,
-        gram,
-        target,
+        as_double(kernel(support)),
+        as_double(GramOperator(kernel, support, sample.points) @ shares),
         regularization=regularization,
         truncation=truncation,
-        sample=Sample(X, weights),
+        sample=sample,
         spans=spans,
     )
 
 
-def _concentration(X: Array, weights: Array) -> float:
+def _concentration(X: Array, shares: Array) -> float:
     """Σ a² over distinct points: 1/n for n equal weights."""
     xp = namespace(X)
-    present = xp.nonzero(weights > 0)[0]
-    masses = xp.bincount(distinct_rows(X[present])[1], weights=weights[present])
+    present = xp.nonzero(shares > 0)[0]
+    masses = xp.bincount(distinct_rows(X[present])[1], weights=shares[present])
     return float(masses @ masses)
+
+
+def require_memory(kernel: Kernel | None, support: Array, X: Array) -> None:
+    """Refuse a support of m points whose matrices exceed the memory limit of the configuration, before the work starts.
+
+    Where the MMD of the density to n points with d features may have to be projected, on up to 1 500 points and the
+    support, the matrices of that order count: beyond three features, and for kernels whose integrals are closed in no
+    product of pairs.
+
+    Raises
+    ------
+    ValueError
+        With what they would take.
+    """
+    m, (n, d) = support.shape[0], X.shape
+    on_grid = not isinstance(kernel, Laplacian) and d <= _GRID_FEATURES and n <= _MOST_ROWS
+    projected = 0 if on_grid else min(n, 1000) + 500 + m
+    needed = _ALWAYS + n * _A_ROW + 8 * max(_MATRICES * m**2, _SPANS * projected**2)
+    require_free_memory(needed, f"A density on {m} support points takes about", "take a smaller support")

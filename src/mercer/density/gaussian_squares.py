@@ -13,34 +13,27 @@ semi-definite by Schur's theorem).
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.backends.chunks import PANEL_ENTRIES, THREAD_BYTES, panel_rows, row_chunks, rows_within
 from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks_of
-from mercer.density.arguments import (
-    NOTHING_LEFT,
-    checked_coordinates,
-    checked_levels,
-    checked_rows,
-    checked_values,
-    one_dimension,
-)
+from mercer.density.law import Law
 from mercer.density.piecewise_cdf import LineCells
 from mercer.density.truncated_normal import draw_between, mass_between, moments_between
 from mercer.kernels import Gaussian
 from mercer.kernels.checks import as_points
 from mercer.linalg.eigen import positive_eigenpairs
-from mercer.validation import whole_number
 
 _LEAST_ACCEPTED = 0.05  # below, coordinates drawn one after the other are quicker than wasted proposals
 
 
 @final
-class GaussianSquares:
+class GaussianSquares(Law):
     """The probability density p(x) = k_xᵀ B k_x for k(x, z) = exp(-‖x - z‖²/σ²), on R^d or a box.
 
     Parameters
@@ -68,11 +61,8 @@ class GaussianSquares:
     """
 
     def __init__(self, points: Any, coefficients: Any, sigma: float, lower: Any = None, upper: Any = None) -> None:
-        self._home = points[:0] if is_tensor(points) else None
-        self._points = np.asarray(to_numpy(points), np.float64)
+        super().__init__(points, lower, upper)
         self.sigma = float(sigma)
-        self._lower = np.full(self.n_features, -np.inf) if lower is None else np.asarray(to_numpy(lower), np.float64)
-        self._upper = np.full(self.n_features, np.inf) if upper is None else np.asarray(to_numpy(upper), np.float64)
         self._kernel = Gaussian(sigma=self.sigma)
         coefficients = np.asarray(to_numpy(coefficients), np.float64)
         mixture = coefficients * self._overlap(range(self.n_features))
@@ -85,33 +75,9 @@ class GaussianSquares:
         self._log_scale = -0.5 * self.n_features * math.log(math.pi * self.sigma**2 / 2)
 
     @property
-    def points(self) -> Any:
-        """Z."""
-        return self._answer(self._points)
-
-    @property
-    def lower(self) -> Any:
-        """The lower corner of the box."""
-        return self._answer(self._lower)
-
-    @property
-    def upper(self) -> Any:
-        """The upper corner of the box."""
-        return self._answer(self._upper)
-
-    @property
     def mixture(self) -> Any:
         """P."""
         return self._answer(self._mixture)
-
-    def _answer(self, values: Array) -> Any:
-        """Values in the library of the points."""
-        return values if self._home is None else like(values, self._home)
-
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return int(self._points.shape[1])
 
     @property
     def acceptance_rate(self) -> float:
@@ -128,27 +94,19 @@ class GaussianSquares:
 
     def score_samples(self, X: Any) -> Any:
         """log p at some points; minus infinity where p underflows and outside the box."""
-        X = checked_rows(to_numpy(X) if self._home is None else like(X, self._home), self.n_features)
+        X = self._rows(to_numpy(X) if self._home is None else like(X, self._home))
         xp, lower, upper = namespace(X), like(self._lower, X), like(self._upper, X)
         with np.errstate(divide="ignore"):
             logs = xp.log(self._form(X, self._coefficients)) + self._log_scale
         logs[~xp.all((lower <= X) & (upper >= X), axis=1)] = -np.inf
         return logs
 
-    def density(self, X: Any) -> Any:
-        """p at some points."""
-        logs = self.score_samples(X)
-        return namespace(logs).exp(logs)
-
-    def mean(self) -> Any:
-        """The expectation: Σ Pᵢⱼ (zᵢ + zⱼ)/2 on R^d."""
-        return self._answer(self._mean())
-
     def _mean(self) -> Array:
+        """Σ Pᵢⱼ (zᵢ + zⱼ)/2 on R^d."""
         return np.array([float(np.sum(self._mixture * self._component_moments(k)[0])) for k in range(self.n_features)])
 
-    def covariance(self) -> Any:
-        """The covariance: that of the components' means under P, and P's mean of their variances, σ²/4 I on R^d."""
+    def _covariance(self) -> Array:
+        """That of the components' means under P, and P's mean of their variances, σ²/4 I on R^d."""
         mean = self._mean()
         out = np.empty((self.n_features, self.n_features))
         for k in range(self.n_features):
@@ -157,46 +115,31 @@ class GaussianSquares:
             out[k, k] = np.sum(self._mixture * variances) + np.sum(weighted * (means - mean[k]))
             for l in range(k):
                 out[k, l] = out[l, k] = np.sum(weighted * (self._component_moments(l)[0] - mean[l]))
-        return self._answer(out)
+        return out
 
-    def marginal(self, coordinates: Any) -> GaussianSquares:
-        """The density of some coordinates, the others integrated out."""
-        kept = checked_coordinates(coordinates, self.n_features)
-        others = np.setdiff1d(np.arange(self.n_features), kept)
+    def _marginal(self, kept: Array, others: Array) -> GaussianSquares:
         return self._of(kept, self._coefficients * self._overlap(others))
 
-    def conditional(self, coordinates: Any, values: Any) -> GaussianSquares:
-        """The density of the other coordinates, given the values of these."""
-        given = checked_coordinates(coordinates, self.n_features)
-        at = checked_values(values, self._lower[given], self._upper[given])
-        others = np.setdiff1d(np.arange(self.n_features), given)
-        if others.size == 0:
-            raise ValueError(NOTHING_LEFT)
+    def _conditional(self, given: Array, at: Array, others: Array) -> GaussianSquares:
         section = self._sections(given, at[None])[0]
         return self._of(others, self._coefficients * np.outer(section, section))
 
-    def cdf(self, x: Any) -> Any:
-        """P(X ≤ x) in one dimension."""
-        cells, values = self._line("cdf")
-        below = cells.cdf(values, np.asarray(to_numpy(x), np.float64).reshape(-1))
-        return self._answer(np.clip(below / float(np.sum(cells.masses(values))), 0.0, 1.0))
+    def _cdf(self, x: Array) -> Array:
+        cells, values = self._line
+        return np.clip(cells.cdf(values, x) / float(np.sum(cells.masses(values))), 0.0, 1.0)
 
-    def quantile(self, levels: Any) -> Any:
-        """The inverse of the distribution function in one dimension."""
-        levels = checked_levels(levels)
-        cells, values = self._line("quantile")
-        return self._answer(cells.quantiles(values[None], levels))
+    def _quantile(self, levels: Array) -> Array:
+        cells, values = self._line
+        return cells.quantiles(values[None], levels)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Any:
-        """Independent draws, exact but for rounding, n × d.
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Propose from the mixture with weights ``abs(P)``, accept with the probability by which p lies below it.
 
-        Points are proposed from the mixture with weights ``abs(P)`` and accepted with the probability by which p lies
-        below it. Where cancellation leaves fewer than a twentieth of them, coordinates are drawn one after the other by
-        inverting their conditional distribution functions.
+        Where cancellation leaves fewer than a twentieth of them, coordinates are drawn one after the other by inverting
+        their conditional distribution functions. Both are exact but for rounding.
         """
-        n = whole_number(n, "n", 1)
         draw = self._by_rejection if self.acceptance_rate >= _LEAST_ACCEPTED else self._by_coordinates
-        return self._answer(draw(n, rng))
+        return draw(n, rng)
 
     def _of(self, coordinates: Array, coefficients: Array) -> GaussianSquares:
         """A density of some of the coordinates."""
@@ -246,10 +189,9 @@ class GaussianSquares:
             logs -= ((values[:, place, None] - self._points[:, k]) / self.sigma) ** 2
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
-    def _line(self, what: str) -> tuple[LineCells, Array]:
-        """Cells of the line and the density on their nodes."""
-        if self.n_features != 1:
-            raise ValueError(one_dimension(what, self.n_features))
+    @cached_property
+    def _line(self) -> tuple[LineCells, Array]:
+        """Cells of the line and the density on their nodes, in one dimension."""
         cells = LineCells(self._points[:, 0], self.sigma, self._lower[0], self._upper[0])
         values = self._form(cells.nodes.reshape(-1, 1), self._coefficients)
         return cells, values.reshape(cells.nodes.shape)

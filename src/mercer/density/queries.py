@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -24,13 +27,15 @@ class DensityQueries:
 
     For the Gaussian kernel all of them are closed forms and samples are exact, whether with Lebesgue's measure on R^d,
     on a box or with a Gaussian reference measure (:class:`mercer.density.GaussianSquares`). For other kernels they come
-    from a table in up to three dimensions, whose error is stated (:class:`mercer.density.TabulatedDensity`).
+    from a table in up to three dimensions, whose error is stated (:class:`mercer.density.TabulatedDensity`). Either is
+    made at the first question, kept for the next, and no part of a pickle.
     """
 
     support_: Array
     _factor: Array  # F up to a constant: B = c F Fᵀ
     kernel_: Kernel
     measure_: Measure
+    _kept_law: tuple[bytes, GaussianSquares | TabulatedDensity] | None = None
 
     def density(self, X: Any) -> Array:
         """The density; the estimator has it."""
@@ -43,41 +48,58 @@ class DensityQueries:
         cells of a table for others.
         """
         n, rng = whole_number(n_samples, "n_samples", 1), as_generator(random_state)
-        return self._answers().sample(n, rng)
+        return self._law().sample(n, rng)
 
     @property
     def sampling_error_(self) -> float:
         """An estimate of how far the law of :meth:`sample` is from the density, in total variation."""
-        return self._answers().sampling_error
+        return self._law().sampling_error
 
     def mean(self) -> Array:
         """The expectation of the density."""
-        return self._answers().mean()
+        return self._law().mean()
 
     def covariance(self) -> Array:
         """The covariance matrix of the density."""
-        return self._answers().covariance()
+        return self._law().covariance()
 
     def cdf(self, x: Any) -> Array:
         """P(X ≤ x), for densities in one dimension."""
-        return self._answers().cdf(x)
+        return self._law().cdf(x)
 
     def quantile(self, levels: Any) -> Array:
         """The inverse of :meth:`cdf`, for levels strictly between 0 and 1."""
-        return self._answers().quantile(levels)
+        return self._law().quantile(levels)
 
     def marginal(self, coordinates: Any) -> GaussianSquares | TabulatedDensity:
         """The density of some coordinates, the others integrated out."""
-        return self._answers().marginal(coordinates)
+        return self._law().marginal(coordinates)
 
     def conditional(self, coordinates: Any, values: Any) -> GaussianSquares | TabulatedDensity:
         """The density of the other coordinates, given the values of these."""
-        return self._answers().conditional(coordinates, values)
+        return self._law().conditional(coordinates, values)
 
-    def _answers(self) -> GaussianSquares | TabulatedDensity:
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_kept_law"}
+
+    def _law(self) -> GaussianSquares | TabulatedDensity:
+        """The closed form, or the table, of the numbers that the model has at the moment."""
         check_is_fitted(self)
-        form = closed_form(self.support_, self._factor, self.kernel_, self.measure_)
-        return self._table() if form is None else form
+        print_of = self._fingerprint()
+        if self._kept_law is None or print_of is None or self._kept_law[0] != print_of:
+            form = closed_form(self.support_, self._factor, self.kernel_, self.measure_)
+            # a table asks a copy, which a later fit does not change
+            self._kept_law = print_of or b"", copy.copy(self)._table() if form is None else form
+        return self._kept_law[1]
+
+    def _fingerprint(self) -> bytes | None:
+        """Of all that the law is made of, since attributes may be set or changed in place; None where there is none."""
+        made_of = to_numpy(self.support_), to_numpy(self._factor), self.kernel_, self.measure_
+        try:
+            return hashlib.blake2b(pickle.dumps(made_of)).digest()
+        except (AttributeError, TypeError, pickle.PicklingError):  # a kernel that is no part of a module
+            return None
 
     def _table(self) -> TabulatedDensity:
         if isinstance(self.measure_, Box):

@@ -9,26 +9,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import like, namespace, to_numpy
-from mercer.backends.rounding import EPS
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
-from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
-from mercer.density.fitting_problem import make_programme
-from mercer.density.footprint import require_memory
+from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
+from mercer.density.bandwidth import fitted_kernel
+from mercer.density.fitting_problem import Setting, make_programme, require_memory
 from mercer.density.reference import choose_reference
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.density.support import choose_support
-from mercer.kernels import Laplacian
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
+from mercer.problems.enclosed_squares import Sample
 from mercer.problems.sum_of_squares import Spans
 from mercer.validation import checked_weights, distinct_rows, normalised, require_rows
 
 _MASS = 1e-6
 _OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
 _DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of them
-_SPANNED = 4.0  # times the eigenvalue at which a span is cut, that may lie outside of it
 
 
 def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
@@ -46,18 +44,18 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     X = model._new_points(X)
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
-    weights = (
-        None if weights is None else checked_weights(weights, X.shape[0], "The model's sample_weight_", reference=X)
-    )
+    if weights is not None:
+        weights = checked_weights(weights, X.shape[0], "The model's sample_weight_", reference=X)
     shares = normalised(weights, X.shape[0], reference=X)
     support = like(require_numbers(model, "support_"), X)
     _require_support(model, support, X, shares)
-    require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(model.kernel_, Laplacian))
+    require_memory(model.kernel_, support, X)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-        require_kernel(model, model._resolved_kernel(X, shares, support))
+        require_kernel(model, fitted_kernel(model.kernel, X, shares, support))
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
-        problem = make_programme(model.kernel_, support, model.measure_, X, weights, spans=spans, **options)
+        setting = Setting(model.kernel_, support, model.measure_)
+        problem = make_programme(setting, Sample(X, weights), spans=spans, **options)
         require_equal(model, "regularization_", problem.regularization, "its parameters and X")
         gram = problem.integrals.kernel(support)
         require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
@@ -116,20 +114,6 @@ def _read_spans(model: SumOfSquaresDensity, m: int) -> Spans:
     if any(b.ndim != 2 or b.shape[0] != m or not 1 <= b.shape[1] <= m or not np.all(np.isfinite(b)) for b in bases):
         raise ValueError(f"The model's spans are no bases of coefficients on {m} points: it is damaged.")
     return Spans(*bases)
-
-
-def require_spans(matrix: Any, basis: Any, name: str, truncation: float) -> None:
-    """Refuse a span that leaves out more of a positive semi-definite matrix than eigenvectors below the truncation."""
-    matrix, basis = (np.asarray(to_numpy(part), np.float64) for part in (matrix, basis))
-    image = matrix @ basis
-    try:
-        outside = matrix - image @ np.linalg.solve(basis.T @ image, image.T)
-    except np.linalg.LinAlgError:
-        outside = np.full_like(matrix, np.inf)
-    largest = float(np.linalg.norm(matrix, 2))
-    allowed = (_SPANNED * truncation + 1e4 * matrix.shape[0] * EPS) * largest
-    if not float(np.linalg.norm(outside)) <= np.sqrt(matrix.shape[0]) * allowed:
-        raise ValueError(f"The model's span of {name} leaves out more than its truncation says: it is damaged.")
 
 
 def _require_factor(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.rounding import TINY
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.advice import warn_of_density
-from mercer.density.bandwidth import density_kernel
+from mercer.density.bandwidth import fitted_kernel
 from mercer.density.distance_to_sample import squared_mmd
-from mercer.density.evaluation import log_squares
-from mercer.density.fitting_problem import make_programme
-from mercer.density.footprint import require_memory
-from mercer.density.presentation import Presentation, is_enough, trimmed
+from mercer.density.fitting_problem import Setting, make_programme, require_memory
 from mercer.density.queries import DensityQueries
 from mercer.density.reference import choose_reference
+from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
 from mercer.density.support import choose_support
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels import Kernel, Laplacian
+from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
-from mercer.solvers import (
-    SpectrahedronResult,
-    SpectrahedronStep,
-    Status,
-    accelerated_spectrahedron,
-    low_rank_spectrahedron,
-)
-from mercer.solvers.spectrahedron.conic import conic_result
+from mercer.problems.enclosed_squares import Sample
+from mercer.progress import warn_user
+from mercer.solvers.solution import Iteration, Solution, Status
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 from mercer.validation import (
     at_least,
-    checked_kernel,
     declared,
     fraction,
     function_of,
@@ -47,66 +38,56 @@ from mercer.validation import (
     one_of,
     optional,
     positive_number,
-    resolved_kernel,
     true_or_false,
 )
 
 _SOLVERS = ("auto", "low-rank", "accelerated", "conic")
-_MOST_STEPS = {"low-rank": 200, "accelerated": 10_000}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
-_log = logging.getLogger("mercer")
 _FLOOR = float(np.log(TINY))
+_STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
+_INTEGRATION = 1e-6
+_UNEXPLAINED = 0.9
 
 
 class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
-    With support points z₁ … z_m and k_x = (k(x, z_p))_p the density with respect to a reference measure ρ is
-
-        p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖²,   B = F Fᵀ ≽ 0,   ∫ p dρ = Tr(B W) = 1,
-
-    positive everywhere and of mass one by construction. Among all of them the one is found that minimises
+    With support points z₁ … z_m and k_x = (k(x, z_p))_p, among all densities p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖², B ≽ 0, of
+    mass one with respect to a reference measure ρ, the one is found that minimises
 
         ‖P_m(v - w_p)‖² + λ Tr(B K̃),
 
     v = Σ a_i φ(x_i) and w_p = ∫ p φ dρ the mean embeddings of sample and density, P_m the projection on the span of the
-    φ(z_p) (SOS 12-14): a convex programme, solved with a bound on what any other density of this form could gain. Its
-    first term is the square of an MMD between the projections, a lower bound of MMD²; both are reported.
+    φ(z_p) (SOS 12-14): a convex programme, solved with a bound on what any other density of this form could gain. The
+    user guide says what is proved, what it costs, and when not to use it.
 
     Parameters
     ----------
     kernel : Kernel, default=None
-        A positive semi-definite kernel; None means the Gaussian with a bandwidth for densities, chosen by likelihood
-        (``mercer.density.bandwidth``). ``Gaussian("median")`` is far too wide for a density.
+        A positive semi-definite kernel; None means the Gaussian with a bandwidth for densities, chosen by likelihood.
     support : int, str, tuple, array of shape (m, d) or estimator, default=None
-        The points z: a number of rows drawn from X without repetition (all if there are fewer; None means 100),
-        ``"kmeans"`` or ``("kmeans", number)`` for centres of k-means, the points themselves, or an estimator with
-        ``indices_`` such as :class:`mercer.QuadratureSparsifier`, fitted here if it was not before.
+        The points z: a number of rows drawn from X (None means 100), ``"kmeans"`` or ``("kmeans", number)`` for centres
+        of k-means, the points themselves, or an estimator with ``indices_``, fitted here if it was not before.
     regularization : float, default=None
-        λ ≥ 0, in units of 1/volume as in SOS (12). None means (πσ²/2)^{d/2}/n for the Gaussian kernel on R^d, and in
-        general the volume of the widest squared section k(·, z)² over the number of distinct points (weights a: times
-        Σ a²): the sampling error of an MMD², and the same fit in any unit of length.
+        λ ≥ 0, in units of 1/volume as in SOS (12). None means (πσ²/2)^{d/2}/n for the Gaussian kernel on R^d, and the
+        volume of the widest squared section k(·, z)² over the number of distinct points in general.
     reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
-        ρ: Lebesgue's measure, or a normal law with the same standard deviation in all coordinates, whose tails the
-        density then has; ``"gaussian"`` takes mean and variance from the data. :meth:`density` is with respect to
-        Lebesgue's measure in any case.
+        ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
+        from the data. :meth:`density` is with respect to Lebesgue's measure in any case.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces of the spectrahedron. ``"accelerated"``:
-        projected gradients with momentum and restart, as in the paper; hundreds of times as many steps.
-        ``"conic"``: the optional package cvxpy, for some 40 points at most; ``max_iter`` and ``warm_start`` are not for
-        it, and its history is one line.
+        projected gradients, as in the paper, with hundreds of times as many steps. ``"conic"``: the optional package
+        cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
     tol : float, default=1e-8
         The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any, or
         to the optimum itself where that is larger.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
-        Eigenvalues of W and K̃ below this part of the largest are cut off. The constraint is exact without the jitter of
-        SOS Remark 1: what is cut off are functions that rounding would make of W, not mass. The two spans that are left
-        belong to the programme and are kept with the model, so that :func:`mercer.verify` certifies the same one.
+        Eigenvalues of W = ∫ k_x k_xᵀ dρ and K̃ below this part of the largest are cut off.
     warm_start : bool, default=False
         Start from the density of an earlier fit where the support is the same.
     random_state : None, int or generator, default=None
@@ -120,64 +101,26 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     ----------
     support_ : array of shape (m, d)
         The points z, without repetitions.
-    coefficients_ : array of shape (m, m)
-        B.
-    factor_ : array of shape (m, r)
-        F with B = F Fᵀ; the squares (Fᵀk_x)_c² integrate to ``eigenvalues_``. Densities are computed from F: it loses
-        half as many digits as B.
-    rank_ : int
-        r, as small as the tolerance allows.
-    eigenvalues_ : array of shape (r,)
-        The mass of each square, in falling order; their sum is one.
-    mmd_ : float
-        MMD between sample and density, of the kernel of the fit.
-    mmd_error_ : float
-        An estimate of its error; 0 where it is exact (see ``mercer.density.distance_to_sample``).
-    projected_mmd_ : float
-        ‖P_m(v - w_p)‖, what the fit made small; never above ``mmd_``.
-    sample_norm_ : float
-        ‖P_m v‖.
+    coefficients_, factor_ : arrays of shape (m, m) and (m, r)
+        B = F Fᵀ, and F, which densities are computed from: it loses half as many digits.
+    rank_, eigenvalues_ : int and array of shape (r,)
+        The number of squares, as small as the tolerance allows, and the mass of each in falling order.
+    mmd_, mmd_error_ : float
+        MMD between sample and density, and an estimate of its error; 0 where it is exact.
+    projected_mmd_, sample_norm_ : float
+        ‖P_m(v - w_p)‖, what the fit made small, never above ``mmd_``; and ‖P_m v‖.
     certificate_ : Certificate
-        The objective and a proved lower bound; see the notes.
-    history_ : tuple of SpectrahedronStep
-        Objective, gap and rank as the solver went on.
-    status_ : Status
-        Why it ended.
-    n_iter_ : int
-        Steps it took.
-    kernel_ : Kernel
-        The kernel with its parameters fixed.
-    measure_ : Lebesgue, Box or GaussianMeasure
-        ρ.
-    regularization_ : float
-        λ.
+        The objective and a proved lower bound.
+    history_, status_, n_iter_ : tuple of Iteration, Status, int
+        Objective, gap and rank as the solver went on; why it ended; steps it took.
+    kernel_, measure_, regularization_ : Kernel, Measure, float
+        The kernel with its parameters fixed, ρ and λ.
     integration_error_ : float
         An estimate of the error of ∫ p dρ = 1: that of a quadrature where there is no closed form, and rounding.
     log_scale_ : float
         The logarithm of the volume by which integrals are scaled, (πσ²/2)^{d/2} for the Gaussian on R^d.
     sample_weight_ : array of shape (n,) or None
         The weights of the rows, as given to fit.
-
-    Notes
-    -----
-    Cost: n m kernel evaluations, then ten to twenty rounds of about 30 products of m × m matrices. Memory: O(m²), where
-    the paper stores m³ numbers.
-
-    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device. The certificate,
-    a proof in some 100 bits over the support, is NumPy's, and so are tables and draws; everything else, sums over the
-    sample and the steps of the solver, is computed by torch, in double precision whatever that of X.
-
-    *What is proved.* [``certificate_.lower``, ``certificate_.upper``] holds the least value of the objective over all
-    densities whose coefficients lie in the span kept with the model, P_m being the projection on the sections kept with
-    it, for the points and weights as given. With a Gaussian kernel on R^d, and either reference, the integrals and the
-    sample's embedding are the exact ones: every rounding is counted. With other kernels and on a box the integrals are
-    those of the quadrature, or of the closed form as double precision gives it: ``integration_error_`` estimates how
-    far these are from the exact ones, and is no part of the proof. ``factor_`` is the certified density to rounding.
-
-    In many dimensions the points are isolated under any kernel that resolves them, and the mean embedding of a density
-    with bumps of width σ/2 is smaller than that of points by the factor (2/3)^{d/2}: from some twenty dimensions on
-    ``projected_mmd_`` is close to ``sample_norm_``. The density then stands for next to nothing of the sample in this
-    geometry, and a warning says so.
 
     Examples
     --------
@@ -200,7 +143,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     projected_mmd_: float
     sample_norm_: float
     certificate_: Certificate
-    history_: tuple[SpectrahedronStep, ...]
+    history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
     measure_: Measure
@@ -255,25 +198,11 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SumOfSquaresDensity:
         """Fit the density to the rows of X, which may have weights."""
         given = self._begin_fit(X, sample_weight=sample_weight, least=1)
-        X, weights, shares = given.points, given.weights, given.shares
-        if float(abs(X).max()) > _LARGEST:
-            raise ValueError(
-                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
-            )
-        measure = choose_reference(self.reference, self.box, X, shares)
-        support = choose_support(self.support, X, shares, given.rng)
-        require_memory(support.shape[0], X.shape[0], X.shape[1], not isinstance(self.kernel, Laplacian))
-        with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-            kernel = self._resolved_kernel(X, shares, support)
-            problem = make_programme(kernel, support, measure, X, weights, **self._options())
-            result = self._solve(problem)
-            shown = trimmed(problem, result.factor, self.tol)
-            self.kernel_, self.support_, self.measure_ = kernel, support, measure
-            self.sample_weight_, self._n_rows = weights, int(X.shape[0])
-            self._store(problem, result, shown)
-            for name, value in self._measured(problem, X).items():
-                setattr(self, name, value)
-        warn_of_density(self, problem)
+        setting, sample = self._setting(given), Sample(given.points, given.weights)
+        with config_context(dtype="float64"), one_thread_for(setting.support.shape[0], given.points):
+            problem = make_programme(setting, sample, **self._options())
+            self._store(setting, sample, problem, self._solve(problem))
+        _warn_of(self, problem)
         return self
 
     def density(self, X: Any) -> Array:
@@ -322,12 +251,18 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         """What the programme takes of the parameters."""
         return {"regularization": self.regularization, "truncation": float(self.truncation)}
 
-    def _resolved_kernel(self, X: Array, weights: Array, support: Array) -> Kernel:
-        if self.kernel is None:
-            return density_kernel(X, weights, support)
-        if X.shape[0] == 1 and not checked_kernel(self.kernel).is_resolved:
-            raise ValueError(f"{self.kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
-        return resolved_kernel(self.kernel, X, weights)
+    def _setting(self, given: FitInput) -> Setting:
+        """Kernel, support and measure, from the parameters and the data."""
+        X, shares = given.points, given.shares
+        if float(abs(X).max()) > _LARGEST:
+            raise ValueError(
+                f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
+            )
+        measure = choose_reference(self.reference, self.box, X, shares)
+        support = choose_support(self.support, X, shares, given.rng)
+        require_memory(self.kernel, support, X)
+        with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
+            return Setting(fitted_kernel(self.kernel, X, shares, support), support, measure)
 
     def _earlier(self, problem: SumOfSquares) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
@@ -339,34 +274,38 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         scale = float(np.exp(0.5 * problem.integrals.log_scale))
         return problem.coordinates(like(self.factor_, support) * scale)
 
-    def _solve(self, problem: SumOfSquares) -> SpectrahedronResult:
-        tol = float(self.tol)
-        if self.solver == "conic":
-            return conic_result(problem, tol=_MARGIN * tol, callback=self._callback())
-        method = "accelerated" if self.solver == "accelerated" else "low-rank"
-        steps = _MOST_STEPS[method] if self.max_iter is None else int(self.max_iter)
-        solve = accelerated_spectrahedron if method == "accelerated" else low_rank_spectrahedron
-        return solve(
+    def _solve(self, problem: SumOfSquares) -> Solution[Array]:
+        """The solution with the certificate of the numbers that :meth:`_store` keeps of it."""
+        tol, asked = float(self.tol), _MARGIN * float(self.tol)
+        solution = minimise_on_spectrahedron(
             problem,
-            tol=_MARGIN * tol * problem.scale,
-            relative=_MARGIN * tol,
-            max_iter=steps,
+            "low-rank" if self.solver == "auto" else self.solver,
+            tol=asked * problem.scale,
+            relative=asked,
+            max_iter=None if self.max_iter is None else int(self.max_iter),
             start=self._earlier(problem),
-            callback=self._callback(),
+            callbacks=() if self.callback is None else (self.callback,),
+            shown=bool(self.verbose),
+            certify=lambda F: certify_squares(problem, squares_of(problem, F, tol)),
         )
+        proof = solution.certificate
+        if solution.status is Status.CONVERGED and not is_enough(problem, proof.upper - proof.lower, proof.upper, tol):
+            return solution.ended(Status.STALLED)
+        return solution
 
-    def _store(self, problem: SumOfSquares, result: SpectrahedronResult, shown: Presentation) -> None:
-        self.certificate_, self._spans = shown.certificate, problem.spans
-        proved = is_enough(problem, self.certificate_, self.tol)
-        self.status_ = Status.STALLED if result.status is Status.CONVERGED and not proved else result.status
-        self.history_, self.n_iter_ = result.history, result.n_iter
-        self.regularization_ = problem.regularization
-        self.log_scale_ = problem.integrals.log_scale
-        self._factor, self.eigenvalues_ = shown.factor, shown.masses
-        self.integration_error_ = problem.integrals.error + shown.rounding
+    def _store(self, setting: Setting, sample: Sample, problem: SumOfSquares, solution: Solution[Array]) -> None:
+        self.kernel_, self.support_, self.measure_ = setting
+        self.sample_weight_, self._n_rows = sample.weights, int(sample.points.shape[0])
+        self.certificate_, self._spans = solution.certificate, problem.spans
+        self.status_, self.history_, self.n_iter_ = solution.status, solution.history, solution.n_iter
+        self.regularization_, self.log_scale_ = problem.regularization, problem.integrals.log_scale
+        self._factor, self.eigenvalues_, rounding = squares_of(problem, solution.point, float(self.tol))
+        self.integration_error_ = problem.integrals.error + rounding
         self.factor_ = self._factor * float(np.exp(-0.5 * self.log_scale_))
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
+        for name, value in self._measured(problem, sample.points).items():
+            setattr(self, name, value)
 
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
@@ -381,13 +320,29 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
             "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
         }
 
-    def _callback(self) -> Any:
-        """The user's callback, after a line in the log where that is wanted."""
-        if not self.verbose:
-            return self.callback
 
-        def report(step: SpectrahedronStep) -> Any:
-            _log.info("%4d: objective %.9g, gap %.1e, rank %d", step.number, step.objective, step.gap, step.rank)
-            return None if self.callback is None else self.callback(step)
-
-        return report
+def _warn_of(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
+    """Say where a fitted density was not proved to its tolerance, not integrated well, or explains next to nothing."""
+    proof = model.certificate_
+    part = (proof.upper - proof.lower) / max(problem.scale, proof.upper)
+    if model.status_ is Status.STALLED and part > _STALLED:
+        warn_user(
+            f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
+            f"to tol={model.tol:g}. Raise regularization or truncation, or loosen tol.",
+            ConvergenceWarning,
+        )
+    if model.status_ not in (Status.CONVERGED, Status.STALLED, Status.STOPPED):
+        warn_user(model.status_.message, ConvergenceWarning)
+    if model.integration_error_ > _INTEGRATION:
+        warn_user(
+            f"The integrals of {model.kernel_!r} are accurate to {model.integration_error_:.0e} only, and so is the "
+            "mass of the density: use Gaussian(), or fewer dimensions.",
+        )
+    if model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
+        nothing = model.projected_mmd_ >= model.sample_norm_
+        explained = "nothing" if nothing else f"{1 - (model.projected_mmd_ / model.sample_norm_) ** 2:.0%}"
+        warn_user(
+            f"The density accounts for {explained} of the sample's mean embedding under {model.kernel_!r}: "
+            f"the points are too far apart for it in {model.support_.shape[1]} dimensions. Widen the kernel, add "
+            "support points, or reduce the dimension.",
+        )

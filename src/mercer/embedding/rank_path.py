@@ -52,7 +52,7 @@ def rank_path(
         The points; the fits run in their array library, and the path is a table of NumPy arrays.
     sigmas : array of shape (m,), optional
         Bandwidths, strictly rising. By default 13 of them, from 1/16 to 4 times the median distance (the rule
-        ``"median"`` of the kernel, in its own metric), each √2 times the one before; see Notes.
+        ``"median"`` of the kernel, in its own metric), each √2 times the one before.
     kernel : Kernel, default=None
         Any kernel with a bandwidth: ``sigma`` or ``length_scale`` among its parameters, those of inner kernels
         included. The bandwidth it has is ignored. None means :class:`~mercer.Gaussian`.
@@ -77,26 +77,8 @@ def rank_path(
 
     Notes
     -----
-    *The grid.* At 4 times the median distance the affinity of a typical pair is 0.94 and the kernel is nearly its
-    first-order expansion: on wine, iris, two moons and three clusters the leading eigenvalue of B / Tr B moved by 0.003
-    at most from there to 64 times the median. At 1/16 most points of wine and iris have no neighbour left. Points on
-    a curve or a surface have neighbours below that still: pass smaller bandwidths for them.
-
-    *The diagnoses.* ``nearly isolated``: the median of k(x, x)/m(x) exceeds one half, so the diffusion rather stays
-    than moves. ``nearly constant``: 1 - m²/(vol k(x, x)) is at most 0.01 at every point. ``isolated`` and ``constant``
-    are what :class:`~mercer.SDPEmbedding` refuses. ``flat``: the least eigenvalues of the dual slack allow embeddings
-    within ``tol`` of the optimum to have more than one per cent of their trace in further dimensions, or the solution
-    can move within its own. On three clusters with outliers, at a tenth of the median distance, solutions of rank 2 and
-    of rank 5 were both certified to 1e-7: which one is found depends on the starting point, so its rank says nothing of
-    the data. ``not converged`` is said where no other reason is known.
-
-    *No bandwidth is suggested.* The longest range of constant rank is no rule: the embedding has a limit as σ grows, so
-    that range always reaches the large end of the grid and is as long as the grid makes it.
-
-    *The order.* Bandwidths are fitted from large to small, each from the solution of the one before. On three clusters,
-    two moons, wine, iris, the swiss roll and digits that took 1.5 to 4.9 times fewer columns, of both kinds together,
-    than starting every fit anew; from small to large the factor was 1.2 to 1.6. (Exact columns alone fell up to sixfold
-    on four of them and stayed low on clusters; on two moons they rose from 175 to 1523, while stand-in columns fell.)
+    The user guide says what the diagnoses mean and why no bandwidth is suggested. Bandwidths are fitted from large to
+    small, each from the solution of the one before.
 
     Cost: a fit for every bandwidth, and for the eigenvalues of diffusion maps a dense eigenproblem up to n = 1500 or
     60 products of ``n_eigenvalues`` + 3 columns at most beyond, where they are exact to 1e-6 or too small.

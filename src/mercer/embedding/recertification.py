@@ -1,6 +1,6 @@
 """The certificate of a fitted embedding, recomputed from its coordinates, its kernel and the data alone.
 
-All else that a person can read off the model or predict with follows from these three: it is computed anew, in the
+All else that a person can read off the model or predict with follows from these three: it is computed again, in the
 code that ``fit`` uses, and a model that says otherwise is refused.
 """
 
@@ -196,7 +196,7 @@ def _check_extension(
 ) -> None:
     """Refuse an ``embedding_`` and an extension to new points that are not those of the coordinates."""
     stored, close = model._extension, _tolerance(model)
-    anew = Extension.of(model.kernel_, points, support, operator, coordinates)
+    again = Extension.of(model.kernel_, points, support, operator, coordinates)
     if repr(stored.kernel) != repr(model.kernel_):
         raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
     if not _same_points(stored.points, points):
@@ -204,12 +204,12 @@ def _check_extension(
     for name, ours, theirs in zip(("landmarks_", "sample_weight_"), stored.support, support, strict=True):
         if not _equal(ours, theirs):
             raise _damaged(f"it extends by others than {name}")
-    _require("the weights of the extension", stored.weights, anew.weights, close)
-    _require("the slopes of the extension", stored.slopes, anew.slopes, close)
-    _require("the volume of the extension", np.exp(stored.log_volume - anew.log_volume), np.ones(()), close)
-    if anew.log_longest != stored.log_longest:
-        _require("the cap of the extension", np.exp(stored.log_longest - anew.log_longest), np.ones(()), close)
-    rows = embedded_rows(like(model.coordinates_, coordinates), anew, X, capped=model.radius == "capped")
+    _require("the weights of the extension", stored.weights, again.weights, close)
+    _require("the slopes of the extension", stored.slopes, again.slopes, close)
+    _require("the volume of the extension", np.exp(stored.log_volume - again.log_volume), np.ones(()), close)
+    if again.log_longest != stored.log_longest:
+        _require("the cap of the extension", np.exp(stored.log_longest - again.log_longest), np.ones(()), close)
+    rows = embedded_rows(like(model.coordinates_, coordinates), again, X, capped=model.radius == "capped")
     wanted = rows.shape[1] if model.n_components is None else model.n_components
     expected = widened(rows[:, :wanted], wanted)
     if model._n_features_out != wanted:

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.config import require_memory
 from mercer.backends.threads import one_thread_for, single_threaded_blas
-from mercer.certificates import Certificate
+from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
@@ -36,11 +36,12 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     eigenvectors. Because the length of every coordinate vector is prescribed, outliers cannot take a dimension for
     themselves as they do in spectral embeddings (Fanuel, Aspeel, Delvenne, Suykens 2022).
 
+    The user guide says what each solver does, what a fit costs, and what landmarks and weights mean.
+
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means ``Gaussian(sigma="median")``.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -50,35 +51,25 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     residual_tol : float, default=1e-6
         The row residual at which to stop: the relative error with which :meth:`transform` reproduces the embedding.
     rank_tol : float, default=1e-5
-        Eigenvalues of B below this fraction of its trace are not counted as dimensions. The solution is brought to the
-        rank counted, and solved to the same tolerances there.
+        Eigenvalues of B below this fraction of its trace are not counted as dimensions.
     max_iter : int, default=5000
         Steps of the solver at most.
     solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
-        ``"auto"`` solves with a low-rank stand-in first, then with few exact products, and hands over to the
-        interior-point method up to 2000 points where that no longer pays; the user guide says how. The others use one
-        method alone: the papers' projected power method, the same with momentum, the Riemannian trust region, an
-        interior-point method for the programme itself (dense: 80n² bytes and about 100n³ flops at any bandwidth), or,
-        up to 200 points, a conic solver (needs cvxpy); the last two are polished by the trust region.
+        The stages that the guide describes, or one method alone; ``"interior-point"`` takes 80n² bytes, ``"conic"``
+        up to 200 points and cvxpy.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
-        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the row residual alone
-        decides when to stop, and ``certificate_`` is None.
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the residual decides alone.
     landmarks : array of int, (indices, weights), estimator or None, default=None
-        Solve on these rows only and extend to the others: row numbers, each standing for n/m points; row numbers with
-        weights; or an estimator with ``indices_`` and ``weights_``, fitted on X if it is not yet. The certificate is
-        that of the weighted problem on the landmarks; ``mercer.verify(model, X, extended=True)`` gives that of the
-        extended solution on the whole sample.
+        Solve on these rows only and extend to the others; an estimator has ``indices_`` and ``weights_``.
     warm_start : bool, default=False
         Start the next ``fit`` from the last solution if it has as many points.
     max_products : int or None, default=None
-        Columns the operator may be applied to at most while solving. The final certificate is computed in any case.
+        Columns the operator may be applied to while solving; the final certificate is computed in any case.
     checkpoint : path or None, default=None
-        A file that keeps the best iterate while the solver runs, at most every ten seconds. If it exists, ``fit``
-        goes on from there; it refuses a file of other data or another kernel.
+        A file that keeps the best iterate while the solver runs; if it exists, ``fit`` goes on from there.
     radius : {"capped", "paper"}, default="capped"
-        The length of an extended coordinate vector: √d(x) as in the paper, which grows like exp(distance²/2σ²) away
-        from the data, or that capped at the largest length in the training set.
+        The length of an extended vector: √d(x) as in the paper, or at most the largest length in the training set.
     random_state : None, int or generator, default=None
         The starting point.
     callback : callable or None, default=None
@@ -89,51 +80,27 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Attributes
     ----------
     embedding_ : array of shape (n, r), r = n_components or the rank
-        The coordinates of the training points; the squared length of row i is ``diagonal_[i]`` when no dimension is
-        cut.
-    rank_ : int
-        The number of dimensions of the solution.
-    eigenvalues_ : array of shape (rank,)
-        Eigenvalues of B / Tr B, in falling order.
+        The coordinates of the training points, rows of squared length ``diagonal_`` where no dimension is cut.
+    rank_, eigenvalues_ : int and array of shape (rank,)
+        The dimensions of the solution, and the eigenvalues of B / Tr B, in falling order.
     coordinates_ : array of shape (m, rank)
         All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
-    landmarks_ : array of int or None
-        The rows it was solved on, None for all.
-    sample_weight_ : array of shape (m,) or None
-        Their weights, None for ones.
-    diagonal_ : array of shape (m,)
-        The prescribed diagonal d of B on these points.
-    stationary_ : array of shape (m,)
-        The stationary distribution of the diffusion, highest in the middle of the data.
+    landmarks_, sample_weight_ : arrays of shape (m,) or None
+        The rows it was solved on, None for all, and their weights, None for ones.
+    diagonal_, stationary_ : arrays of shape (m,)
+        The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
     kernel_ : Kernel
         The kernel with its parameters fixed.
-    certificate_ : Certificate or None
+    certificate_ : EmbeddingCertificate or None
         Bounds on the optimum, recomputed from the solution alone.
-    status_ : Status
-        Why the solver stopped.
-    history_ : tuple of Iteration
-        Objective and residual of every step, those of an earlier run that a checkpoint kept included.
+    status_, history_, n_iter_ : Status, tuple of Iteration, int
+        Why the solver stopped, its steps and their number, those of an earlier run that a checkpoint kept included.
     multipliers_ : array of shape (m,) or None
-        Dual variables y with J ≼ Diag(y) for the scaled matrix J = Diag(√d) Ã Diag(√d), where the interior-point method
-        ran: a hint that certificates check and never believe. None elsewhere.
-    n_iter_ : int
-        Steps taken, those of an earlier run that a checkpoint kept included.
-    n_products_ : int
-        Columns the operator was applied to, or whose entries the interior-point method formed; a factorisation proof
-        reads entries instead, see ``certificate_.n_products``.
-    n_stand_in_products_ : int
-        Columns a low-rank stand-in was applied to.
+        Dual variables of the interior-point method where it ran: a hint that certificates check and never believe.
+    n_products_, n_stand_in_products_ : int
+        Columns the operator was applied to, or whose entries were formed, and columns of a low-rank stand-in.
     phase_seconds_ : dict of str to float
-        The seconds that each phase of the fit took: summing rows, factoring a stand-in, solving with it, climbing,
-        proving the bound and so on.
-
-    Notes
-    -----
-    Cost, from 256 points on (before, the stored matrix is its own stand-in):
-    a partial Cholesky factor of rank k ≤ min(n/4, 1500), n·k kernel evaluations and n·k² flops; then a few
-    products of the kernel matrix with as many columns as the solution has dimensions, where the factor represents the
-    matrix well, and some hundreds where it does not, as with very small bandwidths. The matrix is stored only where
-    that fits the memory limit and pays. New points cost n kernel evaluations each.
+        The seconds that each phase of the fit took.
 
     Examples
     --------
@@ -155,7 +122,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     sample_weight_: Array | None
     diagonal_: Array
     stationary_: Array
-    certificate_: Certificate | None
+    certificate_: EmbeddingCertificate | None
     status_: Status
     history_: tuple[Iteration, ...]
     multipliers_: Array | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from mercer.backends.arrays import Array, like
-from mercer.certificates import Certificate, certify_elliptope
+from mercer.certificates import EmbeddingCertificate, certify_elliptope
 from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.operators import LowRankOperator
@@ -61,7 +61,7 @@ class Solved:
     """A point H with unit rows, at the rank that is counted, its certificate, and how it came about."""
 
     H: Array
-    certificate: Certificate | None
+    certificate: EmbeddingCertificate | None
     status: Status
     history: tuple[Iteration, ...]
     multipliers: Array | None
@@ -141,11 +141,11 @@ class EmbeddingSolver:
             return solve_conic(posed.working)
         return posed.first_point(self._settings.initial_rank, last)
 
-    def _proof_on_the_way(self, iterate: Iterate) -> Certificate:
+    def _proof_on_the_way(self, iterate: Iterate) -> EmbeddingCertificate:
         size = self._posed.working.size
         return self._proof(iterate.H, spectrum=size > _LARGE or (self._factored is None and size <= _CHEAP))
 
-    def _proof(self, H: Array, *, spectrum: bool = True) -> Certificate:
+    def _proof(self, H: Array, *, spectrum: bool = True) -> EmbeddingCertificate:
         """The certificate of H; the clock is set to proving while it is made."""
         settings, posed = self._settings, self._posed
         with self._proving():
@@ -168,7 +168,7 @@ class EmbeddingSolver:
         finally:
             self._posed.phases.begin(before, shown=False)
 
-    def _certified(self, solution: Solution[Iterate]) -> tuple[Array, Certificate | None]:
+    def _certified(self, solution: Solution[Iterate]) -> tuple[Array, EmbeddingCertificate | None]:
         """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
         for rank_tol in (self._settings.rank_tol, 0.0):
             H = self._posed.working.reduced(solution.point.H, rank_tol)
@@ -177,7 +177,7 @@ class EmbeddingSolver:
                 break
         return H, certificate
 
-    def _final_certificate(self, solution: Solution[Iterate], H: Array) -> Certificate | None:
+    def _final_certificate(self, solution: Solution[Iterate], H: Array) -> EmbeddingCertificate | None:
         """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
         if not self._settings.certify:
             return None
@@ -189,7 +189,7 @@ class EmbeddingSolver:
             return replace(proof, least_eigenvalues=certificate.least_eigenvalues)
         return certificate
 
-    def _status(self, status: Status, certificate: Certificate | None) -> Status:
+    def _status(self, status: Status, certificate: EmbeddingCertificate | None) -> Status:
         """The solver's, unless what is stored is less than what converged, or rounding denies it the proof."""
         tol = self._settings.tol
         if status is not Status.CONVERGED or certificate is None or certificate.holds(tol):

@@ -1,8 +1,10 @@
-"""What the paper's own programme does otherwise than our estimators: it stops early, and draws other eigenvectors."""
+"""What the papers on the SDP embedding share: how they stop, what they draw and classify, which ranks they print."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,15 +12,30 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends.arrays import Array
 from mercer.embedding import DiffusionMaps, SDPEmbedding
+from mercer.experiments.report import Comparison, Experiment, compare
+from mercer.kernels import Gaussian
 from mercer.operators import GramOperator
+from mercer.plots import plot_spectra
 
 # What appendix C of PSD22 calls convergence, and what the authors' programme does: 5000 power steps at most.
 PAPER_STEPS = 5000
 
 
+# --- models -------------------------------------------------------------------------------------------------
+
+
+def both_embeddings(
+    X: Array, sigma: float, *, n_components: int = 2, time: float = 1, random_state: Any = 0, **options: Any
+) -> tuple[SDPEmbedding, DiffusionMaps]:
+    """The SDP embedding, which takes the ``options``, and diffusion maps, both by one Gaussian kernel."""
+    kernel = Gaussian(sigma=sigma)
+    sdp = SDPEmbedding(kernel, random_state=random_state, **options).fit(X)
+    return sdp, DiffusionMaps(kernel, n_components=n_components, time=time, random_state=random_state).fit(X)
+
+
 def stopped_power_method(
-    kernel: Any,
-    X: Any,
+    X: Array,
+    sigma: float,
     *,
     initial_rank: int = 30,
     tol: float = 1e-9,
@@ -32,7 +49,7 @@ def stopped_power_method(
     columns.
     """
     model = SDPEmbedding(
-        kernel,
+        Gaussian(sigma=sigma),
         solver="power",
         initial_rank=min(initial_rank, len(X)),
         max_iter=max_iter,
@@ -43,6 +60,29 @@ def stopped_power_method(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # to stop early is what is asked here
         return model.fit(X)
+
+
+def embedded_cases(
+    cases: Mapping[Any, tuple[float, Array]], *, paper_steps: int, random_state: Any
+) -> tuple[dict[Any, SDPEmbedding], dict[Any, DiffusionMaps], dict[Any, SDPEmbedding]]:
+    """Both embeddings of every case, a bandwidth and its points, and the papers' method unless it has no steps."""
+    options = {"max_iter": 50_000, "random_state": random_state}
+    models = {case: both_embeddings(X, sigma, **options) for case, (sigma, X) in cases.items()}
+    stopped = {
+        case: stopped_power_method(X, sigma, max_iter=paper_steps, random_state=random_state)
+        for case, (sigma, X) in cases.items()
+        if paper_steps
+    }
+    return {case: sdp for case, (sdp, _) in models.items()}, {case: maps for case, (_, maps) in models.items()}, stopped
+
+
+def random_split(size: int, train_fraction: float, seed: Any) -> tuple[Array, Array]:
+    """The rows of a training set and of the rest, in random order."""
+    train, test = np.split(np.random.default_rng(seed).permutation(size), [int(train_fraction * size)])
+    return train, test
+
+
+# --- coordinates --------------------------------------------------------------------------------------------
 
 
 def symmetric_coordinates(model: DiffusionMaps) -> Array:
@@ -66,6 +106,15 @@ def in_the_plane(coordinates: Array) -> Array:
     return np.pad(coordinates, ((0, 0), (0, 1)))[:, :2]
 
 
+def directions(points: Array) -> Array:
+    """The points at unit length; zero where a point is zero."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0)
+
+
+# --- ranks and spectra --------------------------------------------------------------------------------------
+
+
 def proved_gap(model: SDPEmbedding) -> float:
     """The certified relative gap of a model, NaN where none was asked for."""
     return float("nan") if model.certificate_ is None else model.certificate_.relative_gap
@@ -74,3 +123,56 @@ def proved_gap(model: SDPEmbedding) -> float:
 def spectrum_text(eigenvalues: Array, count: int = 4) -> str:
     """Eigenvalues in one line, such as ``.963, .017, .007``."""
     return ", ".join(f"{value:.4f}".lstrip("0") for value in eigenvalues[:count])
+
+
+def compare_rank(
+    quantity: str, paper: int, model: SDPEmbedding, *, stopped: SDPEmbedding | None = None, reason: str = ""
+) -> Comparison:
+    """Compare the rank of a converged model with the printed one.
+
+    The reason tells the spectrum and the certified gap, and, where it has another rank, that of ``stopped``: the
+    papers' power method on the same data.
+    """
+    parts = [reason] if reason else []
+    proof = "" if model.certificate_ is None else f", certified to {model.certificate_.relative_gap:.0e}"
+    parts.append(f"spectrum {spectrum_text(model.eigenvalues_)}{proof}")
+    if stopped is not None and stopped.rank_ != model.rank_:
+        left = spectrum_text(stopped.eigenvalues_, 6)
+        gap = "" if stopped.certificate_ is None else f" and a gap of {stopped.certificate_.relative_gap:.0e}"
+        parts.append(f"the power method stopped after {stopped.n_iter_} steps has rank {stopped.rank_}{gap}: {left}")
+    return compare(quantity, paper, model.rank_, within=0, reason="; ".join(parts))
+
+
+def draw_learned_spectra(
+    ax: Any, certified: Mapping[float, Array], stopped: Mapping[float, SDPEmbedding], *, early: str, **look: Any
+) -> None:
+    """Draw the certified spectra over the bandwidth as curves, and as crosses, named ``early``, the stopped ones."""
+    sigmas, at = sorted(certified), sorted(stopped)
+    plot_spectra(ax, sigmas, [certified[sigma] for sigma in sigmas], **look)
+    plot_spectra(ax, at, [stopped[sigma].eigenvalues_ for sigma in at], **look, crosses=True)
+    ax.plot([], [], "k.-", markersize=5, label="certified")
+    ax.plot([], [], "kx", markersize=5, label=early)
+    ax.legend(fontsize=8)
+
+
+@dataclass(frozen=True)
+class EmbeddedCases(Experiment):
+    """The same points, or the same classes, embedded at several bandwidths."""
+
+    labels: Array  #: classes; -1 for outliers
+    sdp: dict[Any, SDPEmbedding]  #: by case: a bandwidth, or the name of a bandwidth and a scale
+    diffusion_maps: dict[Any, DiffusionMaps]  #: likewise
+    #: the papers' power method, stopped as theirs, at the cases at which it was asked for
+    stopped: dict[Any, SDPEmbedding]
+
+    def _compare_ranks(self, reading: str) -> tuple[Comparison, ...]:
+        """The rank of ρ in every case, two in the paper, under a reading of what it does not print."""
+        names = {case: case if isinstance(case, str) else f"σ = {case:g}" for case in self.sdp}
+        return tuple(
+            compare_rank(f"rank of ρ, {names[case]}", 2, model, stopped=self.stopped.get(case), reason=reading)
+            for case, model in self.sdp.items()
+        )
+
+    def _draw_learned_spectra(self, ax: Any, title: str, early: str) -> None:
+        certified = {sigma: model.eigenvalues_ for sigma, model in self.sdp.items()}
+        draw_learned_spectra(ax, certified, self.stopped, early=early, title=title, count=3)

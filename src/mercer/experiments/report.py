@@ -50,10 +50,26 @@ class Comparison:
         return f"{self.quantity}: paper {paper}, here {measured}, {self.verdict.value}{because}"
 
 
+def claim(quantity: str, paper: float | str, measured: float | str, holds: bool, reason: str = "") -> Comparison:
+    """Compare with what the paper says in words, which holds here or does not."""
+    return Comparison(quantity, paper, measured, Verdict.AGREES if holds else Verdict.DIFFERS, reason)
+
+
 def compare(quantity: str, paper: float, measured: float, *, within: float, reason: str = "") -> Comparison:
     """Compare two numbers; they agree when they lie within an absolute tolerance, half a printed digit or more."""
-    verdict = Verdict.AGREES if abs(paper - measured) <= within else Verdict.DIFFERS
-    return Comparison(quantity, paper, measured, verdict, reason)
+    return claim(quantity, paper, measured, abs(paper - measured) <= within, reason)
+
+
+def printed(quantity: str, paper: str, measured: float, reason: str = "") -> Comparison:
+    """Compare with a number as the paper prints it: it agrees when it lies within half a unit of the last digit."""
+    digits, _, exponent = paper.partition("e")
+    decimals = len(digits.partition(".")[2])
+    here = f"{measured:.{decimals}e}".replace("e-0", "e-") if exponent else f"{measured:.{decimals}f}"
+    away = abs(float(paper) - measured)
+    if away <= 0.500001 * 10.0 ** (int(exponent or 0) - decimals):
+        return claim(quantity, paper, here, True)
+    reason = reason or f"a relative difference of {away / abs(float(paper)):.0e}, not explained"
+    return claim(quantity, paper, here, False, reason)
 
 
 class Experiment(ABC):

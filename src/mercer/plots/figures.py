@@ -19,6 +19,8 @@ def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -
     axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for unused in axes[n_panels:]:
         unused.remove()
+    for ax in axes[:n_panels]:
+        ax.tick_params(which="both", labelsize=8)
     return figure, axes[:n_panels]
 
 

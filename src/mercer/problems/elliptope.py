@@ -148,7 +148,7 @@ class Elliptope(Problem):
         s = as_double(self.scale[active])
         J = as_double(self.operator.block(active, active)) * (s[:, None] * s)
         self.n_columns += active.shape[0]
-        problem = DenseElliptope((J + J.T) / 2, self.lengths[active])
+        problem = DenseElliptope((J + J.T) / 2, self.lengths[active], needs=self.needs)
         problem.n_columns = self.n_columns
         return problem
 
@@ -163,6 +163,8 @@ class DenseElliptope(Problem):
         J, symmetric; it need not be positive semi-definite.
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed; ones if left out.
+    needs : frozenset of str
+        What the problem has besides J.
 
     Raises
     ------
@@ -170,7 +172,9 @@ class DenseElliptope(Problem):
         If J is not square, symmetric and finite.
     """
 
-    def __init__(self, matrix: Array, lengths: Array | None = None) -> None:
+    def __init__(
+        self, matrix: Array, lengths: Array | None = None, *, needs: frozenset[str] = frozenset({INDEFINITE})
+    ) -> None:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"J must be a square matrix, not of shape {tuple(matrix.shape)}.")
         infinite, uneven = ~namespace(matrix).isfinite(matrix), matrix != matrix.T
@@ -180,6 +184,11 @@ class DenseElliptope(Problem):
         if uneven.any():
             row, column = first_place(uneven)
             raise ValueError(f"J is not symmetric at ({row}, {column}): pass (J + J.T) / 2.")
-        self.matrix = matrix
+        self.matrix, self._needs = matrix, needs
         ones = namespace(matrix).ones_like(matrix[:, 0], dtype=namespace(matrix).float64)
         self.lengths = ones if lengths is None else as_double(like(lengths, matrix))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """A matrix that may be indefinite, and what the problem had that it was formed from."""
+        return self._needs

@@ -17,6 +17,7 @@ from mercer.backends.arrays import Array, eigvalsh, namespace, norm
 from mercer.kernels.integrals.choice import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.problems.enclosed_squares import PreciseSquares, Sample
+from mercer.problems.problem import Problem
 
 _TRUNCATION = 1e-10
 
@@ -29,7 +30,7 @@ class Spans(NamedTuple):
 
 
 @final
-class SumOfSquares:
+class SumOfSquares(Problem):
     """The programme in C on the spectrahedron.
 
     W = QDQᵀ and K̃ = VΛVᵀ are cut off at eigenvalues below ``truncation`` times the largest. With T = QD^{-1/2} the
@@ -96,6 +97,11 @@ class SumOfSquares:
         strength = float(np.exp(np.log(regularization) - integrals.log_scale)) if regularization > 0 else 0.0
         self.penalty = strength * (self.basis.T @ gram @ self.basis)  # R
         self.penalty = (self.penalty + self.penalty.T) / 2
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Tr C = 1."""
+        return frozenset({"a trace constraint"})
 
     @cached_property
     def precise(self) -> PreciseSquares:

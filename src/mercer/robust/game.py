@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, contiguous, namespace, norm, to_numpy
 from mercer.backends.config import require_free_memory
-from mercer.density.fitting_problem import make_programme
+from mercer.density.fitting_problem import Setting, make_programme
 from mercer.kernels import Gaussian
 from mercer.kernels.integrals.enclosed_loss import PreciseLosses
 from mercer.kernels.integrals.measures import Lebesgue
@@ -17,10 +17,11 @@ from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_regression import PairSample, PreciseRegression
+from mercer.problems.enclosed_squares import Sample
 from mercer.problems.relaxed_regression import RelaxedRegression
 from mercer.problems.robust_regression import Adversary, RobustRegression
 from mercer.problems.sum_of_squares import Spans
-from mercer.solvers import low_rank_spectrahedron
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 from mercer.validation import normalised
 
 # Where the spectra of the mass matrix and of the kernel matrix end. The integrals of the loss are divided by both: that
@@ -120,16 +121,9 @@ def function_basis(pairs: Pairs, *, integrated: bool = True) -> tuple[Array, Arr
 
 def make_ball(pairs: Pairs, truncation: float = TRUNCATION, spans: Spans | None = None) -> SumOfSquares:
     """Densities of pairs on the support, and their projected distance from the sample."""
-    return make_programme(
-        Gaussian(sigma=pairs.sigma),
-        pairs.joint_support,
-        Lebesgue(),
-        pairs.joint,
-        pairs.given,
-        regularization=0.0,
-        truncation=truncation,
-        spans=spans,
-    )
+    setting = Setting(Gaussian(sigma=pairs.sigma), pairs.joint_support, Lebesgue())
+    sample = Sample(pairs.joint, pairs.given)
+    return make_programme(setting, sample, regularization=0.0, truncation=truncation, spans=spans)
 
 
 def make_game(
@@ -176,7 +170,7 @@ def make_precise(pairs: Pairs, U: Array, ball: SumOfSquares | None = None) -> Pr
 
 def nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
     """The density nearest to the sample, which must lie inside the ball."""
-    factor = low_rank_spectrahedron(ball, tol=_NEAREST * ball.constant).factor
+    factor = minimise_on_spectrahedron(ball, tol=_NEAREST * ball.constant).point
     least = norm(ball.residual(factor))
     if radius <= least * (1 + _SLACK):
         raise ValueError(

@@ -11,8 +11,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.consistency import require_equal, require_kernel, require_meeting, require_numbers
-from mercer.density.recertification import require_spans
+from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.kernels import Gaussian
 from mercer.operators import GramOperator
 from mercer.problems.enclosed_regression import coordinates

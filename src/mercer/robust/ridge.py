@@ -12,7 +12,6 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.advice import warn_of_regression
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.support import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
@@ -22,6 +21,7 @@ from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_regression import PreciseRegression
 from mercer.problems.robust_regression import RobustRegression
+from mercer.robust.advice import warn_of_regression
 from mercer.robust.game import (
     TRUNCATION,
     Pairs,

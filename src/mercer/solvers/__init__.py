@@ -11,9 +11,7 @@ from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
 from mercer.solvers.run import Goal, Limits, Method, Report, Run, solve
 from mercer.solvers.solution import Iteration, Solution, Status
-from mercer.solvers.spectrahedron.accelerated import SpectrahedronResult, SpectrahedronStep, accelerated_spectrahedron
-from mercer.solvers.spectrahedron.conic import conic_spectrahedron
-from mercer.solvers.spectrahedron.low_rank import low_rank_spectrahedron
+from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 __all__ = [
     "AcceleratedPower",
@@ -29,14 +27,10 @@ __all__ = [
     "Run",
     "Solution",
     "SparseMeasure",
-    "SpectrahedronResult",
-    "SpectrahedronStep",
     "Status",
     "TrustRegion",
-    "accelerated_spectrahedron",
-    "conic_spectrahedron",
     "exchange",
-    "low_rank_spectrahedron",
+    "minimise_on_spectrahedron",
     "solve",
     "solve_conic",
     "solve_interior_point",

@@ -100,12 +100,17 @@ class Method(ABC, Generic[AnyProblem, Point]):
 
     def require_fit(self, problem: AnyProblem) -> None:
         """Refuse a problem that needs what the method cannot do, before any work is done."""
-        missing = problem.needs - self.handles
-        if missing:
-            raise ValueError(
-                f"The method {self.name!r} cannot solve this problem, which has {' and '.join(sorted(missing))}: "
-                "choose another solver."
-            )
+        refuse_misfit(problem, self.name, self.handles)
+
+
+def refuse_misfit(problem: Problem, name: str, handles: frozenset[str]) -> None:
+    """Refuse a problem that needs more than a method of this name handles."""
+    missing = problem.needs - handles
+    if missing:
+        raise ValueError(
+            f"The method {name!r} cannot solve this problem, which has {' and '.join(sorted(missing))}: choose another "
+            "solver."
+        )
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
 from mercer.linalg.tall import inner_product, row_products
-from mercer.problems import DenseElliptope
+from mercer.problems.elliptope import INDEFINITE, DenseElliptope
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Solution, Status
 
@@ -84,6 +84,7 @@ class InteriorPoint(Method[DenseElliptope, PrimalDual]):
     """
 
     name = phase = "interior point"
+    handles = frozenset({INDEFINITE})
 
     def __init__(self, *, enough: float = 0.0) -> None:
         self._enough = max(enough, _ENOUGH)

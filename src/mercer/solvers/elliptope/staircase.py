@@ -223,7 +223,7 @@ class Climb:
         run: Run[Any] = replace(self.run, goal=Goal(_SHARP, max_iter=self.run.goal.max_iter), certify=None, save=None)
         method = InteriorPoint(enough=min(_ENOUGH, 0.1 * self.run.goal.tol))
         found = run.phase(self.problem.dense(), method, limits=Limits(max_iter=min(STEPS, left)))
-        out_of_steps = found.status is Status.MAX_ITER and left > STEPS  # not for want of the user's
+        out_of_steps = found.status is Status.MAX_ITER and left > STEPS  # the method's own limit, not the user's
         return found.ended(Status.STALLED) if out_of_steps else found
 
     def _to_the_boundary(self, pair: PrimalDual, face: Array, climbed: Array | None) -> Solution[Iterate]:

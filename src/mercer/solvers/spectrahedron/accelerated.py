@@ -7,48 +7,18 @@ point is the extrapolation of gradients: one gradient a step, at the iterate its
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from mercer.backends.arrays import Array, eigh, eigvalsh, like, namespace, norm
 from mercer.problems.sum_of_squares import SumOfSquares
-from mercer.solvers.solution import Status
+from mercer.solvers.run import Method, Report
 
 _POWER_STEPS = 100
 _POWER_ACCURACY = 0.01
 _MARGIN = 1.01
 _ASK_EVERY = 10
-
-
-@dataclass(frozen=True)
-class SpectrahedronStep:
-    """One line of the history: the objective, the proved distance to the optimum, and the rank of C."""
-
-    number: int
-    objective: float
-    gap: float
-    rank: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class SpectrahedronResult:
-    """C = F Fᵀ with ‖F‖ = 1, why the solver ended, and how it got there."""
-
-    factor: Array
-    status: Status
-    history: tuple[SpectrahedronStep, ...]
-
-    @property
-    def n_iter(self) -> int:
-        """Steps taken."""
-        return self.history[-1].number if self.history else 0
-
-
-Callback = Callable[[SpectrahedronStep], bool | None]
 
 
 def project_on_simplex(values: Array) -> Array:
@@ -93,86 +63,57 @@ def oracle_gap(G: Array, factor: Array, value: float) -> float:
     return min(max(float((factor * (G @ factor)).sum()) - least, 0.0), value)
 
 
-def small_enough(gap: float, value: float, tol: float, relative: float) -> bool:
-    """Whether a gap is at most tol, or at most a part of the optimum, which is proved to be value - gap at least."""
-    return gap <= max(tol, relative * (value - gap))
+def value_and_gap(problem: SumOfSquares, factor: Array) -> tuple[float, float]:
+    """f(C) of C = F Fᵀ with ‖F‖ = 1, and the oracle's gap."""
+    residual = problem.residual(factor)
+    value = problem.value(factor, residual)
+    return value, oracle_gap(problem.gradient(residual), factor, value)
 
 
-def accelerated_spectrahedron(
-    problem: SumOfSquares,
-    *,
-    tol: float,
-    relative: float = 0.0,
-    max_iter: int = 10_000,
-    start: Array | None = None,
-    callback: Callback | None = None,
-) -> SpectrahedronResult:
-    """Minimise f over the spectrahedron by FISTA with restart, until the oracle's gap is small enough.
+@final
+class AcceleratedGradients(Method[SumOfSquares, Array]):
+    """FISTA with restart; points are factors F of C = F Fᵀ of length one, the centre I/s where none is given.
 
-    Parameters
-    ----------
-    problem : SumOfSquares
-        What to minimise.
-    tol : float
-        The absolute gap to reach.
-    relative : float, default=0.0
-        A gap that is at most this part of the proved lower bound will do as well.
-    max_iter : int
-        Steps at most; each takes a residual, a gradient and an eigendecomposition of order s.
-    start : array of shape (s, r), optional
-        A first factor; the centre I/s otherwise.
-    callback : callable, optional
-        Receives the lines of the history; True ends the run.
-
-    Returns
-    -------
-    SpectrahedronResult
-        The last iterate; on Ctrl-C too, with the status ``INTERRUPTED``.
+    A step takes a residual, a gradient and an eigendecomposition of order s; every tenth is reported, with the oracle's
+    gap.
     """
-    xp, s = namespace(problem.basis), problem.dimension
-    centre = xp.eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
-    factor = centre / math.sqrt(s) if start is None else start / norm(start)
-    log = _Log(problem, tol, relative, callback)
-    status = Status.MAX_ITER
-    try:
-        step = 1.0 / curvature_bound(problem)
-        residual = problem.residual(factor)
-        C, G = factor @ factor.T, problem.gradient(residual)
-        dC, dG, momentum = xp.zeros_like(C), xp.zeros_like(G), 1.0
-        for number in range(max_iter + 1):
-            if number % _ASK_EVERY == 0 or number == max_iter:
-                ended = log.verdict(number, factor, residual, G)
-                if ended is not None:
-                    status = ended
-                    break
-            following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-            beta = (momentum - 1.0) / following
-            Y = C + beta * dC
-            factor = factor_on_spectrahedron(Y - step * (G + beta * dG))
-            residual = problem.residual(factor)
-            new_C, new_G = factor @ factor.T, problem.gradient(residual)
-            dC, dG = new_C - C, new_G - G
-            momentum = 1.0 if float(((Y - new_C) * dC).sum()) > 0 else following
-            C, G = new_C, new_G
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return SpectrahedronResult(factor, status, tuple(log.history))
 
+    name = "accelerated"
+    phase = "gradients"
+    handles = frozenset({"a trace constraint"})
 
-class _Log:
-    """The history, and when to end."""
+    def start(self, problem: SumOfSquares, point: Any) -> Report[Array]:
+        """Report the first factor."""
+        xp, s = namespace(problem.basis), problem.dimension
+        centre = xp.eye(s, dtype=problem.basis.dtype, device=problem.basis.device) / math.sqrt(s)
+        self._factor = centre if point is None else point / norm(point)
+        self._residual = problem.residual(self._factor)
+        self._C, self._G = self._factor @ self._factor.T, problem.gradient(self._residual)
+        self._dC, self._dG, self._momentum = xp.zeros_like(self._C), xp.zeros_like(self._G), 1.0
+        self._length: float | None = None
+        return self._report(problem, 0)
 
-    def __init__(self, problem: SumOfSquares, tol: float, relative: float, callback: Callback | None) -> None:
-        self._problem, self._tol, self._relative, self._callback = problem, tol, relative, callback
-        self._began = time.perf_counter()
-        self.history: list[SpectrahedronStep] = []
+    def step(self, problem: SumOfSquares, most: int) -> Report[Array]:
+        """Take ten steps, or as many as are left."""
+        if self._length is None:
+            self._length = 1.0 / curvature_bound(problem)
+        steps = min(_ASK_EVERY, most)
+        for _ in range(steps):
+            self._advance(problem, self._length)
+        return self._report(problem, steps)
 
-    def verdict(self, number: int, factor: Array, residual: Array, G: Array) -> Status | None:
-        """Write a line; why to end here, if at all."""
-        value = self._problem.value(factor, residual)
-        gap = oracle_gap(G, factor, value)
-        seconds = time.perf_counter() - self._began
-        self.history.append(SpectrahedronStep(number, value, gap, factor.shape[1], seconds))
-        if self._callback is not None and self._callback(self.history[-1]):
-            return Status.STOPPED
-        return Status.CONVERGED if small_enough(gap, value, self._tol, self._relative) else None
+    def _advance(self, problem: SumOfSquares, length: float) -> None:
+        following = (1.0 + math.sqrt(1.0 + 4.0 * self._momentum**2)) / 2.0
+        beta = (self._momentum - 1.0) / following
+        Y = self._C + beta * self._dC
+        self._factor = factor_on_spectrahedron(Y - length * (self._G + beta * self._dG))
+        self._residual = problem.residual(self._factor)
+        C, G = self._factor @ self._factor.T, problem.gradient(self._residual)
+        self._dC, self._dG = C - self._C, G - self._G
+        self._momentum = 1.0 if float(((Y - C) * self._dC).sum()) > 0 else following
+        self._C, self._G = C, G
+
+    def _report(self, problem: SumOfSquares, steps: int) -> Report[Array]:
+        value = problem.value(self._factor, self._residual)
+        gap = oracle_gap(self._G, self._factor, value)
+        return Report(self._factor, value, gap, size=self._factor.shape[1], steps=steps)

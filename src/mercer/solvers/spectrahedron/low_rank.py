@@ -15,7 +15,8 @@ Near a solution with strict complementarity rounds converge as Newton's method d
 
 from __future__ import annotations
 
-import time
+import math
+from typing import Any, final
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from mercer.backends.arrays import Array, eigh, namespace, norm
 from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.solvers.run import Goal, Method, Report
 from mercer.solvers.solution import Status
-from mercer.solvers.spectrahedron.accelerated import Callback, SpectrahedronResult, SpectrahedronStep, small_enough
 from mercer.solvers.spectrahedron.face import minimise_small
 
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
@@ -45,63 +46,66 @@ _PROMISING = 0.1
 _INDEPENDENT = 1e-8
 
 
-def low_rank_spectrahedron(
-    problem: SumOfSquares,
-    *,
-    tol: float,
-    relative: float = 0.0,
-    max_iter: int = 200,
-    start: Array | None = None,
-    callback: Callback | None = None,
-) -> SpectrahedronResult:
-    """Minimise f over the spectrahedron until the oracle's gap is small enough.
+@final
+class LowRank(Method[SumOfSquares, Array]):
+    """One round a step; points are factors F of C = F Fᵀ of length one.
+
+    A first factor gives the first face by its range; left out, the directions that are best at C = 0 do. A point that
+    meets the goal is given a rank as small as the goal allows.
 
     Parameters
     ----------
-    problem : SumOfSquares
-        What to minimise.
-    tol : float
-        The absolute gap to reach.
-    relative : float, default=0.0
-        A gap that is at most this part of the proved lower bound will do as well.
-    max_iter : int
-        Rounds at most.
-    start : array of shape (s, r), optional
-        A factor whose range is the first face; by default the directions that are best at C = 0.
-    callback : callable, optional
-        Receives the lines of the history, one a round; True ends the run.
-
-    Returns
-    -------
-    SpectrahedronResult
-        The iterate of least gap, its rank as small as the tolerance allows. On Ctrl-C too, with the status
-        ``INTERRUPTED``; ``STALLED`` where rounding keeps the gap from falling further.
+    goal : Goal
+        What is asked of the gap: faces are solved beyond it.
 
     Notes
     -----
     A round costs about k + r products of m × m matrices, k ≤ 36 the order of the face and r the rank, and one
     eigendecomposition of order s. Memory: some m × m matrices, and one for each column that moves, up to 256 MB.
     """
-    run = _Run(problem, tol, relative, callback)
-    status = Status.MAX_ITER
-    try:
-        face = _first_face(problem, start)
-        for number in range(max_iter + 1):
-            point = run.visit(number, _best_on_face(problem, face, tol))
-            ended = run.verdict()
-            if ended is not None:
-                status = ended
+
+    name = "low-rank"
+    phase = "faces"
+    handles = frozenset({"a trace constraint"})
+
+    def __init__(self, goal: Goal) -> None:
+        self._goal = goal
+
+    def start(self, problem: SumOfSquares, point: Any) -> Report[Array]:
+        """Report the best point of the first face."""
+        self._idle, self._least_gap, self._lowest = 0, math.inf, math.inf
+        return self._report(problem, _first_face(problem, point))
+
+    def step(self, problem: SumOfSquares, most: int) -> Report[Array]:
+        """Report the best point of the next face."""
+        return self._report(problem, _next_face(problem, self._point))
+
+    def _report(self, problem: SumOfSquares, face: Array) -> Report[Array]:
+        self._point = point = self._best(problem, face)
+        progress = point.gap < 0.5 * self._least_gap or point.value < self._lowest - _NOTABLE * self._least_gap
+        self._idle = 0 if progress else self._idle + 1
+        self._lowest = min(point.value, self._lowest) if progress else self._lowest
+        self._least_gap = min(point.gap, self._least_gap)
+        if self._goal.is_met(point.gap, point.value):
+            point = self._of_lower_rank(problem, point)
+        status = Status.STALLED if self._idle > _PATIENCE else None
+        size = point.factor.shape[1]
+        return Report(point.factor, point.value, point.gap, size=size, merit=-point.gap, status=status)
+
+    def _best(self, problem: SumOfSquares, face: Array) -> _Point:
+        return _Point(problem, _best_on_face(problem, face, _ON_FACE * self._goal.absolute))
+
+    def _of_lower_rank(self, problem: SumOfSquares, point: _Point) -> _Point:
+        """Leave out directions of little weight where the best C on the face of the others still meets the goal."""
+        vectors, sizes, _ = namespace(point.factor).linalg.svd(point.factor, full_matrices=False)
+        for level in _RANK_LEVELS:
+            kept = sizes**2 > level
+            if kept.all():
                 break
-            if number < max_iter:
-                face = _next_face(problem, point)
-        if status is Status.CONVERGED:
-            run.lower_the_rank()
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        if run.best is None:
-            raise
-    assert run.best is not None
-    return SpectrahedronResult(run.best.factor, status, tuple(run.history))
+            lower = self._best(problem, vectors[:, kept])
+            if self._goal.is_met(lower.gap, lower.value):
+                return lower
+        return point
 
 
 class _Point:
@@ -117,57 +121,6 @@ class _Point:
         self.gap = min(max(self.level - float(self.levels[0]), 0.0), self.value)  # f is never negative
 
 
-class _Run:
-    """History, stopping and the best point so far."""
-
-    def __init__(self, problem: SumOfSquares, tol: float, relative: float, callback: Callback | None) -> None:
-        self.problem, self.tol, self.relative, self.callback = problem, tol, relative, callback
-        self.history: list[SpectrahedronStep] = []
-        self.best: _Point | None = None
-        self._began = time.perf_counter()
-        self._progress, self._lowest = 0, np.inf
-        self._stopped = False
-
-    def visit(self, number: int, factor: Array) -> _Point:
-        point = _Point(self.problem, factor)
-        seconds = time.perf_counter() - self._began
-        self.history.append(SpectrahedronStep(number, point.value, point.gap, factor.shape[1], seconds))
-        gap = np.inf if self.best is None else self.best.gap
-        if point.gap < 0.5 * gap or point.value < self._lowest - _NOTABLE * gap:
-            self._progress, self._lowest = number, min(point.value, self._lowest)
-        if self.best is None or point.gap < self.best.gap:
-            self.best = point
-        self._stopped = self.callback is not None and bool(self.callback(self.history[-1]))
-        return point
-
-    def verdict(self) -> Status | None:
-        """Why to end here, if at all."""
-        assert self.best is not None
-        if self._stopped:
-            return Status.STOPPED
-        if self._is_enough(self.best):
-            return Status.CONVERGED
-        stuck = self.history[-1].number - self._progress > _PATIENCE
-        return Status.STALLED if stuck else None
-
-    def _is_enough(self, point: _Point) -> bool:
-        return small_enough(point.gap, point.value, self.tol, self.relative)
-
-    def lower_the_rank(self) -> None:
-        """Leave out directions of little weight where the best C on the face of the others is still within tol."""
-        assert self.best is not None
-        F = self.best.factor
-        vectors, sizes, _ = namespace(F).linalg.svd(F, full_matrices=False)
-        for level in _RANK_LEVELS:
-            kept = sizes**2 > level
-            if kept.all():
-                return
-            point = _Point(self.problem, _best_on_face(self.problem, vectors[:, kept], self.tol))
-            if self._is_enough(point):
-                self.best = point
-                return
-
-
 def _first_face(problem: SumOfSquares, start: Array | None) -> Array:
     """An orthonormal basis of the range of the start, or of the least eigenvectors of the gradient at zero."""
     s = problem.dimension
@@ -181,7 +134,7 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
     """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
     xp, entries = namespace(face), SymmetricEntries(face.shape[1], face)
     A = problem.embed_pairs(face) * entries.scale
-    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=_ON_FACE * tol)
+    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=tol)
     values, vectors = xp.linalg.eigh(S)
     kept = values > _TINY * values[-1]
     return face @ (vectors[:, kept] * xp.sqrt(values[kept]))

@@ -1,0 +1,1 @@
+"""The SDP embedding and diffusion maps: the figures of PSD17."""

@@ -1,0 +1,73 @@
+"""Three clusters with outliers, embedded by the semi-definite programme and by diffusion maps (PSD22 Fig 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.backends.arrays import Array
+from mercer.datasets import three_clusters
+from mercer.embedding import DiffusionMaps, SDPEmbedding
+from mercer.experiments.conventions import both_embeddings
+from mercer.experiments.registry import experiment
+from mercer.experiments.report import Comparison, Experiment, claim, compare
+from mercer.plots import new_figure, plot_points
+
+_OTHER_SAMPLE = "the paper gives no coordinates: clusters and outliers were drawn anew"
+
+
+@dataclass(frozen=True)
+class ClustersWithOutliers(Experiment):
+    """The data, both models, and what the picture shows in numbers."""
+
+    X: Array
+    labels: Array
+    sdp: SDPEmbedding
+    diffusion_maps: DiffusionMaps
+
+    def outlier_reach(self, embedding: Array) -> float:
+        """How much farther from the centre the farthest outlier lies than the farthest cluster point."""
+        distances = np.linalg.norm(embedding - np.median(embedding, axis=0), axis=1)
+        return float(distances[self.labels == -1].max() / distances[self.labels != -1].max())
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The rank that section 5 gives for this figure, and the one thing the text says of the outliers."""
+        rank = compare("rank of B", 2, self.sdp.rank_, within=0, reason=_OTHER_SAMPLE)
+        if -1 not in self.labels:
+            return (rank,)
+        reach = self.outlier_reach(self.sdp.embedding_)
+        far = f"{reach:.1f} times as far out as the clusters reach"
+        return rank, claim("outliers in the SDP embedding", "far from the clusters", far, reach > 1, _OTHER_SAMPLE)
+
+    def figure(self) -> Any:
+        """Data, SDP embedding and diffusion maps side by side."""
+        figure, axes = new_figure(3)
+        outliers = int(np.sum(self.labels == -1))
+        plot_points(axes[0], self.X, self.labels, title=f"Data: three clusters, {outliers} outliers")
+        certificate = self.sdp.certificate_
+        proof = "not certified" if certificate is None else f"certified to {certificate.relative_gap:.0e}"
+        title = f"SDP embedding: rank {self.sdp.rank_}, {proof}"
+        plot_points(axes[1], self.sdp.embedding_, self.labels, title=title)
+        plot_points(axes[2], self.diffusion_maps.embedding_, self.labels, title="Diffusion maps")
+        return figure
+
+
+@experiment("psd22-fig1")
+def clusters_with_outliers(
+    sigma: float = 1.2, *, n_outliers: int = 10, random_state: Any = 0, callback: Any = None
+) -> ClustersWithOutliers:
+    """Three clusters with outliers, by the SDP embedding and by diffusion maps (PSD22 Fig 1).
+
+    Parameters
+    ----------
+    n_outliers : int, default=10
+        How many outliers.
+    callback : callable, optional
+        Receives every iteration of the solver.
+    """
+    X, labels = three_clusters(n_outliers=n_outliers, random_state=random_state)
+    models = both_embeddings(X, sigma, random_state=random_state, callback=callback)
+    return ClustersWithOutliers(X, labels, *models)

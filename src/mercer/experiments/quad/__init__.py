@@ -1,0 +1,1 @@
+"""Sparse quadratures of integral operators: the figures and section 9 of QUAD."""
