@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from mercer.backends import get_config
 from mercer.kernels.checks import positive_number
-from mercer.problems.discrepancy import Discrepancy, TraceProblem
+from mercer.problems import Discrepancy, TraceProblem
 from mercer.validation import whole_number
 
 Reduction = Literal["eliminate", "strong", "weak"]
