@@ -177,17 +177,16 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
-        with progress_bar("Sω", shown=bool(self.verbose)) as report:
-            problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
+        problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
-        exact = self._in_double(X, sample, problem)
-        if exact is not problem:
-            selection = settled(exact, choice, selection)
-            exact.n_columns += problem.n_columns
-        self._check_weight(exact, choice, selection)
-        self._store(X, sample, exact, definiteness, choice, selection)
+        if problem.squared.dtype != double(problem.weights):  # what is proved, and read of the measure, is so in double
+            n_columns, problem = problem.n_columns, self._problem(X, sample, " in double precision")
+            problem.n_columns = n_columns
+            selection = settled(problem, choice, selection)
+        choice.require_weight(problem, selection.nodes, selection.values, selection.reduction is not None)
+        self._store(X, sample, problem, definiteness, choice, selection)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -254,22 +253,6 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         recheck.refuse_extension("a quadrature")
         return verify_quadrature(self, X)
 
-    def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
-        """Refuse a measure without weight, or with less than was asked for."""
-        if selection.nodes.shape[0] == 0:
-            raise ValueError(
-                "No point has any weight in the measure that was found: choose an alpha that lies further below "
-                f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
-            )
-        kappa = problem.trace(selection.nodes, selection.values)
-        reduced = selection.reduction is not None and not choice.reweight
-        if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
-            raise ValueError(
-                f"max_weight allows {int(selection.nodes.shape[0])} nodes a trace fraction of "
-                f"{kappa / problem.total:.6g}, but trace_fraction={self.trace_fraction!r}: raise max_weight or "
-                "n_nodes, or lower trace_fraction."
-            )
-
     def _store(
         self,
         X: Any,
@@ -302,13 +285,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._n_features_out = int(self.indices_.shape[0])
         self._warn(choice, problem)
 
-    def _in_double(self, X: Any, sample: Sample, problem: Discrepancy) -> Discrepancy:
-        """The programme in double precision, where what is proved and what is read of the measure is computed."""
-        if problem.squared.dtype == double(problem.weights):
-            return problem
-        options = {"max_weight": self.max_weight, "ridge": self.ridge}
-        with progress_bar("Sω in double precision", shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
+    def _problem(self, X: Any, sample: Sample, in_double: str = "") -> Discrepancy:
+        """The discrepancy on the sample, in the arithmetic of X unless double precision is named."""
+        dtype = double(sample.weights) if in_double else None
+        with progress_bar(f"Sω{in_double}", shown=bool(self.verbose)) as report:
+            return make_problem(
+                X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report, dtype=dtype
+            )
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
