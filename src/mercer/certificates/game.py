@@ -85,7 +85,7 @@ def certify_saddle_point(
 def risk_bound(game: RobustRegression, precise: RegressionEnclosures, beta: Array, prices: Array) -> float:
     """A number that ∫ (f - y)² dμ does not exceed for any admissible μ; infinity where none is found."""
     alpha, c = precise.functions @ ball(to_numpy(beta)), precise.whitening @ ball(to_numpy(prices))
-    slack = precise.in_densities(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
+    slack = precise.in_basis(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
     top = -least_ratio(-slack, precise.constraint)
     paid = (c * precise.target).sum()
     if game.keeps_sample:
