@@ -43,17 +43,17 @@ class Config:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory limit in bytes, now."""
+        """The memory limit in bytes, at this moment."""
         return lately_free_memory() // 4 if self.memory_limit is None else self.memory_limit
 
     def share(self, part: float, most: int | None = None) -> int:
-        """A part of the memory limit in bytes, now, but no more than ``most``."""
+        """A part of the memory limit in bytes, at this moment, but no more than ``most``."""
         allowed = int(part * self.memory_bytes)
         return allowed if most is None else min(allowed, most)
 
     @property
     def threads(self) -> int:
-        """The number of worker threads, now."""
+        """The number of worker threads, at this moment."""
         return usable_cores() if self.n_threads is None else self.n_threads
 
 

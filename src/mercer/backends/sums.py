@@ -30,7 +30,7 @@ def exact_sum(terms: Any) -> float:
 
 
 def times_power_of_two(values: Any, power: int) -> Any:
-    """Values times 2^power, exact but for what leaves the range."""
+    """Values times 2^power, exact except for what leaves the range."""
     if not is_tensor(values):
         return np.ldexp(values, power)
     if -1074 <= power <= 1023:
