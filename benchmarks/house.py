@@ -170,8 +170,13 @@ def traced(root: Path) -> dict[str, list[str]]:
 
 
 def measure(root: Path) -> dict[str, int]:
-    walks = {f"files passed by {name}": len(files) for name, files in traced(root).items()}
-    return sizes(root) | walks
+    found = sizes(root)
+    for name, files in traced(root).items():
+        found[f"files passed by {name}"] = len(files)
+        found["… of them outside backends: " + name.split("(")[0]] = len(
+            [f for f in files if f.split("/")[0] != "backends"]
+        )
+    return found
 
 
 def measure_commit(commit: str) -> dict[str, int]:

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 
 import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.problems.enclosed_squares import Sample
 from mercer.solvers import Status
 from mercer.solvers.conic import conic_spectrahedron
@@ -85,22 +85,6 @@ def test_an_interrupt_warns(fit):
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         assert fit(callback=interrupt).status_ is Status.INTERRUPTED
-
-
-@pytest.mark.parametrize("fit", [density, ridge])
-def test_a_fit_that_fails_leaves_the_earlier_one(fit):
-    model = fit()
-    before = model.certificate_
-    with pytest.raises(ValueError, match=r"."):
-        model.set_params(support=np.zeros((0, 5))).fit(X, y)
-    assert model.certificate_ is before
-
-
-def test_bandwidths_are_found_by_a_grid_search():
-    for model, target in ((SumOfSquaresDensity(support=6, random_state=0), None), (RobustKernelRidge(support=6), y)):
-        search = GridSearchCV(model, {"kernel__sigma": [0.7, 1.5]}, cv=2).fit(X, target)
-        assert search.best_estimator_.kernel_.sigma in (0.7, 1.5)
-        assert model.kernel is None
 
 
 # --- units --------------------------------------------------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sum_of_squares_oracle import minimised
 
 import mercer
 from mercer import Gaussian, Laplacian, Matern, SumOfSquaresDensity
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems.enclosed_squares import Sample
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -98,7 +99,7 @@ def test_no_sum_over_the_sample_and_no_step_leaves_the_library(request):
     request.getfixturevalue("refuse_numpy")
     options = {"regularization": 1e-3, "truncation": 1e-10}
     problem = make_programme(Setting(Gaussian(0.9), T[:12], Lebesgue()), Sample(T, w), **options)
-    assert minimise_on_spectrahedron(problem, tol=1e-9).point.shape[0] == problem.dimension
+    assert minimised(problem, tol=1e-9).point.shape[0] == problem.dimension
     assert float((model.density(T) - expected).abs().max()) <= ROOT * float(expected.max())
     assert float(model.score_samples(far)) == pytest.approx(-2 * 2e6 / 0.81, rel=1e-2)  # finite far from the support
 

@@ -443,7 +443,7 @@ def test_lists_and_integers(kind):
 
 @every
 def test_memory_layout_does_not_matter(kind, fitted, X, y):
-    for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X.astype(">f8")):
+    for other in (np.repeat(np.asfortranarray(X), 2, axis=1)[:, ::2], np.asfortranarray(X).astype(">f8")):
         np.testing.assert_array_equal(answers(make(kind, Gaussian(1.5)).fit(other, y), X), answers(fitted[kind], X))
 
 

@@ -11,8 +11,9 @@ from mercer.backends.arrays import Array, as_double, norm
 from mercer.backends.config import require_free_memory
 from mercer.certificates.game import certify_saddle_point
 from mercer.certificates.regression_certificate import RegressionCertificate
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
 from mercer.density.gaussian_squares import GaussianSquares
+from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
 from mercer.operators import GramOperator
@@ -25,7 +26,7 @@ from mercer.robust.pairs import Pairs
 from mercer.solvers.game.barrier import Barrier
 from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Solution, Status
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
+from mercer.solvers.spectrahedron.low_rank import LowRank
 
 _NEAREST = 1e-10
 _SLACK = 1e-6
@@ -159,7 +160,8 @@ def _is_spoilt(found: Solution[SaddlePoint], tol: float) -> bool:
 
 def _nearest_density(ball: SumOfSquares, radius: float) -> Adversary:
     """The density nearest to the sample, which must lie inside the ball."""
-    factor = minimise_on_spectrahedron(ball, tol=_NEAREST * ball.constant).point
+    goal = Goal(0.0, absolute=_NEAREST * ball.constant)
+    factor = solve(ball, LowRank(goal), goal=goal).point
     least = norm(ball.residual(factor))
     if radius <= least * (1 + _SLACK):
         raise ValueError(

@@ -12,7 +12,7 @@ from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tens
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.gaussian_squares import GaussianSquares
-from mercer.density.support import choose_support
+from mercer.density.setting import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
