@@ -35,7 +35,8 @@ from mercer.datasets import two_moons
 from mercer.kernels.integrals.choice import kernel_integrals
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems import SumOfSquares
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
+from mercer.solvers.run import Goal, solve
+from mercer.solvers.spectrahedron.low_rank import LowRank
 
 RESULT = Path(__file__).parent / "results" / "density_cost.md"
 SIZES = (50, 100, 200, 500, 1000, 2000)
@@ -79,7 +80,8 @@ def ours(case: str, m: int, limit: float) -> dict[str, Any]:
     integrals = kernel_integrals(kernel, support, Lebesgue())
     target = np.asarray(kernel(support, X).mean(axis=1))
     problem = SumOfSquares(integrals, kernel(support), target, regularization=regularization)
-    result = minimise_on_spectrahedron(problem, tol=TOL * problem.constant)
+    goal = Goal(0.0, absolute=TOL * problem.constant)
+    result = solve(problem, LowRank(goal), goal=goal)
     seconds = time.perf_counter() - began
     last = min(result.history, key=lambda line: line.gap)
     return {

@@ -46,9 +46,9 @@ class Jobs:
         self.X = points(n)
         self.kernel = Gaussian(Gaussian().resolve(self.X[:2000]).sigma / 2)
         self.problem = self._problem()
-        measure = solve_exactly(self.problem, alpha=PENALTY * self.problem.largest_alpha, tol=1e-2)
-        heaviest = np.argsort(-measure.values)[: 3 * LANDMARKS]
-        self.nodes = np.sort(measure.nodes[heaviest])
+        measure = solve_exactly(self.problem.regularised(PENALTY * self.problem.largest_alpha), tol=1e-2)
+        heaviest = np.argsort(-measure.point.values)[: 3 * LANDMARKS]
+        self.nodes = np.sort(measure.point.nodes[heaviest])
 
     def _problem(self) -> Discrepancy:
         n = len(self.X)
@@ -60,11 +60,11 @@ class Jobs:
 
     def vertex_exchange(self) -> Array:
         """Blocks of exchanges under dᵀv = ϰ to a gap of 1e-4."""
-        return exchange(self.problem, TRACE, tol=1e-4).values
+        return exchange(self.problem.constrained(TRACE), tol=1e-4).point.values
 
     def active_set(self) -> Array:
         """The exact solution of the regularised programme."""
-        return solve_exactly(self.problem, alpha=PENALTY * self.problem.largest_alpha).values
+        return solve_exactly(self.problem.regularised(PENALTY * self.problem.largest_alpha)).point.values
 
     def landmarks(self) -> Array:
         """Elimination of two nodes in three, then one sweep of swaps."""

@@ -29,7 +29,8 @@ from mercer.datasets import load_real
 from mercer.datasets.tables import standardized
 from mercer.linalg.column_cache import ColumnCache
 from mercer.problems import Discrepancy
-from mercer.solvers import ExchangeStep, SparseMeasure, exchange
+from mercer.solvers import Goal, Iteration, Solution, SparseMeasure, exchange
+from mercer.solvers import Run as SolverRun
 
 RESULT = Path(__file__).parent / "results" / "quadrature_exchange.md"
 RULES = ("plain", "second-order", "block")
@@ -75,10 +76,10 @@ CASES = {
 @dataclass
 class Run:
     rule: str
-    measure: SparseMeasure
+    measure: Solution[SparseMeasure]
     made: int
     peak_mb: float
-    lines: list[tuple[ExchangeStep, int]] = field(default_factory=list)
+    lines: list[tuple[Iteration, int]] = field(default_factory=list)
 
     def reached(self, level: float) -> str:
         """Seconds and column operations to the first line of the history at this relative gap."""
@@ -90,14 +91,15 @@ class Run:
 
 def run(case: Case, problem: Discrepancy, rule: str) -> Run:
     cache = ColumnCache(problem.columns, problem.size, CACHE_BYTES)
-    lines: list[tuple[ExchangeStep, int]] = []
+    lines: list[tuple[Iteration, int]] = []
 
-    def watch(line: ExchangeStep) -> bool:
+    def watch(line: Iteration) -> bool:
         lines.append((line, cache.hits + cache.misses))
         return line.seconds > case.limit
 
     with PeakMemory() as memory:
-        measure = exchange(problem, case.kappa, rule=rule, tol=LEVELS[-1], cache=cache, callback=watch)
+        shared = SolverRun(Goal(0.0), callbacks=(watch,))
+        measure = exchange(problem.constrained(case.kappa), rule=rule, tol=LEVELS[-1], cache=cache, run=shared)
     lines.append((measure.history[-1], cache.hits + cache.misses))
     return Run(rule, measure, cache.misses, memory.peak / 1e6, lines)
 
@@ -132,7 +134,7 @@ def warm_up() -> None:
     for points in (X, X[:, :2]):
         problem = Discrepancy(GramOperator(Gaussian(1.0) ** 2, points), np.full(300, 1 / 300), np.ones(300))
         for rule in RULES:
-            exchange(problem, 0.7, rule=rule, max_iter=5)
+            exchange(problem.constrained(0.7), rule=rule, max_iter=5)
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator
 from mercer.problems import Discrepancy
-from mercer.solvers.measure.regularisation_path import Limits, follow
-from mercer.solvers.measure.sparse_measure import ExchangeStep
+from mercer.solvers import Goal, Iteration, Run
+from mercer.solvers.measure.regularisation_path import PathLimits, follow
 
 RESULTS = Path(__file__).parent / "results" / "quadrature_path.md"
 WIDTH = 0.06  # of the number of nodes: the window a median is taken over
@@ -35,11 +35,11 @@ def seconds_by_nodes(problem: Discrepancy, most: int, *, refactor: bool) -> tupl
     stamps: list[float] = []
     nodes: list[int] = []
 
-    def note(step: ExchangeStep) -> None:
+    def note(step: Iteration) -> None:
         stamps.append(time.perf_counter())
         nodes.append(step.n_nodes)
 
-    follow(problem, Limits(n_nodes=most), refactor=refactor, callback=note)
+    follow(problem, PathLimits(n_nodes=most), refactor=refactor, run=Run(Goal(0.0), callbacks=(note,)))
     return np.array(nodes[:-1]), np.diff(stamps)
 
 
@@ -63,8 +63,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    follow(halton_problem(0.4, 200), Limits(n_nodes=20))  # compile
-    follow(halton_problem(0.4, 200), Limits(n_nodes=20), refactor=True)
+    follow(halton_problem(0.4, 200), PathLimits(n_nodes=20))  # compile
+    follow(halton_problem(0.4, 200), PathLimits(n_nodes=20), refactor=True)
     lines = [
         "# A kink of the regularisation path",
         "",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends import config_context, get_config
 from mercer.backends.arrays import (
@@ -44,6 +45,7 @@ __all__ = [
     "checked_weights",
     "declared",
     "distinct_rows",
+    "fitted_chooser",
     "fraction",
     "function_of",
     "is_precomputed",
@@ -240,6 +242,18 @@ def require_points(kernel: Any, why: str) -> None:
     """Refuse a precomputed kernel where the kernel is evaluated between points of one's own."""
     if isinstance(checked_kernel(kernel), Precomputed):
         raise ValueError(f"{why}: pass points, not Precomputed().")
+
+
+def fitted_chooser(estimator: Any, name: str, X: Any, sample_weight: Array | None) -> Any:
+    """An estimator that says in ``indices_`` which rows of X it chose: itself if fitted, or a copy fitted here."""
+    if hasattr(estimator, "fit"):
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            estimator = clone(estimator).fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    if not hasattr(estimator, "indices_"):
+        raise TypeError(f"{name}={estimator!r} has no attribute indices_ after fit: it chooses no rows.")
+    return estimator
 
 
 def two_samples(X: Any, Y: Any, x_weights: Any, y_weights: Any) -> tuple[Array, Array, Array, Array]:

@@ -15,7 +15,8 @@ from mpmath import mpf
 import mercer
 from mercer import Gaussian, SumOfSquaresDensity
 from mercer.certificates import certify_spectrahedron
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.problems.enclosed_squares import Sample
 

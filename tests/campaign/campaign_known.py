@@ -11,7 +11,8 @@ from campaign_runner import Trial, Verdict
 
 import mercer
 from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, SumOfSquaresDensity
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.problems.enclosed_squares import Sample
 
 TWO = np.array([[0.0], [1.0]])

@@ -17,8 +17,8 @@ import mercer
 from mercer import Gaussian, RobustKernelRidge
 from mercer.certificates.game import certify_saddle_point
 from mercer.certificates.strong_convexity import certify_strongly_convex
-from mercer.problems.robust_regression import Adversary
-from mercer.robust.game import function_basis, make_ball, make_game, make_pairs, make_precise
+from mercer.problems.robust_regression import Adversary, SaddlePoint
+from mercer.robust.pairs import make_pairs
 
 _STORED = 1e-12  # relative: the certificate is about the coordinates of dual_coef_, which are the same to rounding
 
@@ -39,10 +39,9 @@ class Truth:
         self.X, self.y = exact(X), exact(y)
         self.m, self.d = self.xi.shape
         pairs = make_pairs(X, y, model.sample_weight_, model.support_, float(model.kernel_.sigma), model.target_sigma_)
-        U, features = function_basis(pairs, integrated=model.radius > 0)
-        self.pairs, self.given_basis, self.given_features = pairs, U, features
+        self.pairs, self.given = pairs, model._formulated(pairs)
         self.gram = self._pairs(self.xi, self.xi, self.sigma)
-        self.U = _orthonormal(exact(U), self.gram)
+        self.U = _orthonormal(exact(self.given.functions), self.gram)
         self.features = self._pairs(self.X, self.xi, self.sigma).dot(self.U)
         self.H0 = self.features.T.dot(self.features * self.w[:, None])
         self.r0 = self.features.T.dot(self.w * self.y)
@@ -50,9 +49,8 @@ class Truth:
         self.plain = model.radius == 0 or model.relaxation == "rkhs"
         self.radius, self.regularization = mpf(float(model.radius)), mpf(float(model.regularization))
         self.keeps_sample = bool(model.keep_sample)
-        self.ball = None if self.plain else make_ball(pairs, model.truncation)
         if not self.plain:
-            self._densities(self.ball)
+            self._densities(self.given.ball)
 
     def _pairs(self, a, b, sigma):
         return np.array([[mpmath.exp(-sum((x - y) ** 2) / sigma**2) for y in b] for x in a], object)
@@ -270,19 +268,18 @@ def _judge(trial, kind, model, certificate, truth, bracket):
 
 def _arbitrary(trial, rng, kind, model, truth, bracket):
     """Bounds from a function, prices and an adversary that nobody solved for."""
-    pairs, U = truth.pairs, truth.given_basis
+    pairs, given, U = truth.pairs, truth.given, truth.given.functions
     beta = rng.normal(size=U.shape[1]) * 10 ** rng.uniform(-3, 1)
-    options = {"radius": float(model.radius), "regularization": float(model.regularization)}
 
     def prove():
         if truth.plain:
-            return certify_strongly_convex(make_precise(pairs, U), beta, **options)
-        ball = truth.ball
-        game = make_game(pairs, U, truth.given_features, ball, sample=bool(model.keep_sample), **options)
-        F = rng.normal(size=(ball.dimension, ball.dimension)) * 10 ** rng.uniform(-3, 0)
-        prices = rng.normal(size=ball.whitening.shape[1]) * 10 ** rng.uniform(-3, 1)
+            options = {"radius": float(model.radius), "regularization": float(model.regularization)}
+            return certify_strongly_convex(given.enclosures, beta, **options)
+        order = given.ball.dimension
+        F = rng.normal(size=(order, order)) * 10 ** rng.uniform(-3, 0)
+        prices = rng.normal(size=given.ball.whitening.shape[1]) * 10 ** rng.uniform(-3, 1)
         adversary = Adversary(F @ F.T, float(rng.uniform(0, 1)))
-        return certify_saddle_point(game, make_precise(pairs, U, ball), beta, prices, adversary)
+        return certify_saddle_point(given.problem, given.enclosures, SaddlePoint(beta, prices, adversary))
 
     certificate = trial.ask(kind, prove)
     if certificate is not None:

@@ -40,10 +40,10 @@ def test_bounds_hold_for_any_measure_and_are_tight_at_the_optimum(seed, form, co
     level = 0.7 * problem.total
     programme = {"kappa": level} if constrained else {"alpha": 0.2 * problem.largest_alpha}
     alpha = programme.get("alpha", 0.0)
-    best = solve_exactly(problem, **programme)
-    at_best = certify_measure(problem, best.nodes, best.values, **programme)
+    best = solve_exactly(problem.at(**programme))
+    at_best = certify_measure(problem, best.point.nodes, best.point.values, **programme)
     v = np.zeros(problem.size)
-    v[best.nodes] = best.values
+    v[best.point.nodes] = best.point.values
     optimum = _value(problem, v, alpha)
     assert at_best.upper == pytest.approx(optimum, rel=1e-10)
     assert at_best.holds(1e-7)
@@ -66,7 +66,7 @@ def test_bounds_hold_for_any_measure_and_are_tight_at_the_optimum(seed, form, co
 def test_on_the_same_nodes(seed):
     problem = _problem(seed)
     nodes = np.sort(np.random.default_rng(seed).choice(problem.size, 3, replace=False))
-    values = solve_on(problem, nodes, alpha=0.0)
+    values = solve_on(problem.regularised(0.0), nodes)
     nodes, values = nodes[values > 0], values[values > 0]
     proof = certify_measure(problem, nodes, values, alpha=0.0, on_nodes=True)
     assert proof.holds(1e-7)
@@ -83,7 +83,7 @@ def test_on_the_same_nodes_an_optimum_may_weigh_more_than_the_sample(seed):
     penalty = np.r_[np.full(6, 50.0), np.ones(24)]
     problem = Discrepancy(GramOperator(Gaussian(sigma=1.5) ** 2, X), np.full(30, 1 / 30), penalty)
     nodes, alpha = np.arange(6), 1e-3 * problem.largest_alpha
-    best = solve_on(problem, nodes, alpha=alpha)
+    best = solve_on(problem.regularised(alpha), nodes)
     assert penalty[:6] @ best > 2 * problem.total
     optimum = _value(problem, np.r_[best, np.zeros(24)], alpha)
     for share in (0.05, 0.3, 0.9, 1.5):
@@ -98,8 +98,8 @@ def test_copies_and_singular_matrices(kernel, programme):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((12, 2)), 2, axis=0)
     problem = Discrepancy(GramOperator(kernel**2, X), np.full(24, 1 / 24), rng.uniform(0.5, 2, 24))
-    best = solve_exactly(problem, **programme)
-    proof = certify_measure(problem, best.nodes, best.values, **programme)
+    best = solve_exactly(problem.at(**programme))
+    proof = certify_measure(problem, best.point.nodes, best.point.values, **programme)
     assert proof.holds(1e-8)
     for _ in range(5):
         values = rng.uniform(0, 0.1, 24)

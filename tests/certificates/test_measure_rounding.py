@@ -32,10 +32,10 @@ def _problem(**errors):
 
 def _solve(problem, programme, on_nodes):
     if not on_nodes:
-        best = solve_exactly(problem, **programme)
-        return best.nodes, best.values
+        best = solve_exactly(problem.at(**programme))
+        return best.point.nodes, best.point.values
     nodes = np.arange(0, N, 2)
-    values = solve_on(problem, nodes, **programme)
+    values = solve_on(problem.at(**programme), nodes)
     return nodes[values > 0], values[values > 0]
 
 
@@ -61,11 +61,11 @@ def _is_true(proof, truth, nodes, values, programme, on_nodes):
     if "kappa" in programme:
         programme["kappa"] = float(truth.penalty[nodes] @ values)
     if on_nodes:
-        best, known = nodes, solve_on(truth, nodes, **programme)
+        best, known = nodes, solve_on(truth.at(**programme), nodes)
         best, known = best[known > 0], known[known > 0]
     else:
-        solution = solve_exactly(truth, **programme)
-        best, known = solution.nodes, solution.values
+        solution = solve_exactly(truth.at(**programme))
+        best, known = solution.point.nodes, solution.point.values
     alpha = programme.get("alpha", 0.0)
     optimum = truth.value(best, known) + alpha * truth.penalty[best] @ known
     value = truth.value(nodes, values) + alpha * truth.penalty[nodes] @ values
@@ -296,7 +296,7 @@ def _random_fit(seed, dtype):
 def _check_against_exact(seed, dtype):
     with config_context(dtype=dtype):
         model, X, weights = _random_fit(seed, dtype)
-    proof, programme = model.certificate_, model._programme
+    proof, programme = model.certificate_, model._claim
     K = _exact_kernel(model.kernel_, X)
     S = [[k * k for k in row] for row in K]
     exact_weights = [Fraction(float(w)) for w in weights]
@@ -373,7 +373,7 @@ def test_indefinite_matrices_are_refused_or_bounded(seed):
     model = QuadratureSparsifier(Precomputed(), **options).fit(K)
     kappa, d = model.kappa_, np.diag(K)
     for u in rng.dirichlet(np.full(n, 0.4), 3000) * kappa / d:
-        if model._programme.on_nodes:
+        if model._claim.on_nodes:
             break
         assert 0.5 * (1 / n - u) @ S @ (1 / n - u) >= model.certificate_.lower
 

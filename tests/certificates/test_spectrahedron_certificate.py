@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
+from sum_of_squares_oracle import PlainProgramme, minimised, our_programme, random_programme
 
 import mercer.certificates.spectrahedron as module
 from mercer.backends.arrays import like
 from mercer.certificates import certify_spectrahedron
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 
 @pytest.fixture(params=["numpy", "torch"])
@@ -24,7 +23,7 @@ def reference(request):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_bound_is_below_the_optimum_from_any_point(seed, reference):
     problem = our_programme(*random_programme(seed), reference=reference)
-    best = problem.value(minimise_on_spectrahedron(problem, tol=1e-10 * problem.constant).point)
+    best = problem.value(minimised(problem, tol=1e-10 * problem.constant).point)
     rng = np.random.default_rng(seed)
     for rank in (1, problem.dimension):
         certificate = certify_spectrahedron(problem, like(rng.standard_normal((problem.dimension, rank)), reference))
@@ -40,7 +39,7 @@ def test_the_bound_holds_against_the_conic_solver(seed):
     arguments = random_programme(seed + 100)
     problem = our_programme(*arguments)
     best = PlainProgramme(*arguments).by_conic_solver(cvxpy)
-    certificate = certify_spectrahedron(problem, minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant).point)
+    certificate = certify_spectrahedron(problem, minimised(problem, tol=1e-9 * problem.constant).point)
     assert certificate.lower <= best + 1e-8
     assert certificate.complementarity < 1e-4
 
@@ -58,7 +57,7 @@ def test_upper_is_the_papers_objective_and_the_scale_of_the_factor_is_free():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_is_the_least_of_the_tangent_over_the_spectrahedron(seed):
     problem = our_programme(*random_programme(seed))
-    F = minimise_on_spectrahedron(problem, tol=1e-10 * problem.constant).point
+    F = minimised(problem, tol=1e-10 * problem.constant).point
     F = F + 1e-3 * np.random.default_rng(seed).standard_normal(F.shape)
     F = F / np.linalg.norm(F)
     certificate = certify_spectrahedron(problem, F)
@@ -72,7 +71,7 @@ def test_the_bound_is_the_least_of_the_tangent_over_the_spectrahedron(seed):
 
 def test_a_spoiled_solution_is_found_out(reference):
     problem = our_programme(*random_programme(3), reference=reference)
-    F = minimise_on_spectrahedron(problem, tol=1e-10 * problem.constant).point
+    F = minimised(problem, tol=1e-10 * problem.constant).point
     good = certify_spectrahedron(problem, F)
     spoiled = certify_spectrahedron(problem, F + 0.05 * like(np.random.default_rng(0).standard_normal(F.shape), F))
     assert good.upper - good.lower < 1e-9

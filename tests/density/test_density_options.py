@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 
 import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.problems.enclosed_squares import Sample
 from mercer.solvers import Status
 from mercer.solvers.conic import conic_spectrahedron
@@ -78,35 +78,6 @@ def test_a_failure_of_the_conic_solver_is_one_sentence():
         density(solver="conic", regularization=1e90)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"relaxation": "rkhs", "keep_sample": False}, r"^keep_sample has no effect with relaxation='rkhs'"),
-        ({"relaxation": "rkhs", "truncation": 1e-3}, r"^truncation has no effect with relaxation='rkhs'"),
-        ({"callback": "stop"}, r"^callback='stop' must be a function"),
-        ({"tol": -1}, r"^tol"),
-        ({"max_iter": 0}, r"^max_iter"),
-        ({"truncation": 2.0}, r"^truncation"),
-        ({"radius": 1e-200}, r"^radius=1e-200 is no ball in double precision: take radius=0\.$"),
-        ({"target_sigma": 1e200}, r"^target_sigma=1e\+200 is beyond all measure for y of size"),
-        ({"kernel": Gaussian(1e-200)}, r"^Gaussian\(sigma=1e-200\) has a width whose square leaves double precision"),
-    ],
-)
-def test_options_of_a_robust_regression(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        ridge(**options)
-
-
-@pytest.mark.parametrize("options", [{"radius": 0.0}, {"relaxation": "rkhs"}, {"radius": 0.1}], ids=str)
-def test_a_callback_of_a_robust_regression_sees_the_history_and_stops_without_a_warning(options):
-    seen = []
-    model = ridge(**options, callback=seen.append)
-    assert tuple(seen) == model.history_
-    model = ridge(**options, callback=lambda line: True)
-    assert model.status_ is Status.STOPPED
-    assert len(model.history_) == 1
-
-
 @pytest.mark.parametrize("fit", [density, ridge, lambda **options: ridge(radius=0.0, **options)])
 def test_an_interrupt_warns(fit):
     def interrupt(line):
@@ -114,28 +85,6 @@ def test_an_interrupt_warns(fit):
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         assert fit(callback=interrupt).status_ is Status.INTERRUPTED
-
-
-def test_a_ball_that_holds_everything_is_one_ball():
-    one, other = ridge(radius=2.0), ridge(radius=1e300)
-    assert one.certificate_.upper == other.certificate_.upper
-    assert verify(other, X, y).holds(1e-5)
-
-
-@pytest.mark.parametrize("fit", [density, ridge])
-def test_a_fit_that_fails_leaves_the_earlier_one(fit):
-    model = fit()
-    before = model.certificate_
-    with pytest.raises(ValueError, match=r"."):
-        model.set_params(support=np.zeros((0, 5))).fit(X, y)
-    assert model.certificate_ is before
-
-
-def test_bandwidths_are_found_by_a_grid_search():
-    for model, target in ((SumOfSquaresDensity(support=6, random_state=0), None), (RobustKernelRidge(support=6), y)):
-        search = GridSearchCV(model, {"kernel__sigma": [0.7, 1.5]}, cv=2).fit(X, target)
-        assert search.best_estimator_.kernel_.sigma in (0.7, 1.5)
-        assert model.kernel is None
 
 
 # --- units --------------------------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from mercer import MeanEmbedding, SumOfSquaresDensity
+from mercer import MeanEmbedding, SumOfSquaresDensity, verify
 from mercer.datasets import two_moons
+from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.queries import DensityQueries
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Laplacian
@@ -197,3 +200,82 @@ def test_a_box_in_five_dimensions_has_all_answers():
     assert np.all(np.abs(drawn.mean(axis=0) - model.mean()) < 4.5 * np.sqrt(np.diag(model.covariance()) / 3000))
     np.testing.assert_allclose(np.cov(drawn.T), model.covariance(), atol=0.006)
     assert kstest(drawn[:, 2], model.marginal([2]).cdf).pvalue > 1e-3
+
+
+# --- the closed form or table is made once ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """How many laws were made."""
+    counted = []
+    for kind in (GaussianSquares, TabulatedDensity):
+        first = kind.__init__
+        monkeypatch.setattr(
+            kind, "__init__", lambda self, *a, first=first, **k: counted.append(1) or first(self, *a, **k)
+        )
+    return counted
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplacian(0.5)], ids=str)
+def test_all_questions_are_answered_by_one_law_which_is_no_part_of_a_pickle(kernel, made):
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    model = SumOfSquaresDensity(kernel, support=10, box=(-5, 5), random_state=0).fit(X)
+    mean = model.mean()
+    assert len(made) == 1
+    size = len(pickle.dumps(SumOfSquaresDensity(kernel, support=10, box=(-5, 5), random_state=0).fit(X)))
+    model.covariance(), model.cdf([0.0]), model.quantile([0.5]), model.sample(3, 0), model.sampling_error_
+    assert len(made) == 1
+    assert len(pickle.dumps(model)) == size
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.mean(), mean)
+    assert len(made) == 2
+    np.testing.assert_array_equal(clone(model).fit(X).mean(), mean)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplacian(0.5)], ids=str)
+def test_no_answer_is_that_of_an_earlier_fit(kernel):
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    model = SumOfSquaresDensity(kernel, support=10, random_state=0).fit(X)
+    earlier, left = model.mean(), model._law()
+    before = left.density([[0.3]])
+    model.fit(X + 3)
+    np.testing.assert_allclose(model.mean(), earlier + 3, atol=1e-3)
+    np.testing.assert_array_equal(left.density([[0.3]]), before)  # what was asked before does not follow the new fit
+    model.set_params(kernel__sigma=1.1)
+    np.testing.assert_allclose(model.mean(), earlier + 3, atol=1e-3)  # not fitted yet
+    model.fit(X)
+    np.testing.assert_array_equal(model.mean(), clone(model).fit(X).mean())
+
+
+def test_numbers_changed_by_hand_change_the_answers_and_are_not_believed():
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    model = SumOfSquaresDensity(Gaussian(0.8), support=10, random_state=0).fit(X)
+    mean, support = model.mean(), model.support_.copy()
+    assert verify(model, X).upper == model.certificate_.upper
+    model.support_ += 1.0
+    np.testing.assert_allclose(model.mean(), mean + 1.0)
+    with pytest.raises(ValueError, match="support_ has points that X does not have"):
+        verify(model, X)
+    model.support_[:] = support
+    model.kernel_.set_params(sigma=1.6)
+    assert model.mean() != pytest.approx(mean, abs=1e-12)
+    with pytest.raises(ValueError, match="kernel_ is"):
+        verify(model, X)
+
+
+def test_a_law_that_was_put_in_its_place_is_not_asked_by_verify():
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    model = SumOfSquaresDensity(Gaussian(0.8), support=10, random_state=0).fit(X)
+    model.mean()
+    model._kept_law = (model._kept_law[0], None)
+    assert verify(model, X).upper == model.certificate_.upper
+
+
+def test_a_kernel_that_no_module_has_is_tabulated_each_time():
+    class Local(Laplacian):
+        """A kernel that cannot be pickled."""
+
+    X = np.random.default_rng(0).standard_normal((40, 1))
+    model = SumOfSquaresDensity(Local(0.5), support=6, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.mean(), model.mean())

@@ -1,21 +1,17 @@
-"""Densities and robust regressions of tensors: fits equal to NumPy's, answers that stay tensors."""
+"""Densities of tensors: fits equal to NumPy's, answers that stay tensors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from robust_oracle import small_pairs
+from sum_of_squares_oracle import minimised
 
 import mercer
-from mercer import Gaussian, Laplacian, Matern, RobustKernelRidge, SumOfSquaresDensity
-from mercer.certificates.game import certify_saddle_point
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer import Gaussian, Laplacian, Matern, SumOfSquaresDensity
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems.enclosed_squares import Sample
-from mercer.robust.game import Pairs, function_basis, make_ball, make_game, make_precise, make_relaxed
-from mercer.solvers.game.newton import minimise_by_newton
-from mercer.solvers.game.saddle_point import solve_saddle_point
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -103,7 +99,7 @@ def test_no_sum_over_the_sample_and_no_step_leaves_the_library(request):
     request.getfixturevalue("refuse_numpy")
     options = {"regularization": 1e-3, "truncation": 1e-10}
     problem = make_programme(Setting(Gaussian(0.9), T[:12], Lebesgue()), Sample(T, w), **options)
-    assert minimise_on_spectrahedron(problem, tol=1e-9).point.shape[0] == problem.dimension
+    assert minimised(problem, tol=1e-9).point.shape[0] == problem.dimension
     assert float((model.density(T) - expected).abs().max()) <= ROOT * float(expected.max())
     assert float(model.score_samples(far)) == pytest.approx(-2 * 2e6 / 0.81, rel=1e-2)  # finite far from the support
 
@@ -148,79 +144,3 @@ def test_a_damaged_model_of_tensors_is_refused(name):
     setattr(model, name, 1.001 * getattr(model, name))
     with pytest.raises(ValueError, match="damaged|another"):
         mercer.verify(model, T)
-
-
-# --- robust regression --------------------------------------------------------------------------------------------
-
-
-def tensors(pairs):
-    return Pairs(*(torch.from_numpy(part) if isinstance(part, np.ndarray) else part for part in pairs))
-
-
-@pytest.mark.parametrize("sample", [True, False])
-def test_no_step_of_the_game_leaves_the_library(sample, request):
-    games = []
-    for pairs in (small_pairs(3), tensors(small_pairs(3))):
-        U, features = function_basis(pairs)
-        ball = make_ball(pairs)
-        games.append(make_game(pairs, U, features, ball, radius=0.4, regularization=1e-2, sample=sample))
-    precise = make_precise(pairs, U, ball)
-    expected = solve_saddle_point(games[0], games[0].bounds, tol=1e-8)
-    refused = request.getfixturevalue("refuse_numpy")
-    found = solve_saddle_point(games[1], games[1].bounds, tol=1e-8)
-    assert isinstance(found.beta, refused.Tensor)
-    assert found.status is expected.status
-    assert found.history[-1].objective == pytest.approx(expected.history[-1].objective, rel=1e-8)
-    request.getfixturevalue("monkeypatch").undo()
-    assert certify_saddle_point(games[1], precise, found.beta, found.prices, found.adversary).holds(1e-7)
-
-
-def test_no_step_of_the_relaxation_leaves_the_library(request):
-    bases, problems = [], []
-    for pairs in (small_pairs(2), tensors(small_pairs(2))):
-        U, features = function_basis(pairs)
-        bases.append(U)
-        problems.append(make_relaxed(pairs, U, features, radius=0.3, regularization=1e-2))
-    expected = minimise_by_newton(problems[0], problems[0].start(), tol=1e-12)
-    request.getfixturevalue("refuse_numpy")
-    found = minimise_by_newton(problems[1], problems[1].start(), tol=1e-12)
-    assert found.history[-1] == pytest.approx(expected.history[-1], rel=1e-12)
-    dual, theirs = bases[1] @ found.x, torch.from_numpy(bases[0] @ expected.x)
-    assert bool((dual - theirs).abs().max() <= 1e-6 * theirs.abs().max())
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"radius": 0.0}, {"relaxation": "rkhs"}, {"keep_sample": False, "radius": 0.5}], ids=str
-)
-def test_a_robust_regression_of_tensors_is_that_of_arrays(options):
-    X, weights = sample(40, 1)
-    X = X.astype(np.float32) if options.get("radius") == 0.0 else X
-    y = np.sin(2 * X[:, 0])
-    T, t, w = (torch.from_numpy(part) for part in (X, y, weights))
-    options = {"support": 8, "random_state": 0, "tol": 1e-7} | options
-    plain = RobustKernelRidge(**options).fit(X, y, weights)
-    ours = RobustKernelRidge(**options).fit(T, t, w)
-    for name in ("robust_risk_", "sample_risk_"):
-        assert getattr(ours, name) == pytest.approx(getattr(plain, name), rel=1e-5)
-    for name in ("dual_coef_", "price_coef_", "adversary_coef_", "support_"):
-        assert isinstance(getattr(ours, name), torch.Tensor)
-    close(ours.predict(T), plain.predict(X), ROOT)
-    close(ours.predict(X), plain.predict(X), ROOT)
-    assert isinstance(ours.adversary_density(T, t), torch.Tensor)
-    again = mercer.verify(ours, T, t)
-    assert again.lower <= plain.certificate_.upper
-    assert plain.certificate_.lower <= again.upper
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "sentence"), [(float("nan"), "Input y contains NaN"), (None, "inconsistent numbers of samples")]
-)
-def test_targets_that_cannot_be_used_are_refused_in_the_words_of_scikit_learn(spoilt, sentence):
-    X, _ = sample(20, 1)
-    y = torch.from_numpy(X[:, 0].copy())
-    if spoilt is None:
-        y = y[:-1]
-    else:
-        y[3] = spoilt
-    with pytest.raises(ValueError, match=sentence):
-        RobustKernelRidge().fit(torch.from_numpy(X), y)

@@ -10,7 +10,8 @@ import mercer.certificates.spectrahedron as spectrahedron
 import mercer.problems.enclosed_squares as precise_squares
 from mercer import Gaussian, SumOfSquaresDensity, verify
 from mercer.certificates import certify_spectrahedron
-from mercer.density.fitting_problem import Setting, make_programme
+from mercer.density.fitting_problem import make_programme
+from mercer.density.setting import Setting
 from mercer.problems.enclosed_squares import Sample
 
 

@@ -147,7 +147,7 @@ def test_mmd_keeps_its_digits_where_coefficients_cancel(variance):
 
 
 def test_mmd_beyond_the_sizes_of_exact_sums_is_close_to_them(monkeypatch):
-    from mercer.kernels import pair_integrals
+    from mercer.kernels.integrals import gaussian as pair_integrals
 
     points = np.random.default_rng(3).standard_normal((300, 4))
     fit = SumOfSquaresDensity(Gaussian(2.0), support=40, random_state=0, tol=1e-6).fit

@@ -154,3 +154,12 @@ def test_bad_landmarks_get_one_sentence(X, landmarks, message):
 def test_estimator_without_indices_gets_one_sentence(X):
     with pytest.raises(TypeError, match="has no attribute indices_ after fit"):
         SDPEmbedding(KERNEL, landmarks=SDPEmbedding()).fit(X)
+
+
+def test_a_number_of_landmarks_is_refused_with_the_line_that_works(X):
+    line = r"landmarks=20 .* write landmarks=QuadratureSparsifier\(kernel, n_nodes=20\)\.$"
+    with pytest.raises(TypeError, match=line):
+        SDPEmbedding(Gaussian(2.0), landmarks=20).fit(X)
+    kernel = Gaussian(2.0)
+    model = SDPEmbedding(kernel, landmarks=QuadratureSparsifier(kernel, n_nodes=20), random_state=0).fit(X)
+    assert model.landmarks_.size == 20

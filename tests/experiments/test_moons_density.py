@@ -99,3 +99,10 @@ def test_every_panel_is_certified(experiment):
 def test_bad_input_is_refused_in_one_sentence(experiment, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         experiment(**options)
+
+
+def test_a_quantity_is_either_varied_or_set():
+    with pytest.raises(TypeError, match="'n_support'"):
+        moons_support((5,), n_support=5)
+    with pytest.raises(TypeError, match="'regularisation'"):
+        moons_support((5,), regularisation=1e-3)

@@ -18,6 +18,7 @@ from mercer.experiments import (
     square_spectrum,
     square_upsilon,
 )
+from mercer.experiments.quadrature_setting import PRINTED, HaltonSquare
 from mercer.experiments.report import printed
 
 
@@ -239,6 +240,24 @@ def test_parts_of_the_real_tables(experiment):
     nodes = [found.n_nodes for found in result.approximations[:3]]
     assert nodes == sorted(nodes)
     assert _verdicts(result)["directions with Υ ≥ 0.99 of the first 62, before and after merging"] is Verdict.AGREES
+
+
+def test_one_setting_computes_everything_once():
+    square = HaltonSquare(150, trace_fraction=0.6)
+    assert square.sample is square.sample
+    assert square.model is square.model
+    assert square.exact is square.exact
+    S = _kernel(square.sample.X) ** 2
+    np.testing.assert_allclose(square.sample.problem.distortion, S.mean(axis=1), rtol=1e-12)
+    assert square.difference == "N = 150 here and 2016 in the paper; ϰ = 0.6 here and 0.81 in the paper"
+    assert HaltonSquare().difference == ""
+    assert HaltonSquare().printed("nodes", 160).paper == PRINTED["nodes"] == "160"
+
+
+@pytest.mark.usefixtures("table")
+def test_an_option_that_the_protocol_does_not_have_is_named():
+    with pytest.raises(TypeError, match="'large_part'"):
+        skin_quadrature(n=None, large_part=0.7)
 
 
 def test_names_on_the_command_line():

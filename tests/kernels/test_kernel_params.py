@@ -10,7 +10,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
 
@@ -168,3 +170,29 @@ def test_estimators_that_ask_for_one_pair_at_a_time_accept_a_kernel():
     ridge = KernelRidge(kernel=Gaussian(sigma=2.0)).fit(X, X[:, 0])
     peer = KernelRidge(kernel="rbf", gamma=0.25).fit(X, X[:, 0])
     np.testing.assert_allclose(ridge.predict(X + 0.1), peer.predict(X + 0.1), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Gaussian(gamma=0.5), "Gaussian has no parameter 'gamma'; it has sigma. Give sigma = 1/sqrt(gamma)."),
+        (lambda: Laplacian(gamma=0.5), "Laplacian has no parameter 'gamma'; it has sigma. Give sigma = 1/gamma."),
+        (
+            lambda: Matern(sigma=1.0),
+            "Matern has no parameter 'sigma'; it has nu, length_scale. Give length_scale = sigma.",
+        ),
+        (lambda: Linear(sigma=1.0), "Linear has no parameter 'sigma'; it has none."),
+    ],
+)
+def test_parameters_of_other_libraries_are_translated(make, sentence):
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert str(caught.value) == sentence
+
+
+def test_the_translations_are_right():
+    x, y = np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])
+    gamma = 0.3
+    assert Gaussian(sigma=1 / np.sqrt(gamma))(x, y)[0, 0] == pytest.approx(rbf_kernel(x, y, gamma)[0, 0])
+    assert Laplacian(sigma=1 / gamma)(x, y)[0, 0] == pytest.approx(laplacian_kernel(x, y, gamma)[0, 0])
+    assert Gaussian(sigma=np.sqrt(2) * 0.7)(x, y)[0, 0] == pytest.approx(RBF(length_scale=0.7)(x, y)[0, 0])

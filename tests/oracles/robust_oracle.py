@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from mercer.robust.game import Pairs, function_basis, make_ball, make_game, make_pairs, make_precise
+from mercer.kernels.integrals.squared_loss import PairSupport
+from mercer.robust.formulation import Terms
+from mercer.robust.game import Game
+from mercer.robust.pairs import Pairs, make_pairs
+from mercer.robust.relaxation import Relaxation
 
 SIGMA, TAU = 1.0, 0.8
 
@@ -12,21 +16,15 @@ def small_pairs(seed, *, n=14, m=6, d=1):
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
     weights = rng.uniform(0.5, 1.5, n)
-    return Pairs(X, y, weights / weights.sum(), X[:m], y[:m], SIGMA, TAU, given=weights)
+    return Pairs(X, y, weights / weights.sum(), PairSupport(X[:m], y[:m], SIGMA, TAU), given=weights)
 
 
-def small_game(seed, **options):
-    pairs, _, game, _ = precise_game(seed, **options)
-    return pairs, game
+def small_game(seed, *, radius=0.2, regularization=1e-2, keep_sample=True, truncation=1e-6, **sizes):
+    return Game(small_pairs(seed, **sizes), Terms(radius, regularization, keep_sample, truncation))
 
 
-def precise_game(seed, *, radius=0.2, regularization=1e-2, sample=True, truncation=1e-6, **sizes):
-    pairs = small_pairs(seed, **sizes)
-    U, features = function_basis(pairs)
-    ball = make_ball(pairs, truncation)
-    game = make_game(pairs, U, features, ball, radius=radius, regularization=regularization, sample=sample)
-    game.precise = make_precise(pairs, U, ball)  # for certificates of this game
-    return pairs, U, game, ball
+def small_relaxation(seed, *, radius=0.3, regularization=1e-2, **sizes):
+    return Relaxation(small_pairs(seed, **sizes), Terms(radius, regularization))
 
 
 def conic_value(game):
@@ -39,8 +37,8 @@ def conic_value(game):
     units = np.eye(l)
     zero = game.loss_matrix(np.zeros(l))
     slopes = game.loss_derivatives(np.zeros(l))[1]  # -2R
-    H = sum_curvature(game, C, cp) + a * game.sample_curvature + game.regularization * units
-    r = cp.hstack([-0.5 * cp.sum(cp.multiply(slope, C)) for slope in slopes]) + a * game.sample_slope
+    H = sum_curvature(game, C, cp) + a * game.sample.curvature + game.regularization * units
+    r = cp.hstack([-0.5 * cp.sum(cp.multiply(slope, C)) for slope in slopes]) + a * game.sample.slope
     embedded = cp.hstack([cp.sum(cp.multiply(A, C)) for A in game.embeddings])
     constraints = [
         C >> 0,
@@ -48,7 +46,7 @@ def conic_value(game):
         cp.norm(embedded - (1 - a) * game.goal) <= game.radius,
         *([] if game.keeps_sample else [a == 0]),
     ]
-    value = cp.sum(cp.multiply(zero, C)) + a * game.sample_constant - cp.matrix_frac(r, H)
+    value = cp.sum(cp.multiply(zero, C)) + a * game.sample.constant - cp.matrix_frac(r, H)
     problem = cp.Problem(cp.Maximize(value), constraints)
     problem.solve(solver="CLARABEL")  # to 1e-8
     return problem.value
@@ -82,7 +80,7 @@ def upper_bound_on_a_grid(model, X, y):
     pairs = make_pairs(X, y, np.full(len(y), 1 / len(y)), model.support_, sigma, tau)
     sections = (kx[:, None, :] * kt[None, :, :]).reshape(-1, targets.size)
     loss = ((kx @ model.dual_coef_)[:, None] - t).ravel() ** 2 - sections @ model.price_coef_
-    e = sections @ make_ball(pairs).basis
+    e = sections @ Game(pairs, Terms(model.radius, model.regularization)).ball.basis
     top = eigh((e.T * loss) @ e, e.T @ e, eigvals_only=True)[-1]
     k = np.exp(-((X - inputs.T) ** 2) / sigma**2)
     prices = np.mean((k * np.exp(-((y[:, None] - targets) ** 2) / tau**2)) @ model.price_coef_)

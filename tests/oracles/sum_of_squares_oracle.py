@@ -9,6 +9,9 @@ from mercer.backends.arrays import like
 from mercer.kernels.integrals.choice import kernel_integrals
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems import SumOfSquares
+from mercer.solvers.run import Goal, solve
+from mercer.solvers.spectrahedron.accelerated import AcceleratedGradients
+from mercer.solvers.spectrahedron.low_rank import LowRank
 
 
 class PlainProgramme:
@@ -64,3 +67,12 @@ def our_programme(X, support, sigma, regularization, *, reference=None, **option
     return SumOfSquares(
         integrals, kernel(support), kernel(support, X).mean(axis=1), regularization=regularization, **options
     )
+
+
+METHODS = {"low-rank": LowRank, "accelerated": lambda goal: AcceleratedGradients()}
+
+
+def minimised(problem, method="low-rank", *, tol, max_iter=20_000, start=None, callbacks=()):
+    """The solution by the library to an absolute gap."""
+    goal = Goal(0.0, absolute=tol, max_iter=max_iter)
+    return solve(problem, METHODS[method](goal), start, goal=goal, callbacks=callbacks)

@@ -109,3 +109,8 @@ def test_limits_are_kept(plane):
 def test_bad_input_is_refused_in_one_sentence(space, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         plot_density(space, **options)
+
+
+def test_a_look_that_does_not_exist_is_named():
+    with pytest.raises(TypeError, match="'color'"):
+        plot_density(GaussianSquares([[0.0]], [[1.0]], 0.4), color="black")

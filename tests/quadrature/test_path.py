@@ -12,7 +12,8 @@ from scipy.optimize import nnls
 from mercer import Gaussian, GramOperator, Laplacian, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
 from mercer.quadrature.path import QuadraturePath
-from mercer.solvers.measure.regularisation_path import Limits, PathEnd, follow
+from mercer.solvers.measure.kinks import PathEnd
+from mercer.solvers.measure.regularisation_path import PathLimits, follow
 
 KERNELS = (Gaussian(sigma=0.4), Laplacian(sigma=0.8), Polynomial(degree=3, gamma=0.5, coef0=1.0) + Gaussian(sigma=0.5))
 
@@ -31,7 +32,7 @@ def _problem(seed, kernel=KERNELS[0], *, n=30, caps=False, ridge=False):
 
 
 def _path(problem, **limits):
-    return QuadraturePath(problem, follow(problem, Limits(**limits)), np.arange(problem.size))
+    return QuadraturePath(problem, follow(problem, PathLimits(**limits)).point, np.arange(problem.size))
 
 
 def _dense(problem, point):

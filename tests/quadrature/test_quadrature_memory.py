@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import Gaussian, Precomputed, QuadratureSparsifier, config_context, verify
-from mercer.solvers.measure.regularisation_path import PathEnd
+from mercer.solvers.measure.kinks import PathEnd
 
 N = 6000
 LIMIT = 8_000_000

@@ -116,7 +116,7 @@ def test_nodes_that_are_combinations_of_others_go_at_once(refuse_numpy, monkeypa
     problem = Discrepancy(squared, torch.tensor(WEIGHTS[:40]), torch.ones(40, dtype=torch.float64))
     sequence = eliminate(problem, places(40, problem.weights), n_nodes=6)
     left = sequence.left(34)
-    values = solve_on(problem, left, alpha=0.0)
+    values = solve_on(problem.regularised(0.0), left)
     least = problem.value(left[values > 0], values[values > 0])
     monkeypatch.undo()
     rises = _ours(sequence.values)

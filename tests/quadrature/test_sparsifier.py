@@ -262,13 +262,19 @@ def test_no_parameter_is_idle(X):
         QuadratureSparsifier(KERNEL, callback=3).fit(X)
 
 
-def test_limits_of_the_active_set_are_kept(X):
+def test_limits_of_the_active_set_are_kept(X, monkeypatch):
     exact = QuadratureSparsifier(KERNEL, trace_fraction=0.9).fit(X)
     loose = QuadratureSparsifier(KERNEL, trace_fraction=0.9, tol=1e4).fit(X)
     assert loose.certificate_.upper > exact.certificate_.upper * (1 + 1e-6)
     assert loose.status_ is Status.CONVERGED
+    once = QuadratureSparsifier(KERNEL, trace_fraction=0.9, max_iter=1).fit(X)  # a pool that holds all points
+    assert once.status_ is Status.CONVERGED
+    np.testing.assert_array_equal(once.weights_, exact.weights_)
+    monkeypatch.setattr("mercer.solvers.measure.active_set._LEAST_POOL", 3)
+    monkeypatch.setattr("mercer.solvers.measure.active_set._POOL_PER_NODE", 0)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         cut = QuadratureSparsifier(KERNEL, trace_fraction=0.9, max_iter=1).fit(X)
+    monkeypatch.undo()
     assert cut.status_ is Status.MAX_ITER
     whole = QuadratureSparsifier(KERNEL, n_nodes=20).fit(X)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):

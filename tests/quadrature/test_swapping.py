@@ -41,8 +41,8 @@ def test_what_a_sweep_keeps_track_of_is_right(seed, kernel):
     np.testing.assert_allclose(sweep._gradient, matrix[:, sweep.nodes] @ weights - problem.distortion, atol=1e-9)
     explained = np.einsum("ij,ji->i", matrix[:, sweep.nodes], np.linalg.solve(inner, matrix[sweep.nodes]))
     np.testing.assert_allclose(sweep._rest, np.diag(matrix) - explained, atol=1e-7)
-    assert sweep._value == pytest.approx(_least(problem, sweep.nodes), rel=1e-5)
-    assert sweep._value < before
+    assert sweep.value == pytest.approx(_least(problem, sweep.nodes), rel=1e-5)
+    assert sweep.value < before
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,7 +12,7 @@ from scipy.stats import qmc
 from mercer import Gaussian, GramOperator, Laplacian, Linear, Polynomial
 from mercer.certificates import certify_measure
 from mercer.problems import Discrepancy
-from mercer.solvers import Status
+from mercer.solvers import Goal, Run, Status
 from mercer.solvers.measure import active_set
 from mercer.solvers.measure.active_set import solve_exactly, solve_on
 
@@ -42,7 +42,7 @@ def _problem(seed, kernel=KERNELS[0], *, n=40, penalty="own", caps=False, ridge=
 
 def _dense(problem, measure):
     v = np.zeros(problem.size)
-    v[measure.nodes] = measure.values
+    v[measure.point.nodes] = measure.point.values
     return v
 
 
@@ -70,7 +70,7 @@ def _gain(problem, v, alpha=None, kappa=None):
 
 def _assert_optimal(problem, measure, alpha=None, kappa=None):
     v = _dense(problem, measure)
-    assert np.all(measure.values > 0)
+    assert np.all(measure.point.values > 0)
     assert np.all(v <= problem.caps)
     if kappa is not None:
         assert problem.penalty @ v == pytest.approx(kappa, rel=1e-11)
@@ -103,13 +103,13 @@ def test_both_programmes_on_random_problems(kernel, form):
     problem = _problem(0, kernel, **form)
     for share in (0.3, 0.01, 1e-5):
         alpha = share * problem.largest_alpha
-        measure = solve_exactly(problem, alpha=alpha)
+        measure = solve_exactly(problem.regularised(alpha))
         assert measure.status is Status.CONVERGED
         _assert_optimal(problem, measure, alpha=alpha)
         _assert_history(problem, measure, alpha)
     for fraction in (0.2, 0.7):
         kappa = fraction * min(problem.total, float(problem.caps @ problem.penalty))
-        measure = solve_exactly(problem, kappa=kappa)
+        measure = solve_exactly(problem.constrained(kappa))
         assert measure.status is Status.CONVERGED
         _assert_optimal(problem, measure, kappa=kappa)
         _assert_history(problem, measure)
@@ -129,8 +129,8 @@ def test_copies_and_dependent_points_are_no_obstacle(seed, kernel, n, penalty, c
     """S is singular: copies with penalties of their own, more points than its rank, caps that force them all."""
     problem = _problem(seed, kernel, n=max(n, 4), penalty=penalty, caps=caps, copies=copies)
     alpha, kappa = level * problem.largest_alpha, level * min(problem.total, float(problem.caps @ problem.penalty))
-    _assert_optimal(problem, solve_exactly(problem, alpha=alpha), alpha=alpha)
-    _assert_optimal(problem, solve_exactly(problem, kappa=kappa), kappa=kappa)
+    _assert_optimal(problem, solve_exactly(problem.regularised(alpha)), alpha=alpha)
+    _assert_optimal(problem, solve_exactly(problem.constrained(kappa)), kappa=kappa)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.05, 1e-3, 1e-5])
@@ -140,11 +140,13 @@ def test_against_non_negative_least_squares(seed, share):
     S, alpha = problem.squared.to_dense(), share * problem.largest_alpha
     R = np.linalg.cholesky(S).T
     oracle, _ = nnls(R, np.linalg.solve(R.T, S @ problem.weights - alpha * problem.penalty))
-    measure = solve_exactly(problem, alpha=alpha)
+    measure = solve_exactly(problem.regularised(alpha))
     np.testing.assert_allclose(_dense(problem, measure), oracle, atol=1e-10)
-    again = solve_exactly(problem, kappa=float(problem.penalty @ oracle))  # Lemma 3.3
+    again = solve_exactly(problem.constrained(float(problem.penalty @ oracle)))  # Lemma 3.3
     np.testing.assert_allclose(_dense(problem, again), oracle, atol=1e-9)
-    assert problem.multiplier(again.nodes, again.values, again.gradient) == pytest.approx(alpha, rel=1e-6)
+    assert problem.multiplier(again.point.nodes, again.point.values, again.point.gradient) == pytest.approx(
+        alpha, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -152,7 +154,7 @@ def test_with_caps_against_a_conic_solver(seed):
     cp = pytest.importorskip("cvxpy")
     problem = _problem(seed, Gaussian(sigma=0.6), caps=True, ridge=True)
     kappa = 0.7 * float(problem.caps @ problem.penalty)
-    measure = solve_exactly(problem, kappa=kappa)
+    measure = solve_exactly(problem.constrained(kappa))
     assert np.any(_dense(problem, measure) == problem.caps)  # or the caps were not tried
     L, v = np.linalg.cholesky(problem.squared.to_dense()), cp.Variable(problem.size)
     rest = cp.sum_squares(L.T @ (problem.weights - v)) + cp.sum_squares(cp.multiply(np.sqrt(problem.ridge), v))
@@ -182,7 +184,7 @@ def test_any_start_leads_to_the_optimum(kernel, caps):
     kappa, alpha = 0.6 * problem.total, 0.02 * problem.largest_alpha
     values = [[], []]
     for _, start in _starts(problem, kappa):
-        by_kappa, by_alpha = (solve_exactly(problem, start=start, **p) for p in ({"kappa": kappa}, {"alpha": alpha}))
+        by_kappa, by_alpha = (solve_exactly(problem.at(**p), start=start) for p in ({"kappa": kappa}, {"alpha": alpha}))
         _assert_optimal(problem, by_kappa, kappa=kappa)
         _assert_optimal(problem, by_alpha, alpha=alpha)
         values[0].append(by_kappa.history[-1].value)
@@ -200,30 +202,30 @@ def test_nearly_dependent_nodes_at_the_start(distance):
     problem = Discrepancy(GramOperator(Gaussian(sigma=0.5) ** 2, X), np.full(60, 1 / 60), np.ones(60))
     start = (np.arange(60), rng.uniform(0.5, 1.5, 60) * 0.7 / 60)
     for programme in ({"kappa": 0.7}, {"alpha": 0.05 * problem.largest_alpha}):
-        measure = solve_exactly(problem, start=start, **programme)
+        measure = solve_exactly(problem.at(**programme), start=start)
         assert measure.status is Status.CONVERGED
         _assert_optimal(problem, measure, **programme)
         _assert_history(problem, measure, programme.get("alpha", 0.0))
-        assert measure.nodes.size <= 30
+        assert measure.point.nodes.size <= 30
 
 
 def test_more_nodes_than_the_rank_are_not_kept():
     """Carathéodory: in the plane S has rank 15, and so many nodes do what all the points did."""
     problem = _problem(0, Polynomial(degree=2, gamma=1.0, coef0=0.5), n=80, penalty="trace")
     start = (np.arange(80), 0.9 * problem.weights)
-    measure = solve_exactly(problem, kappa=0.9 * problem.total, start=start)
+    measure = solve_exactly(problem.constrained(0.9 * problem.total), start=start)
     _assert_optimal(problem, measure, kappa=0.9 * problem.total)
-    assert measure.nodes.size <= 15
+    assert measure.point.nodes.size <= 15
 
 
 def test_caps_that_leave_one_measure_only():
     problem = _problem(0, caps=True)
     kappa = float(problem.caps @ problem.penalty)
     for start in (None, (np.arange(problem.size), problem.caps)):
-        measure = solve_exactly(problem, kappa=kappa, start=start)
+        measure = solve_exactly(problem.constrained(kappa), start=start)
         assert measure.status is Status.CONVERGED
-        np.testing.assert_allclose(measure.values, problem.caps, rtol=1e-12)
-        alpha = problem.multiplier(measure.nodes, measure.values, measure.gradient)
+        np.testing.assert_allclose(measure.point.values, problem.caps, rtol=1e-12)
+        alpha = problem.multiplier(measure.point.nodes, measure.point.values, measure.point.gradient)
         assert _gain(problem, _dense(problem, measure), alpha=alpha) <= 1e-12  # Lemma 3.3 holds at the caps, too
 
 
@@ -234,37 +236,41 @@ def test_caps_that_leave_one_measure_only():
 def test_small_pools_take_several_passes_to_the_same_measure(form, monkeypatch):
     problem = _problem(5, Gaussian(sigma=0.5), n=120, **form)
     programmes = [{"alpha": 0.003 * problem.largest_alpha}, {"kappa": 0.45 * problem.total}]
-    whole = [solve_exactly(problem, **programme) for programme in programmes]
+    whole = [solve_exactly(problem.at(**programme)) for programme in programmes]
     monkeypatch.setattr(active_set, "_LEAST_POOL", 3)
     monkeypatch.setattr(active_set, "_POOL_PER_NODE", 0)
     for programme, measure in zip(programmes, whole, strict=True):
-        small = solve_exactly(problem, **programme)
+        small = solve_exactly(problem.at(**programme))
         assert small.status is Status.CONVERGED
         assert len(small.history) > len(measure.history) + 3
-        np.testing.assert_array_equal(small.nodes, measure.nodes)
-        np.testing.assert_allclose(small.values, measure.values, atol=1e-9)
+        np.testing.assert_array_equal(small.point.nodes, measure.point.nodes)
+        np.testing.assert_allclose(small.point.values, measure.point.values, atol=1e-9)
         _assert_history(problem, small, programme.get("alpha", 0.0))
 
 
 def test_without_penalty_the_sample_comes_back():
     """Lemma 3.2 (i); with caps below ω the programme differs."""
     problem = _problem(0, Laplacian(sigma=0.5))
-    measure = solve_exactly(problem, alpha=0.0)
-    np.testing.assert_allclose(measure.values, problem.weights, rtol=1e-8)
+    measure = solve_exactly(problem.regularised(0.0))
+    np.testing.assert_allclose(measure.point.values, problem.weights, rtol=1e-8)
     capped = Discrepancy(problem.squared, problem.weights, problem.penalty, caps=0.8 * problem.weights)
-    _assert_optimal(capped, solve_exactly(capped, alpha=0.0), alpha=0.0)
+    _assert_optimal(capped, solve_exactly(capped.regularised(0.0)), alpha=0.0)
 
 
 def test_the_two_dimensional_example_of_the_paper():
     X = qmc.Halton(2, scramble=False).random(2017)[1:] * 2 - 1
     problem = Discrepancy(GramOperator(Gaussian(sigma=0.4) ** 2, X), np.full(2016, 1 / 2016), np.ones(2016))
-    measure = solve_exactly(problem, kappa=0.81)
+    measure = solve_exactly(problem.constrained(0.81))
     assert measure.status is Status.CONVERGED
-    assert measure.nodes.size == 160
+    assert measure.point.nodes.size == 160
     assert f"{measure.history[-1].value:.6e}" == "7.631890e-04"
-    assert f"{problem.multiplier(measure.nodes, measure.values, measure.gradient):.6e}" == "8.354215e-03"
-    assert certify_measure(problem, measure.nodes, measure.values, kappa=0.81).holds(2e-10)  # rounding: 1.4e-10
-    rough = solve_exactly(problem, kappa=0.81, tol=1e-2)
+    assert (
+        f"{problem.multiplier(measure.point.nodes, measure.point.values, measure.point.gradient):.6e}" == "8.354215e-03"
+    )
+    assert certify_measure(problem, measure.point.nodes, measure.point.values, kappa=0.81).holds(
+        2e-10
+    )  # rounding: 1.4e-10
+    rough = solve_exactly(problem.constrained(0.81), tol=1e-2)
     assert 0 <= rough.history[-1].value - measure.history[-1].value <= rough.history[-1].gap
 
 
@@ -274,22 +280,25 @@ def test_ends_that_are_asked_for(monkeypatch):
     problem = _problem(0, Gaussian(sigma=0.5), n=120, caps=True)
     kappa = 0.5 * problem.total
     lines = []
-    stopped = solve_exactly(problem, kappa=kappa, callback=lambda line: lines.append(line) or len(lines) == 2)
+    stopped = solve_exactly(
+        problem.constrained(kappa),
+        run=Run(Goal(1e-12), callbacks=(lambda line: lines.append(line) or len(lines) == 2,)),
+    )
     assert stopped.status is Status.STOPPED
     assert lines == list(stopped.history)
-    assert solve_exactly(problem, kappa=kappa, max_passes=1).status is Status.MAX_ITER
+    assert solve_exactly(problem.constrained(kappa), max_passes=1).status is Status.MAX_ITER
 
     def interrupt(line):
         if line.number == 1:
             raise KeyboardInterrupt
 
-    cut = solve_exactly(problem, kappa=kappa, callback=interrupt)
+    cut = solve_exactly(problem.constrained(kappa), run=Run(Goal(1e-12), callbacks=(interrupt,)))
     assert cut.status is Status.INTERRUPTED
-    assert problem.penalty[cut.nodes] @ cut.values == pytest.approx(kappa, rel=1e-11)
-    np.testing.assert_allclose(cut.gradient, problem.gradient(cut.nodes, cut.values), atol=1e-14)
+    assert problem.penalty[cut.point.nodes] @ cut.point.values == pytest.approx(kappa, rel=1e-11)
+    np.testing.assert_allclose(cut.point.gradient, problem.gradient(cut.point.nodes, cut.point.values), atol=1e-14)
     for wrong in ({}, {"alpha": 0.1, "kappa": 0.1}):
         with pytest.raises(ValueError, match="either alpha or kappa"):
-            solve_exactly(problem, **wrong)
+            solve_exactly(problem.at(**wrong))
 
 
 def test_an_indefinite_matrix_is_named():
@@ -312,7 +321,7 @@ def test_an_indefinite_matrix_is_named():
 
     problem = Discrepancy(Squared(), np.full(40, 1 / 40), np.full(40, 0.1))
     with pytest.raises(ValueError, match="must be positive semi-definite"):
-        solve_exactly(problem, alpha=1e-3 * problem.largest_alpha)
+        solve_exactly(problem.regularised(1e-3 * problem.largest_alpha))
 
 
 # --- the programme on given nodes -------------------------------------------------------------------------------
@@ -326,7 +335,7 @@ def test_weights_on_given_nodes(seed):
     R = np.linalg.cholesky(S[np.ix_(nodes, nodes)]).T
     right = (problem.distortion - alpha * problem.penalty)[nodes]
     np.testing.assert_allclose(
-        solve_on(problem, nodes, alpha=alpha), nnls(R, np.linalg.solve(R.T, right))[0], atol=1e-10
+        solve_on(problem.regularised(alpha), nodes), nnls(R, np.linalg.solve(R.T, right))[0], atol=1e-10
     )
 
 
@@ -336,10 +345,11 @@ def test_weights_on_given_nodes_stay_within_their_caps(seed):
     nodes = np.random.default_rng(seed).permutation(30)[:12]
     most = float(whole.caps[nodes] @ whole.penalty[nodes])
     for share in (0.3, 0.9, 1.0):
-        values = solve_on(whole, nodes, kappa=share * most)
+        values = solve_on(whole.constrained(share * most), nodes)
         assert np.all((values >= 0) & (values <= whole.caps[nodes]))
         assert whole.penalty[nodes] @ values == pytest.approx(share * most, rel=1e-12)
         used = values > 0
         proof = certify_measure(whole, nodes[used], values[used], kappa=share * most, on_nodes=True)
         assert proof.holds(1e-9)
-    np.testing.assert_array_equal(solve_on(whole, nodes, kappa=2 * most), whole.caps[nodes])
+    beyond = whole.constrained(float(whole.caps @ whole.penalty))
+    np.testing.assert_array_equal(solve_on(beyond, nodes), whole.caps[nodes])

@@ -10,8 +10,10 @@ from scipy.stats import qmc
 
 from mercer import Gaussian, GramOperator, Polynomial
 from mercer.problems import Discrepancy
+from mercer.solvers import Goal, Run
 from mercer.solvers.measure.active_set import solve_on
-from mercer.solvers.measure.regularisation_path import Event, Limits, PathEnd, follow
+from mercer.solvers.measure.kinks import Event, PathEnd
+from mercer.solvers.measure.regularisation_path import PathLimits, follow
 
 
 def _problem(X, kernel=Gaussian(sigma=0.5), *, seed=0, plain=True, **options):  # noqa: B008  (immutable)
@@ -49,7 +51,7 @@ def _assert_optimal(problem, v, slack, alpha):
 @pytest.fixture(scope="module")
 def halton():
     problem = _problem(qmc.Halton(2, scramble=False).random(2017)[1:] * 2 - 1, Gaussian(sigma=0.4))
-    return problem, follow(problem, Limits(kappa=0.81))
+    return problem, follow(problem, PathLimits(kappa=0.81)).point
 
 
 def test_every_printed_number_of_the_paper(halton):
@@ -66,7 +68,7 @@ def test_every_printed_number_of_the_paper(halton):
     nodes, _ = kinks.sets_after(4047)
     alpha = float(np.interp(0.81, kinks.kappas, kinks.alphas))
     assert f"{alpha:.6e}" == "8.354215e-03"
-    values = solve_on(problem, nodes, alpha=alpha)
+    values = solve_on(problem.regularised(alpha), nodes)
     assert np.all(values > 0)
     assert values.sum() == pytest.approx(0.81, rel=1e-10)
     assert f"{problem.value(nodes, values):.6e}" == "7.631890e-04"
@@ -107,7 +109,7 @@ def test_solutions_between_kinks_are_optimal(n, seed, kernel, plain, cap, with_r
         ridge=np.full(n, 0.01) if with_ridge else None,
         distortion=problem.distortion,
     )
-    kinks = follow(problem)
+    kinks = follow(problem).point
     assert kinks.end in (PathEnd.COMPLETE, PathEnd.SINGULAR, PathEnd.INACCURATE)
     assert np.all(np.diff(kinks.alphas) < 0)
     for k in rng.integers(0, max(len(kinks.alphas) - 1, 1), 6):
@@ -122,7 +124,7 @@ def test_solutions_between_kinks_are_optimal(n, seed, kernel, plain, cap, with_r
 def test_the_whole_path_ends_at_the_sample(seed):
     X = np.random.default_rng(seed).uniform(-1, 1, (15, 2))
     problem = _problem(X, Gaussian(sigma=0.3), seed=seed, plain=False)
-    kinks = follow(problem)
+    kinks = follow(problem).point
     assert kinks.end is PathEnd.COMPLETE
     assert kinks.alphas[-1] == 0
     assert kinks.kappas[-1] == pytest.approx(problem.total, rel=1e-9)
@@ -134,7 +136,7 @@ def test_simultaneous_events_of_a_regular_grid(side):
     axis = np.linspace(-1, 1, side)
     X = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     problem = _problem(X, Gaussian(sigma=0.6))
-    kinks = follow(problem)
+    kinks = follow(problem).point
     assert kinks.end is PathEnd.COMPLETE
     for alpha in kinks.alphas[0] * np.array([0.9, 0.5, 0.1, 0.01]):
         v, slack = _solution(problem, kinks, alpha)
@@ -147,7 +149,7 @@ def test_simultaneous_events_of_a_regular_grid(side):
 def test_points_on_a_circle_enter_together():
     angles = 2 * np.pi * np.arange(12) / 12
     problem = _problem(np.column_stack([np.cos(angles), np.sin(angles)]), Gaussian(sigma=0.7))
-    kinks = follow(problem)
+    kinks = follow(problem).point
     assert kinks.end is PathEnd.COMPLETE
     v, slack = _solution(problem, kinks, 0.5 * kinks.alphas[0])
     _assert_optimal(problem, v, slack, 0.5 * kinks.alphas[0])
@@ -157,7 +159,7 @@ def test_points_on_a_circle_enter_together():
 def test_dependent_points_end_the_path_by_name():
     X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
     wide = _problem(X, Gaussian(sigma=5.0))
-    kinks = follow(wide)
+    kinks = follow(wide).point
     assert kinks.end.lost_precision
     assert "Precision ended the path" in kinks.end.value
     alpha = float(kinks.alphas[-2:].mean())
@@ -172,26 +174,30 @@ def test_caps_are_reached_and_left():
     problem = Discrepancy(
         problem.squared, problem.weights, problem.penalty, caps=np.full(40, 0.03), distortion=problem.distortion
     )
-    kinks = follow(problem)
+    kinks = follow(problem).point
     assert {Event.REACHES_CAP, Event.LEAVES_CAP} <= {Event(kind) for kind in kinks.event_kinds}
 
 
 def test_a_new_factor_at_every_kink_gives_the_same_path(halton):
     problem, kinks = halton
-    again = follow(problem, Limits(n_events=300), refactor=True)
+    again = follow(problem, PathLimits(n_kinks=300), refactor=True).point
     np.testing.assert_allclose(again.alphas, kinks.alphas[:300], rtol=1e-11)
     np.testing.assert_array_equal(again.event_points, kinks.event_points[: len(again.event_points)])
 
 
+def _watched(callback):
+    return Run(Goal(0.0), callbacks=(callback,))
+
+
 def test_limits_and_interruption(halton):
     problem, kinks = halton
-    assert len(follow(problem, Limits(n_events=10)).alphas) == 10
-    assert follow(problem, Limits(n_nodes=12)).n_nodes[-1] == 12
-    assert follow(problem, Limits(alpha=0.06)).alphas[-1] <= 0.06
-    assert follow(problem, Limits(kappa=0.05)).kappas[-1] >= 0.05
-    assert len(follow(problem, callback=lambda step: step.number == 7).alphas) == 7
+    assert len(follow(problem, PathLimits(n_kinks=10)).point.alphas) == 10
+    assert follow(problem, PathLimits(n_nodes=12)).point.n_nodes[-1] == 12
+    assert follow(problem, PathLimits(alpha=0.06)).point.alphas[-1] <= 0.06
+    assert follow(problem, PathLimits(kappa=0.05)).point.kappas[-1] >= 0.05
+    assert len(follow(problem, run=_watched(lambda step: step.number == 7)).point.alphas) == 7
     seen = []
-    ended = follow(problem, callback=lambda step: seen.append(step) or step.number == 20)
+    ended = follow(problem, run=_watched(lambda step: seen.append(step) or step.number == 20)).point
     assert ended.end is PathEnd.STOPPED
     np.testing.assert_allclose([step.value for step in seen], ended.values + ended.alphas * ended.kappas)
 
@@ -199,6 +205,6 @@ def test_limits_and_interruption(halton):
         if step.number == 25:
             raise KeyboardInterrupt
 
-    cut = follow(problem, callback=interrupt)
+    cut = follow(problem, run=_watched(interrupt)).point
     assert cut.end is PathEnd.INTERRUPTED
     np.testing.assert_array_equal(cut.alphas, kinks.alphas[:25])

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sum_of_squares_oracle import PlainProgramme, our_programme, random_programme
+from sum_of_squares_oracle import METHODS, PlainProgramme, minimised, our_programme, random_programme
 
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
-from mercer.solvers import Status
+from mercer.solvers import Goal, ProjectedPower, Status, solve
 from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import curvature_bound, factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
-
-METHODS = ["low-rank", "accelerated"]
 
 
 def larger(sigma=0.5, regularization=1e-4, m=28):
@@ -29,7 +26,7 @@ def test_random_problems_agree_with_a_conic_solver_on_the_papers_own_formulation
     arguments = random_programme(seed)
     problem = our_programme(*arguments)
     best = PlainProgramme(*arguments).by_conic_solver(cvxpy)
-    result = minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant)
+    result = minimised(problem, tol=1e-9 * problem.constant)
     assert result.status is Status.CONVERGED
     certificate = certify_spectrahedron(problem, result.point)
     assert certificate.upper == pytest.approx(best, rel=1e-4, abs=1e-7)
@@ -41,8 +38,8 @@ def test_random_problems_agree_with_a_conic_solver_on_the_papers_own_formulation
 @pytest.mark.parametrize("seed", range(6))
 def test_accelerated_gradients_reach_the_same_value(seed):
     problem = our_programme(*random_programme(seed))
-    exact = minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant)
-    result = minimise_on_spectrahedron(problem, "accelerated", tol=1e-5 * problem.constant, max_iter=20_000)
+    exact = minimised(problem, tol=1e-9 * problem.constant)
+    result = minimised(problem, "accelerated", tol=1e-5 * problem.constant, max_iter=20_000)
     assert result.status is Status.CONVERGED
     assert problem.value(result.point) - problem.value(exact.point) <= 1e-5 * problem.constant
     assert np.linalg.norm(result.point) == pytest.approx(1.0)
@@ -52,7 +49,7 @@ def test_conic_solver_of_the_programme_itself():
     pytest.importorskip("cvxpy")
     problem = our_programme(*random_programme(2))
     value = problem.value(conic_spectrahedron(problem))
-    assert value == pytest.approx(problem.value(minimise_on_spectrahedron(problem, tol=1e-10).point), abs=1e-7)
+    assert value == pytest.approx(problem.value(minimised(problem, tol=1e-10).point), abs=1e-7)
     with pytest.raises(ValueError, match="order 40 at most"):
         conic_spectrahedron(larger(sigma=0.2, m=60))
 
@@ -61,7 +58,7 @@ def test_conic_solver_of_the_programme_itself():
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 3.0])
 def test_faces_certify_nine_digits_in_few_rounds(sigma, regularization):
     problem = larger(sigma, regularization)
-    result = minimise_on_spectrahedron(problem, tol=1e-8 * problem.constant)
+    result = minimised(problem, tol=1e-8 * problem.constant)
     assert result.status is Status.CONVERGED
     assert result.n_iter <= 40
     certificate = certify_spectrahedron(problem, result.point)
@@ -70,7 +67,7 @@ def test_faces_certify_nine_digits_in_few_rounds(sigma, regularization):
 
 def test_rank_is_no_larger_than_the_solution_needs():
     problem = larger(0.7, 1.0)  # a heavy trace penalty: one square
-    assert minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant).point.shape[1] == 1
+    assert minimised(problem, tol=1e-9 * problem.constant).point.shape[1] == 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -87,7 +84,7 @@ def test_the_constant_of_the_power_iteration_is_above_the_largest_eigenvalue_but
 
 def test_momentum_and_restart_beat_plain_gradients():
     problem = larger(1.0, 1e-2)
-    steps = minimise_on_spectrahedron(problem, "accelerated", tol=1e-4 * problem.constant).n_iter
+    steps = minimised(problem, "accelerated", tol=1e-4 * problem.constant).n_iter
     F, step = np.eye(problem.dimension) / np.sqrt(problem.dimension), 1 / curvature_bound(problem)
     for _ in range(steps):
         F = factor_on_spectrahedron(F @ F.T - step * problem.gradient(problem.residual(F)))
@@ -99,9 +96,7 @@ def test_momentum_and_restart_beat_plain_gradients():
 def test_history_tells_of_the_way_and_a_callback_ends_it(method):
     problem = larger()
     seen = []
-    result = minimise_on_spectrahedron(
-        problem, method, tol=0.0, callbacks=(lambda line: seen.append(line) or len(seen) == 3,)
-    )
+    result = minimised(problem, method, tol=0.0, callbacks=(lambda line: seen.append(line) or len(seen) == 3,))
     assert result.status is Status.STOPPED
     assert len(seen) == 3
     assert [line.number for line in seen] == sorted({line.number for line in seen})
@@ -112,14 +107,14 @@ def test_history_tells_of_the_way_and_a_callback_ends_it(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_budget_and_an_interruption_return_the_best_so_far(method):
     problem = larger()
-    assert minimise_on_spectrahedron(problem, method, tol=0.0, max_iter=2).status is Status.MAX_ITER
-    assert minimise_on_spectrahedron(problem, method, tol=0.0, max_iter=2).n_iter == 2
+    assert minimised(problem, method, tol=0.0, max_iter=2).status is Status.MAX_ITER
+    assert minimised(problem, method, tol=0.0, max_iter=2).n_iter == 2
 
     def interrupt(line):
         if line.number > 0:
             raise KeyboardInterrupt
 
-    result = minimise_on_spectrahedron(problem, method, tol=0.0, callbacks=(interrupt,))
+    result = minimised(problem, method, tol=0.0, callbacks=(interrupt,))
     assert result.status is Status.INTERRUPTED
     assert np.linalg.norm(result.point) == pytest.approx(1.0)
 
@@ -132,21 +127,21 @@ def test_an_interruption_before_the_first_point_is_passed_on(monkeypatch):
 
     monkeypatch.setattr(type(problem), "embed_pairs", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        minimise_on_spectrahedron(problem, tol=1e-8)
+        minimised(problem, tol=1e-8)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_good_start_saves_steps(method):
     problem, tol = larger(0.7, 1e-2), 1e-4
-    cold = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant)
-    good = minimise_on_spectrahedron(problem, tol=1e-6 * problem.constant).point
-    warm = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant, start=good)
+    cold = minimised(problem, method, tol=tol * problem.constant)
+    good = minimised(problem, tol=1e-6 * problem.constant).point
+    warm = minimised(problem, method, tol=tol * problem.constant, start=good)
     assert warm.n_iter < cold.n_iter
 
 
 def test_what_rounding_forbids_is_called_stalled():
     problem = larger(3.0, 0.0)
-    result = minimise_on_spectrahedron(problem, tol=0.0)
+    result = minimised(problem, tol=0.0)
     assert result.status is Status.STALLED
     certificate = certify_spectrahedron(problem, result.point)
     assert certificate.upper - certificate.lower <= 1e-7 * problem.constant
@@ -186,3 +181,10 @@ def test_the_small_programme_satisfies_its_optimality_conditions(k):
     assert np.trace(S) == pytest.approx(1.0)
     assert np.linalg.eigvalsh(S)[0] >= 0
     assert np.sum(S * slope) - np.linalg.eigvalsh(slope)[0] <= 1e-9
+
+
+def test_a_method_for_other_constraints_is_refused_by_name():
+    with pytest.raises(
+        ValueError, match=r"^The method 'power' cannot solve this problem, which has a trace constraint"
+    ):
+        solve(larger(), ProjectedPower(), goal=Goal(1e-6))

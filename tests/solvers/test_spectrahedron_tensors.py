@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sum_of_squares_oracle import our_programme, random_programme
+from sum_of_squares_oracle import minimised, our_programme, random_programme
 
 from mercer import Gaussian, Laplacian, Matern
 from mercer.backends.arrays import like
@@ -17,7 +17,6 @@ from mercer.solvers import Status
 from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import factor_on_spectrahedron, project_on_simplex
 from mercer.solvers.spectrahedron.face import minimise_small
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 torch = pytest.importorskip("torch")
 
@@ -36,10 +35,10 @@ def test_no_step_leaves_the_library(method, tol, request):
     X, support = sample()
     plain, problem = (our_programme(X, support, 0.7, 1e-3, reference=reference) for reference in (ARRAY, TENSOR))
     request.getfixturevalue("refuse_numpy")
-    result = minimise_on_spectrahedron(problem, method, tol=tol * problem.constant)
+    result = minimised(problem, method, tol=tol * problem.constant)
     assert isinstance(result.point, torch.Tensor)
     assert result.status is Status.CONVERGED
-    expected = minimise_on_spectrahedron(plain, method, tol=tol * plain.constant)
+    expected = minimised(plain, method, tol=tol * plain.constant)
     assert problem.value(result.point) == pytest.approx(plain.value(expected.point), abs=tol * plain.constant)
     assert problem.scale == pytest.approx(plain.scale, rel=1e-12)
     assert float(result.point.norm()) == pytest.approx(1.0)
@@ -75,8 +74,8 @@ def test_integrals_of_every_kind_are_those_of_numpy_and_no_product_with_them_lea
 def test_certificates_of_tensors_bound_the_optimum_of_numpy(seed):
     arguments = random_programme(seed)
     plain, problem = (our_programme(*arguments, reference=reference) for reference in (ARRAY, TENSOR))
-    best = plain.value(minimise_on_spectrahedron(plain, tol=1e-10 * plain.constant).point)
-    certificate = certify_spectrahedron(problem, minimise_on_spectrahedron(problem, tol=1e-9 * problem.constant).point)
+    best = plain.value(minimised(plain, tol=1e-10 * plain.constant).point)
+    certificate = certify_spectrahedron(problem, minimised(problem, tol=1e-9 * problem.constant).point)
     assert certificate.lower <= best * (1 + 1e-12)
     assert certificate.upper >= best - 1e-9 * plain.constant
     assert certificate.upper - certificate.lower <= 2e-9 * plain.constant
@@ -87,7 +86,7 @@ def test_the_conic_solver_takes_tensors_and_gives_them_back():
     problem = our_programme(*random_programme(2), reference=TENSOR)
     factor = conic_spectrahedron(problem)
     assert isinstance(factor, torch.Tensor)
-    best = problem.value(minimise_on_spectrahedron(problem, tol=1e-10).point)
+    best = problem.value(minimised(problem, tol=1e-10).point)
     assert problem.value(factor) == pytest.approx(best, abs=1e-7)
 
 

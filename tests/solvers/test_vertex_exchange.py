@@ -13,7 +13,7 @@ from mercer import Gaussian, GramOperator, config_context
 from mercer.certificates import certify_measure
 from mercer.linalg.column_cache import ColumnCache
 from mercer.problems import Discrepancy
-from mercer.solvers import ExchangeStep, SparseMeasure, Status, exchange
+from mercer.solvers import Goal, Iteration, Run, Solution, SparseMeasure, Status, exchange
 from mercer.solvers.measure import exchange_steps
 
 RULES = ("block", "second-order", "plain")
@@ -35,9 +35,9 @@ class Case:
         off = self.problem.weights - v
         return 0.5 * off @ self.S @ off + 0.5 * self.problem.ridge @ v**2
 
-    def dense(self, measure: SparseMeasure) -> np.ndarray:
+    def dense(self, measure: Solution[SparseMeasure]) -> np.ndarray:
         v = np.zeros(self.problem.size)
-        v[measure.nodes] = measure.values
+        v[measure.point.nodes] = measure.point.values
         return v
 
 
@@ -78,9 +78,17 @@ def _optimum(kind: str, seed: int = 0) -> float:
 
 
 @functools.cache
-def _solved(kind: str, rule: str, seed: int = 0) -> SparseMeasure:
+def _solved(kind: str, rule: str, seed: int = 0) -> Solution[SparseMeasure]:
     case = _case(kind, seed)
-    return exchange(case.problem, case.kappa, rule=rule, tol=TOL, max_iter=300_000)
+    return exchange(case.problem.constrained(case.kappa), rule=rule, tol=TOL, max_iter=300_000)
+
+
+def _watched(callback) -> Run[SparseMeasure]:
+    return Run(Goal(0.0), callbacks=(callback,))
+
+
+def _no_cache(problem: Discrepancy) -> ColumnCache:
+    return ColumnCache(problem.columns, problem.size, 0)
 
 
 each = pytest.mark.parametrize("kind", KINDS)
@@ -105,10 +113,10 @@ def test_value_is_that_of_a_conic_solver(kind, rule):
 def test_measure_is_feasible_and_its_gradient_belongs_to_it(kind, rule):
     case, measure = _case(kind), _solved(kind, rule)
     v = case.dense(measure)
-    assert np.all(measure.values > 0)
+    assert np.all(measure.point.values > 0)
     assert np.all(v <= case.problem.caps)
     assert case.problem.penalty @ v == pytest.approx(case.kappa, rel=1e-14)
-    np.testing.assert_allclose(measure.gradient, case.A @ v - case.S @ case.problem.weights, atol=1e-14)
+    np.testing.assert_allclose(measure.point.gradient, case.A @ v - case.S @ case.problem.weights, atol=1e-14)
 
 
 @each
@@ -153,7 +161,7 @@ def test_value_falls_and_the_gap_is_a_true_bound_on_every_line(kind, rule):
 def test_last_gap_is_not_below_the_certificate(kind):
     """The same bound where no cap binds; with caps the certificate's linear programme may prove a little more."""
     case, measure = _case(kind), _solved(kind, "block")
-    proof = certify_measure(case.problem, measure.nodes, measure.values, kappa=case.kappa)
+    proof = certify_measure(case.problem, measure.point.nodes, measure.point.values, kappa=case.kappa)
     rounding = 1e-11 * case.problem.constant  # of both bounds
     assert proof.upper - proof.lower <= measure.history[-1].gap * (1 + 1e-6) + rounding
     if "capped" not in kind:
@@ -162,11 +170,13 @@ def test_last_gap_is_not_below_the_certificate(kind):
 
 def test_lines_are_few_and_the_callback_sees_them():
     case = _case("free")
-    seen: list[ExchangeStep] = []
-    measure = exchange(case.problem, case.kappa, rule="plain", tol=0.0, max_iter=5000, callback=seen.append)
+    seen: list[Iteration] = []
+    measure = exchange(
+        case.problem.constrained(case.kappa), rule="plain", tol=0.0, max_iter=5000, run=_watched(seen.append)
+    )
     assert measure.status is Status.MAX_ITER
     assert measure.history[-1].number == 5000
-    assert seen == list(measure.history[:-1])
+    assert seen == list(measure.history)
     assert 20 < len(seen) < 100
 
 
@@ -182,15 +192,15 @@ def _halton() -> Discrepancy:
 
 def test_two_dimensional_example_of_the_paper():
     """QUAD 8.1: D = 7.631890e-4 with 160 nodes at ϰ = 0.81, here within a proved 1e-6."""
-    measure = exchange(_halton(), 0.81, tol=1e-6)
+    measure = exchange(_halton().constrained(0.81), tol=1e-6)
     assert measure.status is Status.CONVERGED
     assert measure.history[-1].value == pytest.approx(7.631890e-4, rel=1e-6)
-    assert 160 <= measure.nodes.size <= 165
+    assert 160 <= measure.point.nodes.size <= 165
 
 
 @pytest.mark.parametrize("rule", ["second-order", "plain"])
 def test_single_exchanges_approach_the_papers_value_from_above(rule):
-    measure = exchange(_halton(), 0.81, rule=rule, max_iter=6000)
+    measure = exchange(_halton().constrained(0.81), rule=rule, max_iter=6000)
     values = [line.value for line in measure.history]
     assert values == sorted(values, reverse=True)
     assert 7.631889e-4 < values[-1] < 1.01 * 7.631890e-4
@@ -201,7 +211,7 @@ def test_blocks_need_far_fewer_operations_on_columns():
     operations = {}
     for rule in ("block", "plain"):
         cache = ColumnCache(_halton().columns, 2016, 10**8)
-        measure = exchange(_halton(), 0.81, rule=rule, tol=3e-2, cache=cache)
+        measure = exchange(_halton().constrained(0.81), rule=rule, tol=3e-2, cache=cache)
         assert measure.status is Status.CONVERGED
         operations[rule] = cache.hits + cache.misses
     assert 5 * operations["block"] < operations["plain"]
@@ -213,7 +223,9 @@ def test_blocks_need_far_fewer_operations_on_columns():
 @each
 def test_start_at_the_solution_takes_no_step(kind):
     case, measure = _case(kind), _solved(kind, "block")
-    again = exchange(case.problem, case.kappa, start=(measure.nodes, measure.values), tol=2 * TOL)
+    again = exchange(
+        case.problem.constrained(case.kappa), start=(measure.point.nodes, measure.point.values), tol=2 * TOL
+    )
     assert again.status is Status.CONVERGED
     assert again.history[-1].number == 0
 
@@ -223,19 +235,24 @@ def test_start_at_the_solution_takes_no_step(kind):
 def test_start_from_another_kappa_is_scaled_within_the_caps(kind, factor):
     """At 1.1 the nodes at their caps cannot grow and the others make up for it."""
     case, other = _case(kind), _solved(kind, "block")
-    lines: list[ExchangeStep] = []
+    lines: list[Iteration] = []
     measure = exchange(
-        case.problem, factor * case.kappa, start=(other.nodes, other.values), tol=TOL, callback=lines.append
+        case.problem.constrained(factor * case.kappa),
+        start=(other.point.nodes, other.point.values),
+        tol=TOL,
+        run=_watched(lines.append),
     )
-    fresh = exchange(case.problem, factor * case.kappa, tol=TOL)
-    assert lines[0].n_nodes == other.nodes.size
+    fresh = exchange(case.problem.constrained(factor * case.kappa), tol=TOL)
+    assert lines[0].n_nodes == other.point.nodes.size
     assert measure.history[-1].value == pytest.approx(fresh.history[-1].value, rel=2 * TOL)
 
 
 def test_start_on_too_few_capped_nodes_spills_to_others():
     case = _case("capped")
-    lines: list[ExchangeStep] = []
-    measure = exchange(case.problem, case.kappa, start=(np.array([3]), np.array([1.0])), callback=lines.append)
+    lines: list[Iteration] = []
+    measure = exchange(
+        case.problem.constrained(case.kappa), start=(np.array([3]), np.array([1.0])), run=_watched(lines.append)
+    )
     assert lines[0].n_nodes > 1
     assert measure.status is Status.CONVERGED
     assert case.problem.penalty @ case.dense(measure) == pytest.approx(case.kappa, rel=1e-14)
@@ -247,10 +264,10 @@ def test_caps_that_leave_one_measure_only():
     caps = np.random.default_rng(0).uniform(0.5, 1.0, problem.size) / problem.size
     capped = Discrepancy(problem.squared, problem.weights, problem.penalty, caps=caps)
     for rule in RULES:
-        measure = exchange(capped, float(caps @ problem.penalty), rule=rule)
+        measure = exchange(capped.constrained(float(caps @ problem.penalty)), rule=rule)
         assert measure.status is Status.CONVERGED
-        np.testing.assert_allclose(measure.values, caps[measure.nodes], rtol=1e-12)
-        assert measure.nodes.size == problem.size
+        np.testing.assert_allclose(measure.point.values, caps[measure.point.nodes], rtol=1e-12)
+        assert measure.point.nodes.size == problem.size
 
 
 @by_each_rule
@@ -258,8 +275,8 @@ def test_caps_that_leave_one_measure_only():
 def test_one_and_two_points(n, rule):
     squared = GramOperator(Gaussian(1.0) ** 2, np.array([[0.0], [1.0]])[:n])
     problem = Discrepancy(squared, np.full(n, 1 / n), np.ones(n))
-    measure = exchange(problem, 0.5, rule=rule)
-    np.testing.assert_allclose(measure.values, 0.5 / n, rtol=1e-6)
+    measure = exchange(problem.constrained(0.5), rule=rule)
+    np.testing.assert_allclose(measure.point.values, 0.5 / n, rtol=1e-6)
     assert measure.status in (Status.CONVERGED, Status.STALLED)
 
 
@@ -269,7 +286,7 @@ def test_one_and_two_points(n, rule):
 @by_each_rule
 def test_callback_stops_the_run(rule):
     case = _case("capped ridge")
-    measure = exchange(case.problem, case.kappa, rule=rule, callback=lambda line: line.number >= 2)
+    measure = exchange(case.problem.constrained(case.kappa), rule=rule, run=_watched(lambda line: line.number >= 2))
     assert measure.status is Status.STOPPED
     assert measure.history[-1].number == 2
     assert case.problem.penalty @ case.dense(measure) == pytest.approx(case.kappa, rel=1e-14)
@@ -290,12 +307,12 @@ def test_interrupt_anywhere_returns_a_feasible_measure(rule, after, monkeypatch)
         return original(self, nodes)
 
     monkeypatch.setattr(Discrepancy, "columns", columns)
-    measure = exchange(case.problem, case.kappa, rule=rule, cache_bytes=0, tol=1e-9)
+    measure = exchange(case.problem.constrained(case.kappa), rule=rule, cache=_no_cache(case.problem), tol=1e-9)
     assert measure.status is Status.INTERRUPTED
     v = case.dense(measure)
     assert case.problem.penalty @ v == pytest.approx(case.kappa, rel=1e-13)
     assert np.all(v <= case.problem.caps)
-    np.testing.assert_allclose(measure.gradient, case.A @ v - case.S @ case.problem.weights, atol=1e-14)
+    np.testing.assert_allclose(measure.point.gradient, case.A @ v - case.S @ case.problem.weights, atol=1e-14)
     values = [line.value for line in measure.history]
     assert values == sorted(values, reverse=True)
 
@@ -306,10 +323,10 @@ def test_tolerance_beyond_double_precision_is_admitted(rule):
     rng = np.random.default_rng(0)
     squared = GramOperator(Gaussian(0.3) ** 2, rng.standard_normal((12, 2)))
     problem = Discrepancy(squared, rng.uniform(0.5, 1.0, 12), np.ones(12))
-    measure = exchange(problem, problem.total, rule=rule, tol=1e-9)
+    measure = exchange(problem.constrained(problem.total), rule=rule, tol=1e-9)
     assert measure.status is Status.STALLED
     assert measure.history[-1].value < 1e-20
-    np.testing.assert_allclose(measure.values, problem.weights, rtol=1e-7)
+    np.testing.assert_allclose(measure.point.values, problem.weights, rtol=1e-7)
 
 
 @by_each_rule
@@ -318,7 +335,7 @@ def test_convergence_is_never_claimed_on_a_gradient_that_drifted(rule):
     case = _case("free")
     wrong = np.random.default_rng(0).uniform(0.999, 1.001, case.problem.size)
     cache = ColumnCache(lambda nodes: wrong[:, None] * case.problem.columns(nodes), case.problem.size, 10**6)
-    measure = exchange(case.problem, case.kappa, rule=rule, cache=cache, max_iter=400)
+    measure = exchange(case.problem.constrained(case.kappa), rule=rule, cache=cache, max_iter=400)
     v = case.dense(measure)
     gradient = case.A @ v - case.S @ case.problem.weights
     gap = gradient @ v - case.kappa * np.min(gradient / case.problem.penalty)
@@ -358,13 +375,17 @@ def test_neither_the_matrix_nor_more_columns_than_allowed_are_ever_held(rule, mo
     cache = ColumnCache(problem.columns, n, 8 * n * fit)
     held: list[int] = []
     measure = exchange(
-        problem, 0.7, rule=rule, cache=cache, tol=3e-2, callback=lambda line: held.append(len(cache)) or False
+        problem.constrained(0.7),
+        rule=rule,
+        cache=cache,
+        tol=3e-2,
+        run=_watched(lambda line: held.append(len(cache)) or False),
     )
     assert measure.status is Status.CONVERGED
     assert max(held) == len(cache) == cache.capacity == fit
     columns = [shape for shape in squared.blocks if shape[0] == n]
     inside = [shape for shape in squared.blocks if shape[0] < n]
-    assert max(width for _, width in columns[:-1]) <= max(fit, measure.nodes.size)
+    assert max(width for _, width in columns[:-1]) <= max(fit, measure.point.nodes.size)
     assert max((rows * cols for rows, cols in inside), default=0) <= n**2 / 4
     assert sum(width for _, width in columns) == problem.n_columns
 
@@ -374,9 +395,9 @@ def test_more_nodes_than_a_block_holds(monkeypatch):
     monkeypatch.setattr(exchange_steps, "_LEAST_BLOCK", 24)
     for kind in ("free", "capped ridge"):
         case = _case(kind)
-        measure = exchange(case.problem, case.kappa, cache_bytes=0, tol=TOL)
+        measure = exchange(case.problem.constrained(case.kappa), cache=_no_cache(case.problem), tol=TOL)
         assert measure.status is Status.CONVERGED
-        assert measure.nodes.size > 24
+        assert measure.point.nodes.size > 24
         assert measure.history[-1].value == pytest.approx(_solved(kind, "block").history[-1].value, rel=2 * TOL)
 
 
@@ -387,7 +408,7 @@ def test_cache_takes_a_quarter_of_the_limit(monkeypatch):
         lambda *given, **named: made.append(given) or ColumnCache(*given, **named),
     )
     with config_context(memory_limit=8 * 60 * 40):
-        exchange(case.problem, case.kappa, max_iter=3)
+        exchange(case.problem.constrained(case.kappa), max_iter=3)
     assert [(size, limit) for _, size, limit in made] == [(60, 8 * 60 * 10)]
 
 
@@ -417,21 +438,21 @@ def test_caps_that_cannot_hold_kappa():
     case = _case("capped")
     most = float(case.problem.caps @ case.problem.penalty)
     with pytest.raises(ValueError, match=f"allow dᵀv = {most:.6g} at most, but kappa = {1.5 * most:.6g}: raise them"):
-        exchange(case.problem, 1.5 * most)
+        exchange(case.problem.constrained(1.5 * most))
 
 
 @pytest.mark.parametrize("kappa", [0.0, -1.0, np.nan, np.inf])
 def test_kappa_must_be_positive(kappa):
     with pytest.raises(ValueError, match="must be a positive number"):
-        exchange(_case("free").problem, kappa)
+        exchange(_case("free").problem.constrained(kappa))
 
 
 def test_unknown_rule():
     with pytest.raises(ValueError, match="rule='fast' must be one of 'block', 'second-order', 'plain'"):
-        exchange(_case("free").problem, 0.5, rule="fast")
+        exchange(_case("free").problem.constrained(0.5), rule="fast")
 
 
 @pytest.mark.parametrize("start", [([0, 1], [1.0]), ([0], [-1.0]), ([0], [0.0])])
 def test_start_that_is_no_measure(start):
     with pytest.raises(ValueError, match="start must be nodes and as many values"):
-        exchange(_case("free").problem, 0.5, start=start)
+        exchange(_case("free").problem.constrained(0.5), start=start)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,8 @@ DIRECT_UP_TO = 4  # coordinates: differences are then as fast as inner products,
 EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner products are not accurate enough
 COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
 LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
-SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum but for its length
-PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, but for the length of x·y
+SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum, beside one for each term
+PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, beside those of x·y
 
 _CUT = {"float32": 87.0, "float64": 708.0}  # exponents beyond are taken as zero
 _EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powers of two
@@ -32,13 +31,13 @@ def power_of_two_below(value: float, limit: float, largest: float) -> float:
     return math.ldexp(1.0, max(min(exponents), -1000))
 
 
-def profile_error(profile: Profile, dtype: np.dtype[Any], relative: float, absolute: float, most: float) -> EntryError:
-    """The error of f(t) where t ≤ ``most`` is known to |Δt| ≤ relative·t + absolute.
+def profile_error(profile: Profile, name: str, relative: float, absolute: float, most: float) -> EntryError:
+    """The error of f(t), in the precision of this name, where t ≤ ``most`` is known to |Δt| ≤ relative·t + absolute.
 
     d log f/dt is -1 for exp(-t); for the Matérn profiles it is at least -1/2 where f is smooth at zero, and for
     exp(-√t) an error e of t ≈ 0 becomes √e.
     """
-    unit, cut = unit_of(dtype), _CUT[dtype.name]
+    unit, cut = unit_of(name), _CUT[name]
     lost = float(np.exp(1 - cut))
     if isinstance(profile, Exponential):
         exponent = relative * min(most, cut) + absolute

@@ -5,6 +5,8 @@ No size depends on the number of threads, so that sums over chunks come in the s
 
 from __future__ import annotations
 
+from typing import Any
+
 from mercer.backends.config import get_config
 
 TALL_ROWS = 4096  # rows of a tall, narrow array: a chunk with some tens of columns stays in a second-level cache
@@ -28,6 +30,16 @@ _CALL_ENTRIES = 2**18  # read or multiplied a call: some tenths of a millisecond
 def row_chunks(n: int, rows: int) -> list[slice]:
     """The slices of ``rows`` rows that cover n of them; the last may be shorter."""
     return [slice(lo, min(lo + rows, n)) for lo in range(0, n, rows)]
+
+
+def size_of(which: Any) -> int:
+    """How many rows a slice of step one, or an array of indices, chooses."""
+    return which.stop - which.start if isinstance(which, slice) else int(which.shape[0])
+
+
+def run_of(which: Any, run: slice) -> Any:
+    """A run of the rows chosen, as a slice where the choice is one."""
+    return slice(which.start + run.start, which.start + run.stop) if isinstance(which, slice) else which[run]
 
 
 def rows_within(entries: int, width: int) -> int:

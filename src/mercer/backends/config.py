@@ -43,17 +43,17 @@ class Config:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory limit in bytes, now."""
+        """The memory limit in bytes, at this moment."""
         return lately_free_memory() // 4 if self.memory_limit is None else self.memory_limit
 
     def share(self, part: float, most: int | None = None) -> int:
-        """A part of the memory limit in bytes, now, but no more than ``most``."""
+        """A part of the memory limit in bytes, at this moment, but no more than ``most``."""
         allowed = int(part * self.memory_bytes)
         return allowed if most is None else min(allowed, most)
 
     @property
     def threads(self) -> int:
-        """The number of worker threads, now."""
+        """The number of worker threads, at this moment."""
         return usable_cores() if self.n_threads is None else self.n_threads
 
 
@@ -89,17 +89,21 @@ def require_memory(needed: float, what: str, advice: str) -> None:
         )
 
 
-def require_free_memory(needed: float, what: str, advice: str) -> None:
+def require_free_memory(needed: float, what: str, advice: str, error: type[Exception] = ValueError) -> None:
     """Refuse, as a wrong value, what takes more than the memory limit, or than a quarter of what is free without one.
 
     For work whose memory follows from a size that the caller chose; ``what`` is a sentence up to its number.
     """
     limit = get_config().memory_bytes
     if needed > limit:
-        raise ValueError(
-            f"{what} {needed / 1e6:.0f} MB, beyond the memory limit of {limit / 1e6:.0f} MB: {advice}, or raise "
+        raise error(
+            f"{what} {_megabytes(needed)}, beyond the memory limit of {_megabytes(limit)}: {advice}, or raise "
             "memory_limit."
         )
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.0f} MB" if size > 1e7 else f"{size / 1e6:.3g} MB"
 
 
 @contextmanager

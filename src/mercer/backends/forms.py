@@ -20,6 +20,11 @@ Metric = Literal["sqeuclidean", "cityblock", "chi2", "dot", "cosine"]
 class Form:
     """Base of all forms."""
 
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        """The forms that this one is made of."""
+        return tuple(part for part in vars(self).values() if isinstance(part, Form))
+
 
 @dataclass(frozen=True)
 class Pairing(Form):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from mercer.backends.arrays import as_double, is_tensor, namespace
 from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.entries import Side
 from mercer.backends.forms import Form
 from mercer.backends.rounding import EntryError
 
-Side = Literal["rows", "cols"]
+_IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
+_STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 
 
 class KernelMatrix(ABC):
@@ -117,6 +119,46 @@ class KernelMatrix(ABC):
     @abstractmethod
     def stored(self) -> KernelMatrix:
         """The same matrix with its entries in memory; itself if they are there."""
+
+
+class EntriesMatrix(KernelMatrix):
+    """The matrix of a form, known by what makes its entries; :meth:`multiply` and its like are the device's.
+
+    Parameters
+    ----------
+    entries : FormEntries
+        The form on its points.
+    """
+
+    def __init__(self, entries: Any) -> None:
+        self._entries = entries
+        self.shape, self.dtype, self.symmetric = entries.shape, entries.dtype, entries.symmetric
+        self.n_features = entries.n_features
+
+    def row_sums(self, *, transpose: bool = False) -> Any:
+        ones = self._entries.full((self.shape[0 if transpose else 1], 1), 1.0)
+        return self.multiply(ones, transpose=transpose)[:, 0]
+
+    def dense(self) -> Any:
+        return self.block(slice(None), slice(None))
+
+    def diagonal(self, side: Side = "rows") -> Any:
+        return self._entries.diagonal(side)
+
+    @property
+    def nonnegative(self) -> bool:
+        return bool(self._entries.nonnegative)
+
+    @property
+    def entry_error(self) -> EntryError:
+        error: EntryError = self._entries.entry_error
+        return error
+
+    def worth_storing(self, allowed: int) -> bool:
+        if self.is_stored:
+            return True
+        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        return size <= allowed and (size <= _IN_CACHE or self._entries.cost >= _STORE_FROM_COST)
 
 
 def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:

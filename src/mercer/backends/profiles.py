@@ -1,7 +1,7 @@
 """Scalar profiles f of a kernel ``k(x, y) = f(t)``, where t is a distance, a squared distance or an inner product.
 
-A profile is data: which function, its parameters, and what is known of it. A device says how it is computed:
-:mod:`mercer.backends.cpu.profiles` on NumPy arrays.
+A profile is data: which function, its parameters, and what is known of it. A device says how it is computed
+(:mod:`mercer.backends.cpu.profiles`, :mod:`mercer.backends.torch.profiles`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Identity(Profile):
 
     @property
     def power_at_zero(self) -> float:
-        """One half: who asks for t itself may take its root."""
+        """One half: a caller that asks for t itself may take its root."""
         return 0.5
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, cast, namespace
+from mercer.backends.arrays import Array, namespace
+from mercer.backends.entries import inverse_root
 
 Diagonal = Callable[[forms.Form, str], Array]
 
@@ -58,13 +59,6 @@ def _values(form: forms.Form, given: Array, rows: Array, cols: Array, diagonal: 
     if isinstance(form, forms.PowerOf):
         return namespace(given).pow(of(form.inner), form.exponent)
     if isinstance(form, forms.NormalizedOf):
-        left, right = (_inverse_root(diagonal(form.inner, side)) for side in ("rows", "cols"))
+        left, right = (inverse_root(diagonal(form.inner, side)) for side in ("rows", "cols"))
         return of(form.inner) * (left[rows] * right[cols])
     raise TypeError(f"{type(form).__name__} is no form of sparse affinities.")
-
-
-def _inverse_root(values: Array) -> Array:
-    """1/√k(x, x), zero where k(x, x) is."""
-    xp = namespace(values)
-    safe = xp.where(values > 0, values, xp.ones_like(values))
-    return cast(xp.where(values > 0, 1 / xp.sqrt(safe), xp.zeros_like(values)), values.dtype)

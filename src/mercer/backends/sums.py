@@ -30,8 +30,10 @@ def exact_sum(terms: Any) -> float:
 
 
 def times_power_of_two(values: Any, power: int) -> Any:
-    """Values times 2^power, exact but for what leaves the range."""
+    """Values times 2^power, exact except for what leaves the range."""
     if not is_tensor(values):
         return np.ldexp(values, power)
-    first = max(-1000, min(1000, power))  # a power of two beyond is no double
-    return values * math.ldexp(1.0, first) if first == power else times_power_of_two(values * 2.0**first, power - first)
+    if -1074 <= power <= 1023:
+        return values * math.ldexp(1.0, power)
+    first = math.copysign(1000, power)  # a power of two beyond is no double
+    return times_power_of_two(values * 2.0**first, power - int(first))

@@ -184,7 +184,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 @final
 class _Hold:
-    """BLAS on one thread for as long as somebody is inside. One object for all: to enter it costs a lock."""
+    """BLAS on one thread while any caller is inside. One object for all callers: entering it costs a lock."""
 
     def __enter__(self) -> None:
         global _holders, _controller, _limits

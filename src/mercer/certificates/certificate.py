@@ -22,9 +22,9 @@ class Certificate:
     Attributes
     ----------
     lower : float
-        The optimum is at least this: the objective of the solution at hand where that is maximised.
+        The optimum is at least this: the objective of the given solution where that is maximised.
     upper : float
-        A value the optimum cannot exceed: the objective of the solution at hand where that is minimised.
+        A value the optimum cannot exceed: the objective of the given solution where that is minimised.
     failure_probability : float
         The probability, over the random numbers of the proof, that its bound is wrong; 0 for a deterministic proof.
     method : str
@@ -61,7 +61,7 @@ class Certificate:
 
     @property
     def objective(self) -> float:
-        """The value of the solution at hand."""
+        """The value of the given solution."""
         return self.upper if self.minimised else self.lower
 
     @property

@@ -11,7 +11,7 @@ zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, n
   n³/3 flops, usually one time, and 3 n² doubles;
 - a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.low_rank_bound`): a
   proof, no products but those with H where the rank is high enough;
-- the same with Lanczos on what is left out, which holds but for a stated probability;
+- the same with Lanczos on what is left out, which holds up to a stated probability;
 - Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise.
 
 All but the first take r columns for H, none or some tens more, and as many vectors of length n; a factor of rank k adds

@@ -43,7 +43,7 @@ class FactorErrors(NamedTuple):
     at_pivots: float
 
     def in_units_of(self, scaling: Array, entries: float) -> float:
-        """A bound, in norm and in trace, on what is not psd of D(A - FFᵀ)D, A being known but for a norm of entries."""
+        """A bound, in norm and in trace, on what is not psd of D(A - FFᵀ)D, A being known up to a norm of entries."""
         norm = namespace(scaling).linalg.vector_norm
         weight, off, left = (float(norm(scaling * rows)) for rows in self[:3])  # of C, R and T
         if not math.isfinite(weight):
@@ -55,7 +55,7 @@ class FactorErrors(NamedTuple):
 def factor_errors(matrix: LinearMap, F: Array, pivots: Array) -> FactorErrors:
     """Look at a factor of a symmetric matrix at all of its pivots: n k entries and 3 n k² flops, rows in chunks.
 
-    F_P is lower triangular but for rounding N, so that products with it take half the flops, and N is counted as an
+    F_P is lower triangular up to rounding N, so that products with it take half the flops, and N is counted as an
     error: ‖Cᵢ N‖ ≤ ‖Cᵢ‖ ‖N‖ and, since |Fᵢⱼ| ≤ cⱼ, ‖N Fᵢ‖ ≤ √k ‖N Diag(c)‖, N being largest where c is least. Of a
     factor that is not triangular all of F_P is taken, at twice the cost.
     """
@@ -128,10 +128,10 @@ def _row_lengths(rows: Array) -> Array:
 
 
 def remembered_errors(problem: Elliptope, factored: LowRankOperator, matrix: LinearMap, F: Array) -> FactorErrors:
-    """The same, once for a factor and an operator: certificates of one fit ask for it again and again."""
+    """The same, once for a factor and an operator: a fit asks for several certificates."""
     operator, total, errors = _seen.get(factored, (None, 0.0, None))
-    now = float(namespace(F).sum(square_row_lengths(F)))  # a factor that was changed in place is another
-    if errors is None or operator is not problem.operator or total != now:
+    fingerprint = float(namespace(F).sum(square_row_lengths(F)))  # a factor that was changed in place is another
+    if errors is None or operator is not problem.operator or total != fingerprint:
         errors = factor_errors(matrix, F, factored.landmarks)
-        _seen[factored] = problem.operator, now, errors
+        _seen[factored] = problem.operator, fingerprint, errors
     return errors

@@ -31,8 +31,8 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
     ``guess`` is where to try first, and may be wrong: each failed factorisation raises it, by ``slack`` relative to the
-    guess at least. A factor that was found in this way then tells by Lanczos on its inverse where λmax lies, and the
-    proof is made once more just above it.
+    guess at least. A factor that is found in this way then tells by Lanczos on its inverse where λmax lies, and the
+    proof is repeated just above it.
     """
     n = M.shape[0]
     size = max(abs(guess), _largest_of(M.diagonal()), TINY)

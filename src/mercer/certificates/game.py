@@ -6,7 +6,8 @@ Nothing is believed of the solver but the learner's f with the prices g, which b
 
 for every λ with λ TᵀWT ≽ Tᵀ(∫ ((f - y)² - g) k_z k_zᵀ)T, and the adversary's distribution, which bounds it from below
 by a ridge regression: with h half the gradient of the learner's objective at any β, no β' has less than its value there
-minus ‖h‖²/(λ λ_min(Uᵀ k U)). All integrals are balls with proved radii, see :mod:`mercer.problems.enclosed_regression`.
+minus ‖h‖²/(λ λ_min(Uᵀ k U)). All integrals are balls with proved radii, see
+:mod:`mercer.problems.robust_regression_enclosures`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
-from mercer.problems.enclosed_regression import PreciseRegression
-from mercer.problems.robust_regression import Adversary, RobustRegression, positive_part
+from mercer.certificates.regression_certificate import RegressionCertificate
+from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
+from mercer.problems.robust_regression_enclosures import RegressionEnclosures
 
 _SHRINKINGS = 60
 _MARGIN = 2.0**-46
@@ -36,57 +37,55 @@ class _Density(NamedTuple):
 
 
 def certify_saddle_point(
-    game: RobustRegression, precise: PreciseRegression, beta: Array, prices: Array, adversary: Adversary
-) -> Certificate:
+    game: RobustRegression, precise: RegressionEnclosures, point: SaddlePoint
+) -> RegressionCertificate:
     """Bound min max of the robust regression from both sides.
 
     Parameters
     ----------
     game : RobustRegression
         ε, λ, the anchor, and double-precision guesses; no part of the proof.
-    precise : PreciseRegression
+    precise : RegressionEnclosures
         The integrals with proved errors.
-    beta : array of shape (l,)
-        The learner's function in the basis U.
-    prices : array of shape (q,)
-        y, the coordinates of g in the basis Ω.
-    adversary : Adversary
-        Any C and a; the part of C that is not positive semi-definite is cut off, and what is left is made admissible.
+    point : SaddlePoint
+        The learner's function in the basis U, its prices y, the coordinates of g in the basis Ω, and any C and a: the
+        part of C that is not positive semi-definite is cut off, and what is left is made admissible.
 
     Returns
     -------
-    Certificate
+    RegressionCertificate
         ``upper`` is what f risks at most, plus λ‖f‖²; ``lower`` what no learner can go below.
 
     Notes
     -----
     Cost: four losses of m⁴ operations each. The proof is NumPy's, which a solution of tensors is brought to once.
     """
-    beta, prices = to_numpy(beta), to_numpy(prices)
-    alpha = precise.functions @ ball(beta)
-    upper = risk_bound(game, precise, beta, prices)
+    alpha = precise.functions @ ball(to_numpy(point.beta))
+    risk = risk_bound(game, precise, point.beta, point.prices)
     penalty = precise.squared_norm(alpha) * game.regularization
-    lower = response_bound(game, precise, adversary)
-    total = float((Ball(upper) + penalty).upper())
+    lower = response_bound(game, precise, point.adversary)
+    total = float((Ball(risk) + penalty).upper())
     if not np.isfinite(total):
         raise ArithmeticError(
             "The robust regression is too ill-conditioned for any proof: raise truncation, or bring X and y to a scale "
             "near one."
         )
-    return Certificate(
+    return RegressionCertificate(
         lower=max(lower, 0.0),
         upper=total,
         failure_probability=0.0,
         method="ridge regression on the adversary, extreme eigenvalue for the learner",
         n_products=0,
         minimised=True,
+        robust_risk=risk,
+        sample_risk=float(precise.sample_loss(alpha)[0].hi),
     )
 
 
-def risk_bound(game: RobustRegression, precise: PreciseRegression, beta: Array, prices: Array) -> float:
+def risk_bound(game: RobustRegression, precise: RegressionEnclosures, beta: Array, prices: Array) -> float:
     """A number that ∫ (f - y)² dμ does not exceed for any admissible μ; infinity where none is found."""
     alpha, c = precise.functions @ ball(to_numpy(beta)), precise.whitening @ ball(to_numpy(prices))
-    slack = precise.in_densities(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
+    slack = precise.in_basis(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
     top = -least_ratio(-slack, precise.constraint)
     paid = (c * precise.target).sum()
     if game.keeps_sample:
@@ -97,7 +96,7 @@ def risk_bound(game: RobustRegression, precise: PreciseRegression, beta: Array, 
     return float((Ball(top) + paid + cost).upper())
 
 
-def response_bound(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> float:
+def response_bound(game: RobustRegression, precise: RegressionEnclosures, adversary: Adversary) -> float:
     """A number that no learner's objective is below, against a distribution near to this one; or minus infinity."""
     density = _admissible(game, precise, adversary)
     if density is None:
@@ -120,7 +119,7 @@ def response_bound(game: RobustRegression, precise: PreciseRegression, adversary
 
 
 def _objective(
-    precise: PreciseRegression, density: _Density, form: tuple[Ball, Ball, Ball], beta: Array, strength: float
+    precise: RegressionEnclosures, density: _Density, form: tuple[Ball, Ball, Ball], beta: Array, strength: float
 ) -> tuple[Ball, Ball]:
     """The learner's objective against a distribution, and half its gradient in β."""
     H, r, constant = form
@@ -134,19 +133,19 @@ def _objective(
     return value, precise.functions.T @ slope
 
 
-def _guessed_hessian(game: RobustRegression, precise: PreciseRegression, density: _Density, H: Ball) -> Array:
+def _guessed_hessian(game: RobustRegression, precise: RegressionEnclosures, density: _Density, H: Ball) -> Array:
     inner = (precise.functions.T @ (H @ precise.functions)).hi
     inner = (
         inner
-        + float(density.share.hi) * to_numpy(game.sample_curvature)
+        + float(density.share.hi) * to_numpy(game.sample.curvature)
         + game.regularization * precise.function_gram.hi
     )
     return np.asarray((inner + inner.T) / 2)
 
 
-def _admissible(game: RobustRegression, precise: PreciseRegression, adversary: Adversary) -> _Density | None:
+def _admissible(game: RobustRegression, precise: RegressionEnclosures, adversary: Adversary) -> _Density | None:
     """A distribution that is proved to lie in the ball, drawn towards the anchor as far as need be."""
-    fair = game.admissible(positive_part(adversary.matrix), max(float(adversary.share), 0.0))
+    fair = game.admissible(adversary)
     anchor = _factor(to_numpy(game.anchor.matrix))
     F, share, part = _factor(to_numpy(fair.matrix)), float(fair.share), 1.0
     for _ in range(_SHRINKINGS):
@@ -163,13 +162,13 @@ def _admissible(game: RobustRegression, precise: PreciseRegression, adversary: A
     return None
 
 
-def _normalised(precise: PreciseRegression, factor: Array, share: float) -> _Density | None:
+def _normalised(precise: RegressionEnclosures, factor: Array, share: float) -> _Density | None:
     L = precise.basis @ ball(factor) if factor.shape[1] else Ball(np.zeros((precise.basis.shape[0], 1)))
     scale = ((L * (precise.mass @ L)).sum() + share).inverse()
     return _Density(L, scale * share, scale) if np.isfinite(float(scale.radius)) else None
 
 
-def _distance(precise: PreciseRegression, density: _Density) -> float:
+def _distance(precise: RegressionEnclosures, density: _Density) -> float:
     """No less than the projected distance from the sample; zero for the sample itself."""
     if not np.any(density.factor.hi):
         return 0.0

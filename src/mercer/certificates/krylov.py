@@ -1,6 +1,6 @@
 """A bound on the largest eigenvalue of a symmetric map by products alone.
 
-Lanczos from random starts bounds λmax but for a known probability (:mod:`mercer.linalg.lanczos`). Used bluntly that
+Lanczos from random starts bounds λmax up to a known probability (:mod:`mercer.linalg.lanczos`). Used directly that
 takes 10⁴ products for six digits. So a space Q that holds the largest eigenvalues is taken out first. In the basis (Q,
 Q⊥)
 
@@ -121,9 +121,9 @@ def _largest_ratio(A: Array, B: Array) -> float:
 
 
 def deflate(multiply: Multiply, directions: Array, product: Array | None = None) -> Deflated:
-    """Take out of M the space that the columns of ``directions`` span, but for what hardly occurs in it.
+    """Take out of M the space that the columns of ``directions`` span, except for what hardly occurs in it.
 
-    ``product`` is M times the directions where that is at hand: products with the directions that occur strongly follow
+    ``product`` is M times the directions where that is known: products with the directions that occur strongly follow
     from it, the others are computed.
     """
     xp = namespace(directions)
@@ -142,7 +142,7 @@ def deflate(multiply: Multiply, directions: Array, product: Array | None = None)
 def bound_by_lanczos(
     deflated: Deflated, starts: RandomStarts, *, lift: float, goal: float | None = None, resolution: float = 1e-9
 ) -> tuple[float, Deflated]:
-    """A number that λmax does not exceed but for the stated probability.
+    """A number that λmax does not exceed, except with the stated probability.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class _Round:
         return reached + resolution + (0.1 if goal is None else 1.0) * excess
 
     def worth_taking_out(self, target: float) -> int:
-        """How many Ritz vectors to take out before starting afresh; 0 where going on costs no more."""
+        """How many Ritz vectors to take out before a new start; 0 where going on costs no more."""
         values, errors = self.space.ritz_values(), self.space.residual_norms()
         above = _from_here_on(values + errors)  # what is left may still rise so far
         least = _PAYS * (self._steps(self.deflated.allowed_outside(target), float(above[0])) - self.space.depth)

@@ -81,7 +81,7 @@ class Looks:
             yield float(self.space.ritz_values()[0])
 
     def underestimate(self) -> float:
-        """The ε of the Ritz value at hand; an invariant space is the Krylov space of any depth."""
+        """The ε of the present Ritz value; an invariant space is the Krylov space of any depth."""
         depth = self._depths[-1] if self.space.closed else self.space.depth
         return underestimate(depth, self.dimension, self._share, self._block)
 

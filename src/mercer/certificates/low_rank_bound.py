@@ -13,7 +13,7 @@ by Schur complements. g grows with λ, so whenever g(λ) ≤ λ the number g(λ)
 
 *The second term* is at most trace(DED): no chance involved. That is a poor bound when the rank is modest, so Lanczos
 from random starts on the psd map P DED P, whose products are those of M less those of the factor, gives a sharper one
-that holds but for a stated probability; there a relative accuracy of one half will do.
+that holds up to a stated probability; there a relative accuracy of one half is enough.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class StandIn:
         raise ArithmeticError("No bound of the stand-in was found: its factor is not finite.")
 
     def multiply_leftover(self, V: Array) -> Array:
-        """P DED V for columns V in the complement of Q, but for a part in Q."""
+        """P DED V for columns V in the complement of Q, up to a part in Q."""
         mix = copied(self._inner(V))
         mix[-1] *= -1
         return self.deflated.multiply(V) - self._combine(mix)

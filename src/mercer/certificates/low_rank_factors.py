@@ -1,4 +1,4 @@
-"""Partial Cholesky factors that stand in for the matrix: given ones, looked at first, and those of the proof itself."""
+"""Partial Cholesky factors that stand in for the matrix: given ones, checked first, and those of the proof itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIAGONAL = 132  # in units of rounding: what is cut off the diagonal of an oper
 
 
 def given_stand_in(scaled: ScaledMatrix, factored: LowRankOperator) -> StandIn:
-    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that somebody else built, looked at first."""
+    """The stand-in from a partial Cholesky factor of A = Ã + vvᵀ that a caller built, checked first."""
     problem, root = scaled.problem, scaled.root
     matrix = _Undeflated(problem, namespace(root).ones_like(root))
     if factored.landmarks is None or not factored.symmetric or factored.shape != matrix.shape:
@@ -90,9 +90,6 @@ class _Undeflated(LinearMap):
         scaled = self._root[:, None] * v
         product = self._inner @ scaled + self.removed[:, None] * (self.removed @ scaled)
         return self._root[:, None] * product
-
-    def _transpose_multiply(self, v: Array) -> Array:
-        return self._multiply(v)
 
     def diagonal(self) -> Array:
         return self._root**2 * (self._inner.diagonal() + self.removed**2)

@@ -211,7 +211,7 @@ class MatrixFreeProof:
     # --- the record ---------------------------------------------------------------------------------------------
 
     def certificate(self, spectrum: bool) -> EmbeddingCertificate:
-        """The best bound, with the residuals that the products at hand give."""
+        """The best bound, with the residuals that the products so far give."""
         on, best = self.active, self._best
         H, G, z = self.H[on], self.G[on], self.z[on]
         return EmbeddingCertificate(

@@ -47,7 +47,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     Raises
     ------
     ArithmeticError
-        If no bound can be had: the numbers of the programme leave the range of double precision.
+        If there is no bound: the numbers of the programme leave the range of double precision.
 
     Notes
     -----

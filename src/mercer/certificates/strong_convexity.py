@@ -10,19 +10,19 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
-from mercer.problems.enclosed_regression import PreciseRegression
+from mercer.certificates.regression_certificate import RegressionCertificate
+from mercer.problems.robust_regression_enclosures import RegressionEnclosures
 
 
 def certify_strongly_convex(
-    precise: PreciseRegression, beta: Array, *, radius: float, regularization: float
-) -> Certificate:
+    precise: RegressionEnclosures, beta: Array, *, radius: float, regularization: float
+) -> RegressionCertificate:
     """Bound the minimum of the penalised least squares from β.
 
     Parameters
     ----------
-    precise : PreciseRegression
+    precise : RegressionEnclosures
         The sample and the functions with proved errors.
     beta : array of shape (l,)
         The function in the basis U.
@@ -35,7 +35,7 @@ def certify_strongly_convex(
     is brought to once.
     """
     alpha = precise.functions @ ball(to_numpy(beta))
-    risk, slope = relaxed_risk(precise, alpha, radius)
+    risk, slope = _penalised_risk(precise, alpha, radius)
     kept = precise.losses.input_gram @ alpha
     value = risk + (alpha * kept).sum() * regularization
     half = (precise.functions.T @ (slope + kept * regularization)).magnitude()
@@ -44,22 +44,24 @@ def certify_strongly_convex(
     upper = float(value.upper())
     if not np.isfinite(upper):
         raise ArithmeticError("The regression is too ill-conditioned for any proof: bring X and y to a scale near one.")
-    return Certificate(
+    return RegressionCertificate(
         lower=max(float(value.widened(off).lower()), 0.0) if np.isfinite(off) else 0.0,
         upper=upper,
         failure_probability=0.0,
         method="gradient of a strongly convex function",
         n_products=0,
         minimised=True,
+        robust_risk=float(risk.upper()),
+        sample_risk=float(precise.sample_loss(alpha)[0].hi),
     )
 
 
-def relaxed_risk(precise: PreciseRegression, alpha: Ball, radius: float) -> tuple[Ball, Ball]:
+def _penalised_risk(precise: RegressionEnclosures, alpha: Ball, radius: float) -> tuple[Ball, Ball]:
     """R̂ + ε‖f²‖, and half its gradient in α.
 
-    ‖f²‖² = αᵀ(P∘P)α with P = E Diag(α) E (see :mod:`mercer.problems.relaxed_regression`), whose half gradient in α is
-    2 (P∘P)α. Where ‖f²‖ is not proved to be positive it is taken for a number between zero and its largest value that
-    no gradient belongs to: a bound from below may leave a non-negative term out.
+    ‖f²‖² = αᵀ(P∘P)α with P = E Diag(α) E, see :mod:`mercer.problems.hilbert_ball_regression`, and half its gradient in
+    α is 2 (P∘P)α. Where ‖f²‖ is not proved to be positive it is taken for a number between zero and its largest value
+    that no gradient belongs to: a bound from below may leave a non-negative term out.
     """
     loss, slope = precise.sample_loss(alpha)
     if radius == 0:

@@ -1,49 +1,34 @@
 """The default bandwidth of a density.
 
-The median distance, the usual rule for kernel methods, is far too wide here: it is the size of the whole cloud, and a
-sum of squares resolves nothing finer than one squared section k(x, z)² = exp(-2‖x - z‖²/σ²), a normal bump of standard
-deviation σ/2. So the rule is one of density estimation: h is the width at which equal bumps on the support points
-predict the sample best, no point predicting itself (a likelihood cross-validated by leaving out, as in Habbema, Hermans
-and van den Broek 1974, and Duin 1976; the widest h within one standard error of the best, since the likelihood is flat
-towards the narrow side and a sum of squares suffers there). It knows of clusters, which Silverman's rule does not, and
-of a support too sparse for the resolution that the sample would allow. σ = 2.2 h makes a bump 1.1 h wide: on normal
-laws, mixtures, a gamma law, two moons, iris and wine between one and thirteen dimensions, held-out log-likelihoods were
-best for σ/h between 2 and 2.5 (60 support points, 100 to 1 000 points).
+The median distance, the usual rule for kernel methods, is the size of the whole cloud: far too wide, for a sum of
+squares resolves nothing finer than one squared section k(x, z)² = exp(-2‖x - z‖²/σ²), a normal bump of standard
+deviation σ/2. The rule is one of density estimation: h is the width at which equal bumps on the support points predict
+the sample best, no point predicting itself (a likelihood cross-validated by leaving out: Habbema, Hermans and van den
+Broek 1974, Duin 1976), and the widest one within a standard error of the best, since the likelihood is flat towards the
+narrow side and a sum of squares suffers there. It knows of clusters, which Silverman's rule does not, and of a support
+too sparse for the resolution that the sample allows. σ = 2.2 h makes a bump 1.1 h wide: held-out log-likelihoods of
+normal laws, mixtures, a gamma law, two moons, iris and wine are best for σ/h between 2 and 2.5.
 
 Support points that are no rows of the sample are not spread as it is, and centres of k-means are means of the very
 points they are to predict. There a bump has the weight of its cell, the points nearest to it, and a point is predicted
-without itself: its own centre is lighter by its weight, and where the mean of the others is. Held-out log-likelihoods
-for centres of k-means were then at most 0.05 below those of the best of eight σ, and from 0.03 below to 1.1 above those
-of as many sampled rows with the σ chosen for these (a ring, two moons, normal laws in one, two and five dimensions, a
-mixture, a gamma law, eight clusters in three dimensions; 20 to 60 centres, 200 and 1 000 points). Without it σ was
-about half of the best one, which cost 0.15 on the ring and 1.3 on the line; grids gain up to 0.13.
+without itself: its own centre is lighter by its weight, and where the mean of the others is. Without this σ is about
+half of the best one for centres of k-means; with it held-out log-likelihoods are at most 0.05 below those of the best.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.rounding import TINY
-from mercer.kernels import Gaussian, Kernel
-from mercer.validation import checked_kernel, distinct_rows, resolved_kernel
+from mercer.kernels import Gaussian
+from mercer.validation import distinct_rows
 
 _FACTOR = 2.2
 _MOST_POINTS = 1000
 _GRID = np.geomspace(0.05, 3.0, 30)
 _SAME = 1e-12
-
-
-def fitted_kernel(kernel: Any, X: Array, weights: Array, support: Array) -> Kernel:
-    """The user's kernel with its parameters fixed from X; the Gaussian with :func:`density_kernel`'s σ if None."""
-    if kernel is None:
-        return density_kernel(X, weights, support)
-    if X.shape[0] == 1 and not checked_kernel(kernel).is_resolved:
-        raise ValueError(f"{kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
-    return resolved_kernel(kernel, X, weights)
 
 
 def density_kernel(X: Array, weights: Array, support: Array) -> Gaussian:

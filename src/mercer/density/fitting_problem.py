@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.config import require_free_memory
+from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals.choice import kernel_integrals
-from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample
@@ -24,14 +22,6 @@ _ALWAYS = 16_000_000  # bytes of panels that do not depend on m
 _A_ROW = 600  # bytes a point of the sample: weights, shares and partial row sums
 _SPANS = 3  # matrices of the order of the projection
 _GRID_FEATURES, _MOST_ROWS = 3, 50_000
-
-
-class Setting(NamedTuple):
-    """What the densities of a programme are made of: p(x) = k_xᵀ B k_x with respect to a measure."""
-
-    kernel: Kernel
-    support: Array
-    measure: Measure
 
 
 def make_programme(

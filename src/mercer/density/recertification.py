@@ -12,11 +12,9 @@ from mercer.backends.arrays import like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
-from mercer.density.bandwidth import fitted_kernel
-from mercer.density.fitting_problem import Setting, make_programme, require_memory
-from mercer.density.reference import choose_reference
+from mercer.density.fitting_problem import make_programme, require_memory
+from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.sos import SumOfSquaresDensity
-from mercer.density.support import choose_support
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
 from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
@@ -32,7 +30,7 @@ _DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of th
 def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """Certify a fitted density again, believing nothing that its solver left behind.
 
-    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed anew, for the densities of the
+    See :func:`mercer.verify`. The integrals and the mean embedding of X are computed again, for the densities of the
     span that the model keeps; that it is the one its truncation says is checked. So is every other number of the model:
     kernel, measure, λ and sampled support against the parameters and X; ``coefficients_``, ``eigenvalues_``, ``rank_``,
     the scale and the distances against its factor; and that the density integrates to one. What a model of tensors
@@ -52,7 +50,7 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     require_memory(model.kernel_, support, X)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-        require_kernel(model, fitted_kernel(model.kernel, X, shares, support))
+        require_kernel(model, choose_kernel(model.kernel, X, shares, support))
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         setting = Setting(model.kernel_, support, model.measure_)
         problem = make_programme(setting, Sample(X, weights), spans=spans, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,21 @@ from mercer.backends.arrays import Array, like, namespace, norm
 from mercer.backends.rounding import TINY
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
-from mercer.density.bandwidth import fitted_kernel
 from mercer.density.distance_to_sample import squared_mmd
-from mercer.density.fitting_problem import Setting, make_programme, require_memory
+from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.queries import DensityQueries
-from mercer.density.reference import choose_reference
+from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
-from mercer.density.support import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample
 from mercer.progress import warn_user
+from mercer.solvers.conic import Conic
+from mercer.solvers.run import Goal, Method, solve
 from mercer.solvers.solution import Iteration, Solution, Status
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
+from mercer.solvers.spectrahedron.accelerated import AcceleratedGradients
+from mercer.solvers.spectrahedron.low_rank import LowRank
 from mercer.validation import (
     at_least,
     declared,
@@ -41,7 +43,12 @@ from mercer.validation import (
     true_or_false,
 )
 
-_SOLVERS = ("auto", "low-rank", "accelerated", "conic")
+_METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] = {  # with steps at most by default
+    "auto": (LowRank, 200),
+    "low-rank": (LowRank, 200),
+    "accelerated": (lambda _: AcceleratedGradients(), 10_000),
+    "conic": (Conic, 1),
+}
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
 _FLOOR = float(np.log(TINY))
@@ -58,9 +65,9 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
         ‖P_m(v - w_p)‖² + λ Tr(B K̃),
 
-    v = Σ a_i φ(x_i) and w_p = ∫ p φ dρ the mean embeddings of sample and density, P_m the projection on the span of the
-    φ(z_p) (SOS 12-14): a convex programme, solved with a bound on what any other density of this form could gain. The
-    user guide says what is proved, what it costs, and when not to use it.
+    v and w_p the mean embeddings of sample and density, P_m the projection on the span of the φ(z_p) (SOS 12-14): a
+    convex programme, solved with a bound on what any other density of this form could gain. The user guide says what is
+    proved, what it costs, and when not to use it.
 
     Parameters
     ----------
@@ -70,20 +77,19 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         The points z: a number of rows drawn from X (None means 100), ``"kmeans"`` or ``("kmeans", number)`` for centres
         of k-means, the points themselves, or an estimator with ``indices_``, fitted here if it was not before.
     regularization : float, default=None
-        λ ≥ 0, in units of 1/volume as in SOS (12). None means (πσ²/2)^{d/2}/n for the Gaussian kernel on R^d, and the
-        volume of the widest squared section k(·, z)² over the number of distinct points in general.
+        λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
+        Gaussian kernel on R^d, over the number of distinct points.
     reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
         from the data. :meth:`density` is with respect to Lebesgue's measure in any case.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
-        ``"low-rank"``, which ``"auto"`` means: Newton's method on faces of the spectrahedron. ``"accelerated"``:
-        projected gradients, as in the paper, with hundreds of times as many steps. ``"conic"``: the optional package
-        cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
+        ``"low-rank"``, which ``"auto"`` means: Newton's method on faces. ``"accelerated"``: projected gradients, as in
+        the paper. ``"conic"``: cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
     tol : float, default=1e-8
-        The proved gap to stop at, relative to ‖P_m v‖², the objective of no density, plus the least penalty of any, or
-        to the optimum itself where that is larger.
+        The proved gap to stop at, relative to ‖P_m v‖² plus the least penalty of any density, or to the optimum itself
+        where that is larger.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
@@ -99,10 +105,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     Attributes
     ----------
-    support_ : array of shape (m, d)
-        The points z, without repetitions.
-    coefficients_, factor_ : arrays of shape (m, m) and (m, r)
-        B = F Fᵀ, and F, which densities are computed from: it loses half as many digits.
+    support_, coefficients_, factor_ : arrays of shape (m, d), (m, m) and (m, r)
+        The points z without repetitions; B = F Fᵀ; and F, which densities are computed from.
     rank_, eigenvalues_ : int and array of shape (r,)
         The number of squares, as small as the tolerance allows, and the mass of each in falling order.
     mmd_, mmd_error_ : float
@@ -113,14 +117,10 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         The objective and a proved lower bound.
     history_, status_, n_iter_ : tuple of Iteration, Status, int
         Objective, gap and rank as the solver went on; why it ended; steps it took.
-    kernel_, measure_, regularization_ : Kernel, Measure, float
-        The kernel with its parameters fixed, ρ and λ.
-    integration_error_ : float
-        An estimate of the error of ∫ p dρ = 1: that of a quadrature where there is no closed form, and rounding.
-    log_scale_ : float
-        The logarithm of the volume by which integrals are scaled, (πσ²/2)^{d/2} for the Gaussian on R^d.
-    sample_weight_ : array of shape (n,) or None
-        The weights of the rows, as given to fit.
+    kernel_, measure_, regularization_, sample_weight_ : Kernel, Measure, float, array of shape (n,) or None
+        The kernel with its parameters fixed, ρ, λ, and the weights as given.
+    integration_error_, log_scale_ : float
+        An estimate of the error of ∫ p dρ = 1; and the logarithm of the volume by which integrals are scaled.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     sample_weight_: Array | None
     _always_double = True
     _checks = declared(
-        solver=one_of(*_SOLVERS),
+        solver=one_of(*_METHODS),
         tol=positive_number,
         max_iter=optional(at_least(1)),
         warm_start=true_or_false,
@@ -262,7 +262,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         support = choose_support(self.support, X, shares, given.rng)
         require_memory(self.kernel, support, X)
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-            return Setting(fitted_kernel(self.kernel, X, shares, support), support, measure)
+            return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
 
     def _earlier(self, problem: SumOfSquares) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
@@ -276,14 +276,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     def _solve(self, problem: SumOfSquares) -> Solution[Array]:
         """The solution with the certificate of the numbers that :meth:`_store` keeps of it."""
-        tol, asked = float(self.tol), _MARGIN * float(self.tol)
-        solution = minimise_on_spectrahedron(
+        tol, (method, steps) = float(self.tol), _METHODS[self.solver]
+        steps = steps if self.max_iter is None else int(self.max_iter)
+        goal = Goal(_MARGIN * tol, absolute=_MARGIN * tol * problem.scale, max_iter=steps)
+        solution = solve(
             problem,
-            "low-rank" if self.solver == "auto" else self.solver,
-            tol=asked * problem.scale,
-            relative=asked,
-            max_iter=None if self.max_iter is None else int(self.max_iter),
-            start=self._earlier(problem),
+            method(goal),
+            self._earlier(problem),
+            goal=goal,
             callbacks=() if self.callback is None else (self.callback,),
             shown=bool(self.verbose),
             certify=lambda F: certify_squares(problem, squares_of(problem, F, tol)),

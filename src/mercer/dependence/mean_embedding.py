@@ -21,14 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace, to_numpy
-from mercer.dependence.footprint import require_memory
-from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Gaussian, Kernel
-from mercer.kernels.checks import as_points
+from mercer.kernels.checks import as_points, in_one_unit
 from mercer.kernels.integrals.choice import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
 from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.operators import GramOperator
-from mercer.operators.signed_measure import difference, energy
+from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
 from mercer.progress import warn_user
 from mercer.validation import require_points, resolved_kernel, weighted_sample
 
@@ -138,7 +136,7 @@ class MeanEmbedding:
         Y = self._at_home(as_points(Y, "Y"))
         Y = cast(Y, getattr(namespace(Y), get_config().dtype))
         total = namespace(Y).zeros(Y.shape[0], dtype=namespace(Y).float64, device=Y.device)
-        require_memory(Y.shape[0] + sum(part.weights.shape[0] for part in self.parts), self.n_features)
+        require_room_for_pairs(Y.shape[0] + sum(part.weights.shape[0] for part in self.parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.parts:
                 total += self._smoothed(part, Y, 0.0)
@@ -202,7 +200,7 @@ class MeanEmbedding:
     def _energy(self) -> float:
         """‖w‖² of the weights in their unit."""
         total, (parts, _) = 0.0, self._in_unit
-        require_memory(sum(part.weights.shape[0] for part in parts), self.n_features)
+        require_room_for_pairs(sum(part.weights.shape[0] for part in parts), self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             for i, part in enumerate(parts):
                 kernel, factor = self._widened(2 * part.variance)

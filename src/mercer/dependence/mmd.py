@@ -12,11 +12,10 @@ from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.threads import run_chunks_of, watch
-from mercer.dependence.footprint import require_memory
-from mercer.dependence.units import in_one_unit, in_units, overflowing
 from mercer.kernels import Kernel
+from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
-from mercer.operators.signed_measure import difference, energy
+from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
 from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
 
 Estimator = Literal["biased", "unbiased", "linear"]
@@ -109,7 +108,7 @@ def mmd(
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
-    require_memory(X.shape[0] + Y.shape[0], X.shape[1])
+    require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
     xp = namespace(X)
     fixed = resolved_kernel(kernel, xp.concat([X, Y]), xp.concat([a, b]))
     a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)

@@ -7,14 +7,11 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, taken, to_numpy
 from mercer.kernels import Kernel, Precomputed
-from mercer.validation import checked_weights, normalised
+from mercer.validation import checked_weights, fitted_chooser, normalised
 
 
 class Support(NamedTuple):
@@ -135,16 +132,10 @@ def _indices_and_weights(landmarks: Any, X: Any, sample_weight: Array | None) ->
 
     Those of an estimator are brought to the total weight of the sample for which its landmarks stand.
     """
-    if hasattr(landmarks, "fit"):
-        try:
-            check_is_fitted(landmarks)
-        except NotFittedError:
-            landmarks = clone(landmarks).fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-    if hasattr(landmarks, "indices_"):
-        weights = getattr(landmarks, "weights_", None)
-        return landmarks.indices_, None if weights is None else _standing_for(weights, X.shape[0], sample_weight)
-    if hasattr(landmarks, "fit"):
-        raise TypeError(f"landmarks={landmarks!r} has no attribute indices_ after fit: it chooses no landmarks.")
+    if hasattr(landmarks, "fit") or hasattr(landmarks, "indices_"):
+        chosen = fitted_chooser(landmarks, "landmarks", X, sample_weight)
+        weights = getattr(chosen, "weights_", None)
+        return chosen.indices_, None if weights is None else _standing_for(weights, X.shape[0], sample_weight)
     if isinstance(landmarks, tuple):
         if len(landmarks) != 2:
             raise ValueError(f"landmarks has {len(landmarks)} parts: give an index array, or (indices, weights).")

@@ -75,21 +75,11 @@ class WeightedSample:
 @final
 @dataclass(frozen=True)
 class HaltonSquare:
-    """The setting of QUAD section 8, whose values are the defaults.
+    """The setting of QUAD section 8, whose values are the defaults."""
 
-    Attributes
-    ----------
-    n : int, default=2016
-        Points of the Halton sequence on [-1, 1]².
-    sigma : float, default=0.4
-        The bandwidth of exp(-‖x - y‖²/σ²), so that ℓ = 1/0.16 as in the paper.
-    trace_fraction : float, default=0.81
-        ϰ.
-    """
-
-    n: int = 2016
-    sigma: float = 0.4
-    trace_fraction: float = 0.81
+    n: int = 2016  #: points of the Halton sequence on [-1, 1]²
+    sigma: float = 0.4  #: the bandwidth of exp(-‖x - y‖²/σ²), so that ℓ = 1/0.16 as in the paper
+    trace_fraction: float = 0.81  #: ϰ
 
     @cached_property
     def sample(self) -> WeightedSample:

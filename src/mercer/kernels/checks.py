@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.sums import times_power_of_two
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
 INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."
@@ -165,15 +166,16 @@ def _as_real(weights: Any, name: str) -> Any:
     return values
 
 
-def scale_free(weights: Any) -> Any:
-    """Weights times the power of two that brings the largest to between ½ and 1, exactly: no sum, no square overflows.
+def in_one_unit(*weights: Any) -> tuple[Any, ...]:
+    """The same weights in units of two to a power, the largest between a half and one, and that power.
 
-    What depends on the ratios of weights alone is then the same, bit for bit, in any unit.
+    No digit changes but of what underflows, and no sum and no square of them overflows.
     """
-    if not is_tensor(weights):
-        return np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights), initial=0.0))[1]))
-    largest = float(weights.abs().max()) if weights.numel() else 0.0
-    power = -math.frexp(largest)[1]
-    if power <= 0:  # down to the least power of two there is, in one rounding
-        return weights * math.ldexp(1.0, power)
-    return weights * math.ldexp(1.0, power // 2) * math.ldexp(1.0, power - power // 2)  # either factor is finite
+    largest = max((float(abs(each).max()) for each in weights if each.shape[0]), default=0.0)
+    power = math.frexp(largest)[1]
+    return *(times_power_of_two(each, -power) for each in weights), power
+
+
+def scale_free(weights: Any) -> Any:
+    """Weights in one unit: what depends on their ratios alone is the same, bit for bit, in any other."""
+    return in_one_unit(weights)[0]

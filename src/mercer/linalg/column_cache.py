@@ -1,7 +1,7 @@
 """Columns of a large matrix, made when they are asked for and kept while they fit.
 
 A method that moves from column to column asks for the same few again and again. The cache has room for a fixed number
-of them, all in one array, and gives the place of the column that nobody has asked for longest to a new one.
+of them, all in one array, and gives a new one the place of the column that has not been asked for longest.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ For affinities that are not negative, normalised to a Markov chain, x = √(w m)
 positive semi-definite whatever the affinities.
 
 **By Lanczos**, where a dense copy is too large. With ϱ the bound above, ϱI - M is positive semi-definite, and its
-largest eigenvalue is bounded from random starts, but for a stated probability (:mod:`mercer.linalg.lanczos`).
+largest eigenvalue is bounded from random starts, up to a stated probability (:mod:`mercer.linalg.lanczos`).
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _orthonormal(W: Array, negligible: float) -> tuple[Array, Array]:
 
 
 def underestimate(depth: int, dimension: int, failure_probability: float, block: int = 1) -> float:
-    """The ε with which the largest Ritz value θ of a psd map satisfies λmax ≤ θ/(1 - ε), but for this probability.
+    """The ε with which the largest Ritz value θ of a psd map satisfies λmax ≤ θ/(1 - ε), except with this probability.
 
     Parameters
     ----------

@@ -58,12 +58,7 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     >>> bool(np.abs(gram.to_dense() - low.to_dense()).max() < 1e-6)
     True
     """
-    if not gram.symmetric:
-        raise ValueError("rp_cholesky factors a symmetric map.")
-    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
-        raise ValueError(f"rank={rank!r} must be a whole number of at least 1.")
-    if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance={tolerance!r} must lie between 0 and 1.")
+    _check(gram, rank, tolerance)
     rng = as_generator(random_state)
     n, xp = gram.shape[0], namespace(gram.reference)
     residual = _cut(copied(as_double(gram.diagonal())))
@@ -82,6 +77,15 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
                 k += part.shape[0]
     landmarks = xp.concat(pivots) if pivots else like(np.empty(0, np.intp), gram.reference)
     return LowRankOperator(factor[:, :k], landmarks=landmarks, residual_diagonal=residual)
+
+
+def _check(gram: LinearMap, rank: Any, tolerance: float) -> None:
+    if not gram.symmetric:
+        raise ValueError("rp_cholesky factors a symmetric map.")
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+        raise ValueError(f"rank={rank!r} must be a whole number of at least 1.")
+    if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance={tolerance!r} must lie between 0 and 1.")
 
 
 def _add_columns(gram: LinearMap, factor: Array, k: int, chosen: Array, residual: Array) -> None:
@@ -119,7 +123,8 @@ def _accepted(
 ) -> Array:
     """Propose pivots from the residual diagonal; keep those that one-by-one sampling would have drawn.
 
-    A residual that turns out to be rounding is corrected: proposed for ever, its point would never be kept.
+    A residual that turns out to be rounding is corrected: else its point would be proposed again and again, and never
+    kept.
     """
     proposed = _drawn(residual, size, noise, rng)
     known = _rows(factor, proposed)

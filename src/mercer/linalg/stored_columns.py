@@ -44,7 +44,7 @@ def add(total: Array, store: Array, places: Array, coefficients: Array) -> None:
 def combine(store: Array, places: Array, v: Array, b: Array) -> tuple[Array, Array]:
     """Two sums of stored columns, in one reading of them.
 
-    Rows of a tensor that nobody has a place in must hold finite numbers: they are multiplied by zero, which spares a
+    Rows of a tensor that hold no column must hold finite numbers: they are multiplied by zero, which spares a
     copy of the others.
     """
     size = store.shape[1]

@@ -2,7 +2,8 @@
 
 BLAS gives such products to its threads badly, and not in the same order on every machine. Here rows or columns go in
 chunks whose number depends on the shape alone, so that the result is the same to the last bit for any number of
-threads. Tensors are multiplied by their own library.
+threads. Tensors are multiplied by their own library. Chunks are tall, for arrays stored by columns, as factors are;
+:mod:`mercer.linalg.dense_products` is for arrays stored by rows.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def square_row_lengths(F: Array) -> Array:
 def weighted_gram(F: Array, s: Array) -> Array:
     """(DF)ᵀDF, D = Diag(s), for an n × k array: n k²/2 multiplications, since a tile and its mirror image are one.
 
-    Neither DF nor any copy of F is made, but for some thousand rows of 128 columns a thread.
+    Neither DF nor a copy of F is made, only some thousand rows of 128 columns at a time on each thread.
     """
     n, k = F.shape
     if is_tensor(F):

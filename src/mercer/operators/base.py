@@ -48,8 +48,9 @@ class MapRounding:
 class LinearMap(ABC):
     """A matrix known by what it does.
 
-    A subclass gives ``_multiply``, ``_transpose_multiply``, ``diagonal`` and ``block``; everything else follows.
-    ``block`` takes slices or index arrays and returns a dense array, so any part of the matrix can be looked at.
+    A subclass gives ``_multiply``, ``diagonal`` and ``block``, and ``_transpose_multiply`` unless it is symmetric;
+    everything else follows. ``block`` takes slices or index arrays and returns a dense array, so that any part of the
+    matrix can be looked at.
 
     A map works in one array library, that of the array it was made from: NumPy, or torch on some device. What it is
     multiplied with is brought there, and what it gives back lies there.
@@ -87,9 +88,9 @@ class LinearMap(ABC):
     def _multiply(self, v: Array) -> Array:
         """The product with an m × r block of this dtype."""
 
-    @abstractmethod
     def _transpose_multiply(self, v: Array) -> Array:
-        """The product of the transpose with an n × r block."""
+        """The product of the transpose with an n × r block; a symmetric map has no need to say more than this."""
+        return self._multiply(v)
 
     @abstractmethod
     def diagonal(self) -> Array:

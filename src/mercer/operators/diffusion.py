@@ -94,9 +94,6 @@ class DiffusionOperator(LinearMap):
             product -= self.stationary[:, None] * (self.stationary @ v)
         return product
 
-    def _transpose_multiply(self, v: Array) -> Array:
-        return self._multiply(v)
-
     def diagonal(self) -> Array:
         """wᵢ (k(xᵢ, xᵢ)/mᵢ - mᵢ/vol), never negative: Cauchy–Schwarz says so, and rounding is cut off."""
         values = self._outer**2 * self.gram.diagonal()

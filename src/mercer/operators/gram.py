@@ -64,7 +64,7 @@ class GramOperator(LinearMap):
     Attributes
     ----------
     stored_share : float, default=1
-        The part of the memory limit that a stored matrix may take; who needs room beside it sets less.
+        The part of the memory limit that a stored matrix may take; a caller that needs room beside it sets less.
 
     Notes
     -----
@@ -95,7 +95,7 @@ class GramOperator(LinearMap):
 
     @property
     def is_stored(self) -> bool:
-        """Whether the matrix lies in memory now."""
+        """Whether the matrix lies in memory."""
         return self._matrix.is_stored
 
     @property
@@ -187,7 +187,7 @@ class GramOperator(LinearMap):
         return self._matrix.multiply(v, transpose=transpose)
 
     def store(self) -> None:
-        """Store the entries now, where that pays and fits the memory limit: for one who knows of products to come."""
+        """Store the entries where that pays and fits the memory limit: for a caller that knows of products to come."""
         if not self.is_stored and self._storing_pays():
             self._matrix = self._matrix.stored()
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, cast, namespace
 from mercer.backends.chunks import ENTRY_ROWS, row_chunks
+from mercer.backends.entries import checked_diagonal, inverse_root
 from mercer.backends.threads import run_chunks
 from mercer.kernels.checks import positive_number
 from mercer.operators.base import Index, LinearMap, part_of
@@ -37,8 +38,8 @@ class NormalizedOperator(LinearMap):
         super().__init__(gram.shape, gram.dtype, symmetric=gram.symmetric, reference=gram.reference)
         self.gram = gram
         self.order = positive_number(order, "order", zero=True)
-        self._rows = _checked_diagonal(gram.kernel_diagonal())
-        self._cols = self._rows if gram.symmetric else _checked_diagonal(gram.kernel_diagonal("cols"))
+        self._rows = checked_diagonal(gram.kernel_diagonal())
+        self._cols = self._rows if gram.symmetric else checked_diagonal(gram.kernel_diagonal("cols"))
         self._sparse = gram.entrywise(self._normalised) if self.order else None
 
     def _normalised(self, values: Array, rows: Array, cols: Array) -> Array:
@@ -46,14 +47,14 @@ class NormalizedOperator(LinearMap):
 
     def _multiply(self, v: Array) -> Array:
         if self.order == 0:
-            return _inverse_root(self._rows)[:, None] * (self.gram @ (_inverse_root(self._cols)[:, None] * v))
+            return inverse_root(self._rows)[:, None] * (self.gram @ (inverse_root(self._cols)[:, None] * v))
         if self._sparse is not None:
             return self._sparse.multiply(v)
         return self._by_rows(v, self.shape[0], lambda rows: self.block(rows, slice(None)))
 
     def _transpose_multiply(self, v: Array) -> Array:
         if self.order == 0:
-            return _inverse_root(self._cols)[:, None] * (self.gram.T @ (_inverse_root(self._rows)[:, None] * v))
+            return inverse_root(self._cols)[:, None] * (self.gram.T @ (inverse_root(self._rows)[:, None] * v))
         if self._sparse is not None:
             return self._sparse.multiply(v, transpose=True)
         return self._by_rows(v, self.shape[1], lambda cols: self.block(slice(None), cols).T)
@@ -79,7 +80,7 @@ class NormalizedOperator(LinearMap):
         values = self.gram.block(rows, cols)
         a, b = part_of(self._rows, rows), part_of(self._cols, cols)
         if self.order == 0:
-            return values * (_inverse_root(a)[:, None] * _inverse_root(b))
+            return values * (inverse_root(a)[:, None] * inverse_root(b))
         return cast(values / self._mean(a[:, None], b), self.dtype)
 
     def _mean(self, a: Any, b: Any) -> Any:
@@ -95,15 +96,3 @@ class NormalizedOperator(LinearMap):
                 power = xp.expm1(self.order * xp.log(as_double(ratio)))
                 mean = largest * xp.exp(xp.log1p(power / 2) / self.order)
         return xp.where((a > 0) & (b > 0), mean, float("inf"))
-
-
-def _inverse_root(diagonal: Array) -> Array:
-    xp = namespace(diagonal)
-    with np.errstate(divide="ignore"):
-        return cast(xp.where(diagonal > 0, 1 / xp.sqrt(diagonal), 0.0), diagonal.dtype)
-
-
-def _checked_diagonal(diagonal: Array) -> Array:
-    if bool((diagonal < 0).any()):
-        raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
-    return diagonal

@@ -37,9 +37,6 @@ class RankOneUpdate(LinearMap):
         product += self.vector[:, None] * ((self.coefficient * self.vector) @ v)
         return product
 
-    def _transpose_multiply(self, v: Array) -> Array:
-        return self._multiply(v)
-
     def diagonal(self) -> Array:
         """Mᵢᵢ + c vᵢ²."""
         return self.inner.diagonal() + self.coefficient * self.vector**2

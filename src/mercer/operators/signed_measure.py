@@ -1,12 +1,22 @@
-"""Signed measures on points: the difference of two weighted samples, and its squared norm under a kernel."""
+"""Signed measures on points: the difference of two weighted samples, and its squared norm under a kernel.
+
+Weights come in any size: :func:`mercer.kernels.checks.in_one_unit` brings them to a power of two near one, and
+:func:`in_units` brings back what is made of them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, is_tensor, namespace, unique_rows
+from mercer.backends.config import require_free_memory
+from mercer.backends.rounding import TINY
 from mercer.kernels.base import Kernel
 from mercer.operators.gram import GramOperator
+
+_ALWAYS = 8_000_000  # bytes: tiles of two threads
+_ROW_SUMS = 1000  # bytes a point: partial sums, which keep a result the same whatever the number of threads
+_COPIES = 4  # of the points
 
 
 def difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[Array, Array]:
@@ -28,6 +38,33 @@ def energy(kernel: Kernel, points: Array, signed: Array) -> float:
         return 0.0
     product = as_double(GramOperator(kernel, points) @ signed)
     return max(float(signed @ product), 0.0)
+
+
+def require_room_for_pairs(n: int, d: int) -> None:
+    """Refuse, before the work starts, sums over pairs of n points with d features beyond the memory limit."""
+    needed = _ALWAYS + n * (8 * _COPIES * d + _ROW_SUMS)
+    require_free_memory(needed, f"Sums over the pairs of {n} points with {d} features take about", "take fewer points")
+
+
+def in_units(value: float, power: int, name: str) -> float:
+    """A value times two to a power.
+
+    Raises
+    ------
+    ValueError
+        If that is no normal number.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = float(np.ldexp(value, power))
+    if value != 0 and not TINY <= abs(scaled) < np.inf:
+        size = np.log10(abs(value)) + power * np.log10(2.0)
+        raise ValueError(f"{name} is of size 1e{size:.0f}, beyond double precision: divide the weights by their sum.")
+    return scaled
+
+
+def overflowing(kernel: Kernel) -> str:
+    """What to say where a kernel's values are no numbers."""
+    return f"The values of {kernel!r} at these points leave double precision: bring the features to a scale near one."
 
 
 def _added(where: Array, weights: Array, count: int) -> Array:

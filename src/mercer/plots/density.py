@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,17 @@ _WIDENINGS = 20
 _COARSE = 31
 
 
+@dataclass(frozen=True)
+class DensityLook:
+    """The options of a picture of a density that are about its look alone; see :func:`plot_density`."""
+
+    levels: Any = 10
+    resolution: int | None = None
+    label: str | None = None
+    colour: str = COLOURS[0]
+    title: str = ""
+
+
 def plot_density(
     model: Any,
     X: Any = None,
@@ -26,12 +38,8 @@ def plot_density(
     columns: Any = None,
     data: str = "auto",
     support: bool = True,
-    levels: Any = 10,
     limits: Any = None,
-    resolution: int | None = None,
-    label: str | None = None,
-    colour: str = COLOURS[0],
-    title: str = "",
+    **look: Any,
 ) -> Any:
     """Draw a density of one coordinate as a line, of two coordinates as contours, with the sample it was fitted to.
 
@@ -49,41 +57,37 @@ def plot_density(
         How X is drawn: as a rug or a histogram below a line, as points over contours. ``"auto"`` is a rug or points.
     support : bool, default=True
         Whether to draw the support points of the model, as stars; in one dimension as triangles on the axis.
-    levels : int or increasing numbers, default=10
-        Contours of a density of two coordinates.
     limits : (low, high), or two of them, optional
         The range of each coordinate; by default all points, and as far as the density has a hundredth of its maximum.
+    levels : int or increasing numbers, default=10
+        Contours of a density of two coordinates.
     resolution : int, optional
         Grid points on each axis; 400 for a line and 150 for contours by default.
-    label : str, optional
-        A name for the legend, of the line, or of the points over contours.
-    colour : str, optional
-        The colour of the line.
-    title : str, optional
-        The title of the panel.
+    label, colour, title : str, optional
+        A name for the legend, of the line or of the points over contours; the colour of the line; the panel's title.
 
     Returns
     -------
     matplotlib Figure
         The figure.
     """
+    style = DensityLook(**look)
     chosen, X, points = _chosen(model, X, columns)
     d = points.shape[1]
     _check_data(data, d)
     ranges = _ranges(chosen, points) if limits is None else _checked_limits(limits, d)
-    if ax is None:
-        _, (ax,) = new_figure(1, panel_inches=5.0)
+    ax = new_figure(1, panel_inches=5.0)[1][0] if ax is None else ax
     shown = points[: points.shape[0] - (0 if X is None else X.shape[0])] if support else points[:0]
     if d == 1:
-        _line(ax, chosen, ranges[0], resolution or 400, label, colour)
-        _below(ax, X, shown, data, colour)
+        _line(ax, chosen, ranges, style)
+        _below(ax, X, shown, data)
     else:
-        _contours(ax, chosen, ranges, resolution or 150, levels)
-        _over(ax, X, shown, data, label)
+        _contours(ax, chosen, ranges, style)
+        _over(ax, X, shown, data, style.label)
         ax.set_aspect("equal", adjustable="datalim" if limits is None else "box")
-    if label or (d == 2 and shown.size):
+    if style.label or (d == 2 and shown.size):
         ax.legend(fontsize=8, loc="best")
-    ax.set_title(title)
+    ax.set_title(style.title)
     ax.tick_params(labelsize=8)
     return ax.figure
 
@@ -158,15 +162,15 @@ def _on_grid(model: Any, ranges: Array, resolution: int) -> tuple[Array, list[Ar
 # --- drawing ------------------------------------------------------------------------------------------------
 
 
-def _line(ax: Any, model: Any, limits: Array, resolution: int, label: str | None, colour: str) -> None:
-    values, (x,) = _on_grid(model, limits[None, :], resolution)
-    ax.plot(x, values, color=colour, linewidth=1.4, label=label, zorder=3)
-    ax.fill_between(x, values, color=colour, alpha=0.12, linewidth=0)
+def _line(ax: Any, model: Any, ranges: Array, look: DensityLook) -> None:
+    values, (x,) = _on_grid(model, ranges, look.resolution or 400)
+    ax.plot(x, values, color=look.colour, linewidth=1.4, label=look.label, zorder=3)
+    ax.fill_between(x, values, color=look.colour, alpha=0.12, linewidth=0)
     ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * float(values.max())))
     ax.set_ylabel("density", fontsize=8)
 
 
-def _below(ax: Any, X: Array | None, support: Array, data: str, colour: str) -> None:
+def _below(ax: Any, X: Array | None, support: Array, data: str) -> None:
     """The sample and the support below a line, in units of the height of the panel."""
     across = ax.get_xaxis_transform()
     if X is not None and data == "histogram":
@@ -178,9 +182,9 @@ def _below(ax: Any, X: Array | None, support: Array, data: str, colour: str) -> 
         ax.plot(support[:, 0], height, "^", color=_SUPPORT, markersize=4, transform=across, clip_on=False, zorder=4)
 
 
-def _contours(ax: Any, model: Any, ranges: Array, resolution: int, levels: Any) -> None:
-    values, (x, y) = _on_grid(model, ranges, resolution)
-    lines = ax.contour(x, y, values.T, levels, colors="#334455", linewidths=0.5)
+def _contours(ax: Any, model: Any, ranges: Array, look: DensityLook) -> None:
+    values, (x, y) = _on_grid(model, ranges, look.resolution or 150)
+    lines = ax.contour(x, y, values.T, look.levels, colors="#334455", linewidths=0.5)
     heights = np.asarray(lines.levels)
     ax.contourf(x, y, values.T, heights[heights > 0], cmap="Blues", extend="max", zorder=0)  # nothing is left white
 

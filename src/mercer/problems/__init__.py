@@ -1,8 +1,17 @@
 """Objectives, constraints, residuals and gradients. No loops."""
 
-from mercer.problems.discrepancy import Discrepancy
+from mercer.problems.discrepancy import Discrepancy, SparseMeasure, TraceProblem
 from mercer.problems.elliptope import DenseElliptope, Elliptope
 from mercer.problems.problem import Problem, ProductBudgetError
 from mercer.problems.sum_of_squares import SumOfSquares
 
-__all__ = ["DenseElliptope", "Discrepancy", "Elliptope", "Problem", "ProductBudgetError", "SumOfSquares"]
+__all__ = [
+    "DenseElliptope",
+    "Discrepancy",
+    "Elliptope",
+    "Problem",
+    "ProductBudgetError",
+    "SparseMeasure",
+    "SumOfSquares",
+    "TraceProblem",
+]

@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
-from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.arrays import Array, as_double, dtype_name, like, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
+from mercer.kernels.checks import checked_weights
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 from mercer.problems.problem import Problem
@@ -28,6 +30,15 @@ CAPS, RIDGE = "caps", "a ridge"
 PENALTY, CONSTRAINT = "a penalty on the trace", "a trace constraint"
 _ABOVE_CAPS = 1e-9  # of ϰ: what rounding may put it above what the caps allow
 _NEGATIVE = 1e-5  # of D(0), below which rounding takes no discrepancy, not even in float32
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMeasure:
+    """A measure v by its nodes and their positive weights, with its gradient A v - Sω at every point."""
+
+    nodes: Array
+    values: Array
+    gradient: Array
 
 
 @final
@@ -248,3 +259,25 @@ def _check_level(discrepancy: Discrepancy, kappa: float) -> None:
         raise ValueError(
             f"The caps allow dᵀv = {most:.6g} at most, but kappa = {kappa:.6g}: raise them or lower kappa."
         )
+
+
+def checked_measure(nodes: Any, values: Any, size: int, reference: Any = None) -> tuple[Array, Array]:
+    """Distinct nodes among ``size`` points, and their positive values, in the library of another array."""
+    chosen = checked_nodes(nodes, size, reference)
+    weights = like(checked_weights(values, chosen.shape[0], "values"), reference)
+    if (weights == 0).any():
+        raise ValueError(f"values is zero at index {int(weights.argmin())}: a node of a measure has positive weight.")
+    return chosen, weights
+
+
+def checked_nodes(nodes: Any, size: int, reference: Any = None) -> Array:
+    """Distinct row numbers among ``size`` rows, in the library of another array."""
+    chosen = like(nodes, reference)
+    whole = dtype_name(chosen.dtype).startswith(("int", "uint"))
+    if chosen.ndim != 1 or chosen.shape[0] == 0 or not whole:
+        raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")
+    if int(chosen.min()) < 0 or int(chosen.max()) >= size:
+        raise ValueError(f"nodes must lie between 0 and {size - 1}.")
+    if namespace(chosen).unique_values(chosen).shape[0] != chosen.shape[0]:
+        raise ValueError("nodes names a row twice: give it once, with the sum of its values.")
+    return as_indices(chosen, chosen)

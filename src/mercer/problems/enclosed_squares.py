@@ -11,7 +11,9 @@ well T and Ω are orthonormalised.
 
 from __future__ import annotations
 
-from functools import cached_property
+import operator
+from collections.abc import Iterable
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -29,11 +31,44 @@ class Sample(NamedTuple):
     weights: Array | None
 
 
-@final
-class PreciseSquares:
-    """W, K̃, the sample's embedding at the support and λ as balls.
+class SpanEnclosures:
+    """Integrals on a support and two spans of coefficients on it, the ranges of T and Ω, as balls.
 
     Balls are NumPy's: tensors are brought over once, when the proof begins.
+    """
+
+    def __init__(self, integrals: Any, basis: Array, whitening: Array) -> None:
+        self.integrals = integrals
+        self.basis, self.whitening = ball(to_numpy(basis)), ball(to_numpy(whitening))
+
+    @cached_property
+    def mass(self) -> Ball:
+        """W."""
+        return self.integrals.mass()
+
+    @cached_property
+    def gram(self) -> Ball:
+        """K̃."""
+        return self.integrals.gram()
+
+    @cached_property
+    def constraint(self) -> Ball:
+        """TᵀWT: Tr(B W) = ⟨C, TᵀWT⟩."""
+        return self.in_basis(self.mass)
+
+    @cached_property
+    def projected_gram(self) -> Ball:
+        """ΩᵀK̃Ω."""
+        return self.whitening.T @ (self.gram @ self.whitening)
+
+    def in_basis(self, M: Ball) -> Ball:
+        """TᵀMT."""
+        return self.basis.T @ (M @ self.basis)
+
+
+@final
+class PreciseSquares(SpanEnclosures):
+    """W, K̃, the sample's embedding at the support and λ as balls.
 
     Parameters
     ----------
@@ -59,30 +94,9 @@ class PreciseSquares:
         sample: Sample | Array,
         regularization: float,
     ) -> None:
-        self.integrals = integrals.precise()
-        self.basis, self.whitening = ball(to_numpy(basis)), ball(to_numpy(whitening))
+        super().__init__(integrals.precise(), basis, whitening)
         self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
         self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
-
-    @cached_property
-    def mass(self) -> Ball:
-        """W."""
-        return self.integrals.mass()
-
-    @cached_property
-    def gram(self) -> Ball:
-        """K̃."""
-        return self.integrals.gram()
-
-    @cached_property
-    def constraint(self) -> Ball:
-        """TᵀWT: Tr(B W) = ⟨C, TᵀWT⟩."""
-        return self.in_basis(self.mass)
-
-    @cached_property
-    def projected_gram(self) -> Ball:
-        """ΩᵀK̃Ω."""
-        return self.whitening.T @ (self.gram @ self.whitening)
 
     @cached_property
     def target(self) -> Ball:
@@ -90,10 +104,6 @@ class PreciseSquares:
         if not isinstance(self._sample, Sample):
             return ball(self._sample)
         return embedded_sample(self.integrals, self._sample)
-
-    def in_basis(self, M: Ball) -> Ball:
-        """TᵀMT."""
-        return self.basis.T @ (M @ self.basis)
 
     def tangent(self, c: Ball) -> Ball:
         """2 A*(c) + λTᵀK̃T, the matrix of C ↦ 2 ⟨g, w_p⟩ + λ Tr(B K̃) for g = Σ c_r φ(z_r)."""
@@ -110,12 +120,12 @@ def _plain(sample: Sample) -> Sample:
 
 def embedded_sample(integrals: Any, sample: Sample) -> Ball:
     """Σ a_i k(x_i, z_r) at the support."""
-    shares, total = exact_shares(sample.weights, sample.points.shape[0]), None
-    for rows, sections in integrals.sections(sample.points):
-        part = sections.T @ shares[rows]
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    return weighted_sum(integrals.sections(sample.points), exact_shares(sample.weights, sample.points.shape[0]))
+
+
+def weighted_sum(sections: Iterable[tuple[slice, Ball]], shares: Ball) -> Ball:
+    """Σ_i a_i k(x_i, z_r) from rows of k, some at a time."""
+    return reduce(operator.add, (part.T @ shares[rows] for rows, part in sections))
 
 
 def exact_shares(weights: Array | None, n: int) -> Ball:

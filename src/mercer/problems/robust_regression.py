@@ -28,15 +28,10 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from mercer.backends.arrays import Array, add_to_diagonal, eigvalsh, namespace, norm
-from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals, packed, unpacked
+from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
+from mercer.problems.problem import Problem
+from mercer.problems.sample_loss import SampleLoss
 from mercer.problems.sum_of_squares import SumOfSquares
-
-
-class Bounds(NamedTuple):
-    """On the value of a game, as double precision has them: for a solver, no proof."""
-
-    lower: float
-    upper: float
 
 
 class Adversary(NamedTuple):
@@ -46,8 +41,16 @@ class Adversary(NamedTuple):
     share: float
 
 
+class SaddlePoint(NamedTuple):
+    """The learner's β, the prices y that bound its worst case, and the adversary's distribution."""
+
+    beta: Array
+    prices: Array
+    adversary: Adversary
+
+
 @final
-class RobustRegression:
+class RobustRegression(Problem):
     """The saddle-point problem in β and (C, a).
 
     Parameters
@@ -56,10 +59,8 @@ class RobustRegression:
         The embedding A of densities, its adjoint, and b.
     losses : SquaredLossIntegrals
         The integrals of the loss, in the bases of C and of β.
-    features : array of shape (n, l)
-        u(x_i).
-    targets, weights : arrays of shape (n,)
-        y_i, and the weights of the sample, which sum to one.
+    sample : SampleLoss
+        R̂.
     radius, regularization : float
         ε > 0 and λ > 0.
     anchor : Adversary, optional
@@ -75,77 +76,68 @@ class RobustRegression:
         self,
         ball: SumOfSquares,
         losses: SquaredLossIntegrals,
-        features: Array,
-        targets: Array,
-        weights: Array,
+        sample: SampleLoss,
         *,
         radius: float,
         regularization: float,
         anchor: Adversary | None = None,
     ) -> None:
-        self.radius, self.regularization = radius, regularization
+        self.sample, self.radius, self.regularization = sample, radius, regularization
         self.keeps_sample = anchor is None
         self.goal = ball.goal
-        self._quadratic, self._linear, self._constant = losses.quadratic, losses.linear, losses.constant
-        self.order, self.n_functions = ball.dimension, features.shape[1]
-        xp, options = namespace(features), {"dtype": features.dtype, "device": features.device}
+        self._losses, self._entries = losses, losses.entries
+        self.order, self.n_functions = ball.dimension, sample.slope.shape[0]
+        xp, options = namespace(self.goal), {"dtype": self.goal.dtype, "device": self.goal.device}
         nothing = xp.zeros((self.order, self.order), **options)
         self.anchor = Adversary(nothing, 1.0) if anchor is None else anchor
         units = xp.eye(self.goal.shape[0], **options)
-        self._embedding = xp.stack([packed(ball.adjoint(y)) for y in units])  # rows: A* of unit vectors
-        self._features, self._targets, self._weights = features, targets, weights
-        self.sample_curvature = features.T @ (weights[:, None] * features)
-        self.sample_slope = features.T @ (weights * targets)
+        self._embedding = xp.stack([self._entries.pack(ball.adjoint(y)) for y in units])  # rows: A* of unit vectors
 
-    @cached_property
-    def sample_constant(self) -> float:
-        """Σ wᵢ yᵢ², the loss of f = 0."""
-        return float(self._weights @ self._targets**2)
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"an adversary"})
 
     @cached_property
     def embeddings(self) -> Array:
         """A* of the unit vectors: q matrices of order s."""
-        return unpacked(self._embedding)
-
-    def sample_loss(self, beta: Array) -> float:
-        """R̂(β), the mean loss on the sample."""
-        return float(self._weights @ (self._features @ beta - self._targets) ** 2)
+        return self._entries.unpack(self._embedding)
 
     def loss_matrix(self, beta: Array) -> Array:
         """N(β): the loss of p_C is ⟨N(β), C⟩."""
-        return unpacked(self._polynomial(beta, self._bilinear(beta)))
+        return self._entries.unpack(self._polynomial(beta, self._bilinear(beta)))
 
     def loss_derivatives(self, beta: Array) -> tuple[Array, Array]:
         """N(β), and ∂N/∂β_j, l matrices of order s."""
         products = self._bilinear(beta)
-        return unpacked(self._polynomial(beta, products)), unpacked(2 * (products - self._linear))
+        slopes = 2 * (products - self._losses.linear)
+        return self._entries.unpack(self._polynomial(beta, products)), self._entries.unpack(slopes)
 
     def loss_curvature(self, C: Array) -> Array:
         """∫ u uᵀ p_C, of order l: half the Hessian of the loss of p_C in β."""
-        return self._quadratic @ packed(C)
+        return self._losses.quadratic @ self._entries.pack(C)
 
     def _bilinear(self, beta: Array) -> Array:
-        return namespace(beta).tensordot(beta, self._quadratic, axes=1)
+        return namespace(beta).tensordot(beta, self._losses.quadratic, axes=1)
 
     def _polynomial(self, beta: Array, products: Array) -> Array:
-        return beta @ (products - 2 * self._linear) + self._constant
+        return beta @ (products - 2 * self._losses.linear) + self._losses.constant
 
     def priced(self, y: Array) -> Array:
         """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
-        return unpacked(y @ self._embedding)
+        return self._entries.unpack(y @ self._embedding)
 
     def displacement(self, adversary: Adversary) -> Array:
         """A(C) - (1 - a) b, whose norm is the projected distance from the sample."""
-        return self._embedding @ packed(adversary.matrix) - (1.0 - adversary.share) * self.goal
+        return self._embedding @ self._entries.pack(adversary.matrix) - (1.0 - adversary.share) * self.goal
 
-    def admissible(self, matrix: Array, share: float) -> Adversary:
+    def admissible(self, adversary: Adversary) -> Adversary:
         """A distribution of the ball near to this one, brought to mass one; the anchor where there is no mass.
 
-        What lies outside is drawn towards the anchor. What lies inside, and keeps a share of the sample, moves as much
-        of it as the radius allows, where that hurts the learner more.
+        What is not positive is cut off. What lies outside is drawn towards the anchor. What lies inside, and keeps a
+        share of the sample, moves as much of it as the radius allows, where that hurts the learner more.
         """
-        if not self.keeps_sample:
-            share = 0.0
+        matrix = _positive_part(adversary.matrix)
+        share = max(float(adversary.share), 0.0) if self.keeps_sample else 0.0
         mass = float(namespace(matrix).linalg.trace(matrix)) + share
         if mass <= 0:
             return self.anchor
@@ -165,29 +157,27 @@ class RobustRegression:
     def best_response(self, adversary: Adversary) -> tuple[Array, float]:
         """Ridge regression on a distribution: β, and what the objective is there, the least the learner can have."""
         C, a = adversary
-        flat = packed(C)
-        H = self._quadratic @ flat + a * self.sample_curvature
+        flat = self._entries.pack(C)
+        H = self._losses.quadratic @ flat + a * self.sample.curvature
         add_to_diagonal(H, self.regularization)
-        r = self._linear @ flat + a * self.sample_slope
+        r = self._losses.linear @ flat + a * self.sample.slope
         beta = namespace(H).linalg.solve(H, r)
-        return beta, float(self._constant @ flat + a * self.sample_constant - r @ beta)
+        return beta, float(self._losses.constant @ flat + a * self.sample.constant - r @ beta)
 
-    def bounds(self, beta: Array, y: Array, adversary: Adversary) -> Bounds:
-        """What no learner can go below and what this one risks at most, plus λ‖β‖², but for rounding."""
-        fair = self.admissible(positive_part(adversary.matrix), max(adversary.share, 0.0))
-        upper = self.worst_case(beta, y) + self.regularization * float(beta @ beta)
-        return Bounds(self.best_response(fair)[1], upper)
+    def upper_bound(self, beta: Array, y: Array) -> float:
+        """What this learner risks at most, plus λ‖β‖², but for rounding."""
+        return self.worst_case(beta, y) + self.regularization * float(beta @ beta)
 
     def worst_case(self, beta: Array, y: Array) -> float:
         """A bound on ∫ (f - y)² dμ for every admissible μ, without the penalty λ‖β‖²."""
         slack, s = self.loss_matrix(beta) - self.priced(y), self.order
         top = float(eigvalsh(slack, s - 1, s)[0])
         if self.keeps_sample:
-            top = max(top, self.sample_loss(beta) - float(self.goal @ y))
+            top = max(top, self.sample.value(beta) - float(self.goal @ y))
         return top + float(self.goal @ y) + self.radius * norm(y)
 
 
-def positive_part(matrix: Array) -> Array:
+def _positive_part(matrix: Array) -> Array:
     """The nearest positive semi-definite matrix to the symmetric part of this one."""
     xp = namespace(matrix)
     values, vectors = xp.linalg.eigh(0.5 * (matrix + matrix.T))

@@ -19,6 +19,7 @@ from mercer.linalg.eigen import positive_eigenpairs
 from mercer.problems.enclosed_squares import PreciseSquares, Sample
 from mercer.problems.problem import Problem
 
+TRACE = "a trace constraint"
 _TRUNCATION = 1e-10
 
 
@@ -101,7 +102,7 @@ class SumOfSquares(Problem):
     @property
     def needs(self) -> frozenset[str]:
         """Tr C = 1."""
-        return frozenset({"a trace constraint"})
+        return frozenset({TRACE})
 
     @cached_property
     def precise(self) -> PreciseSquares:

@@ -25,14 +25,13 @@ from mercer.backends.rounding import unit_of
 from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
-from mercer.kernels.checks import as_points
+from mercer.kernels.checks import as_points, in_one_unit
 from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
+from mercer.problems.discrepancy import checked_measure
 from mercer.progress import warn_user
 from mercer.quadrature.features import KernelSections
-from mercer.quadrature.sample import scaled_weights
-from mercer.solvers.measure.sparse_measure import checked_measure
 from mercer.validation import checked_weights, whole_number
 
 Progress = Callable[[float], None] | None
@@ -150,14 +149,14 @@ def approximate_eigenpairs(
     omega, of_sample = _within_range(omega)
     v, of_nodes = _within_range(v)
     with single_threaded_blas():  # our threads multiply; those of BLAS would only get in their way
-        pairs = _compute(sections, X, omega, v, count, upsilon, refine, progress)
+        pairs = _compute(_Request(sections, X, omega, v, count, upsilon, refine, progress))
     return _in_given_units(pairs, of_sample, of_sample if refine else of_nodes)
 
 
 def _within_range(weights: Array) -> tuple[Array, int]:
     """Weights w · 4^e with w of moderate size, and e: zero where they are moderate as they are."""
-    scaled, half = scaled_weights(weights)
-    return (scaled, half) if abs(half) > _MODERATE else (weights, 0)
+    half = (in_one_unit(weights)[-1] + 1) // 2
+    return (times_power_of_two(weights, -2 * half), half) if abs(half) > _MODERATE else (weights, 0)
 
 
 def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> ApproximateEigenpairs:
@@ -182,17 +181,22 @@ def _in_given_units(pairs: ApproximateEigenpairs, sample: int, own: int) -> Appr
     return replace(pairs, **changed)
 
 
-def _compute(
-    sections: KernelSections,
-    X: Any,
-    omega: Array,
-    values: Array,
-    count: int,
-    upsilon: bool,
-    refine: bool,
-    progress: Progress,
-) -> ApproximateEigenpairs:
-    """Approximate the pairs, the arguments being checked."""
+class _Request(NamedTuple):
+    """The arguments of :func:`approximate_eigenpairs`, checked and with weights of moderate size."""
+
+    sections: KernelSections
+    X: Any
+    omega: Array
+    values: Array
+    n_pairs: int
+    upsilon: bool
+    refine: bool
+    progress: Progress
+
+
+def _compute(request: _Request) -> ApproximateEigenpairs:
+    """Approximate the pairs."""
+    sections, X, omega, values, count, upsilon, refine, progress = request
     nodes = sections.nodes
     span = _ritz(sections, X, omega) if refine else _canonical(sections, values, min(count, int(nodes.shape[0])))
     with nullcontext() if progress is None or upsilon else watch(progress):

@@ -10,8 +10,8 @@ from mercer.backends.threads import single_threaded_blas
 from mercer.kernels import Kernel, Precomputed
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
+from mercer.problems.discrepancy import checked_nodes
 from mercer.quadrature.sample import rows_and_columns
-from mercer.solvers.measure.sparse_measure import checked_nodes
 
 
 @final

@@ -17,6 +17,7 @@ from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate
 from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import checked_nodes
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
@@ -24,7 +25,6 @@ from mercer.quadrature.sparsifier import QuadratureSparsifier
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
-from mercer.solvers.measure.sparse_measure import checked_nodes
 from mercer.validation import checked_points, checked_weights, require_rows
 
 _STORED_NUMBER = 1e-9  # of a stored number: what rounding may change of it

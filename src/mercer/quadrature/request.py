@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
-from mercer.backends import get_config
+from mercer.backends.arrays import Array
+from mercer.backends.config import require_free_memory
 from mercer.kernels.checks import positive_number
-from mercer.problems.discrepancy import Discrepancy, TraceProblem
+from mercer.problems import Discrepancy, TraceProblem
 from mercer.validation import whole_number
 
 Reduction = Literal["eliminate", "strong", "weak"]
@@ -56,6 +57,21 @@ class Choice:
         """The programme that the weights solve; without penalty where they are settled freely."""
         free = self.reweight or self.alone
         return problem.regularised(0.0) if free else problem.at(alpha=self.alpha, kappa=self.kappa)
+
+    def require_weight(self, problem: Discrepancy, nodes: Array, values: Array, reduced: bool) -> None:
+        """Refuse a measure without weight, or with less than was asked for."""
+        if nodes.shape[0] == 0:
+            raise ValueError(
+                "No point has any weight in the measure that was found: choose an alpha that lies further below "
+                f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
+            )
+        kappa = problem.trace(nodes, values)
+        if reduced and not self.reweight and self.kappa is not None and kappa < self.kappa * (1 - 1e-9):
+            raise ValueError(
+                f"max_weight allows {int(nodes.shape[0])} nodes a trace fraction of {kappa / problem.total:.6g}, but "
+                f"trace_fraction={self.kappa / problem.total:.6g}: raise max_weight or n_nodes, or lower "
+                "trace_fraction."
+            )
 
 
 class Claim(NamedTuple):
@@ -141,13 +157,9 @@ def is_its_own_best(problem: Discrepancy) -> bool:
 
 def _check_memory(choice: Choice, size: int) -> None:
     """Refuse more nodes than the memory limit has room for, before any is looked for."""
-    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2 / 1e6
-    limit = get_config().memory_bytes / 1e6
-    if needed > limit:
-        raise MemoryError(
-            f"n_nodes={choice.n_nodes} needs about {needed:.0f} MB for the matrices of its nodes, above the limit of "
-            f"{limit:.0f} MB: ask for fewer, take merge='weak', or raise memory_limit with mercer.config_context."
-        )
+    needed = 8 * _ELIMINATION_COPIES * min(size, choice.nodes_wanted) ** 2
+    what, advice = f"n_nodes={choice.n_nodes} needs about", "ask for fewer, take merge='weak'"
+    require_free_memory(needed, what, advice, MemoryError)
 
 
 def _refuse_idle(model: Any, alone: bool) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.config import require_free_memory
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
 from mercer.backends.rounding import UNIT, gamma
-from mercer.backends.sums import exact_sum, times_power_of_two
+from mercer.backends.sums import exact_sum
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.checks import positive_number
+from mercer.kernels.checks import positive_number, scale_free
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.validation import checked_weights, distinct_rows
@@ -72,7 +71,7 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
         raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
     n = int(X.shape[0])
     given = 1.0 if sample_weight is None else sample_weight
-    weights = scaled_weights(checked_weights(given, n, "sample_weight", reference=_reference(X)))[0]
+    weights = scale_free(checked_weights(given, n, "sample_weight", reference=X))
     matrix = kernel.matrix(*kernel._checked(X, None), dtype=double(X))
     diagonal = matrix.diagonal()
     d = diagonal if penalty is None else _checked_penalty(penalty(X) if callable(penalty) else penalty, n, diagonal)
@@ -83,18 +82,6 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     entry, rows = matrix.entry_error, alive[first]
     evaluated = 0.0 if penalty is not None else entry.relative + entry.scaled + entry.absolute
     return Sample(rows, shares, d[rows], gamma(repeats + 2, UNIT), evaluated)
-
-
-def _reference(X: Any) -> Any:
-    """An array of the library of X, which may be sparse."""
-    return X if is_tensor(X) else np.empty(0)
-
-
-def scaled_weights(weights: Array) -> tuple[Array, int]:
-    """Weights of any size as w · 4^e, the largest w between 1/4 and 1: no digit is lost but of what underflows."""
-    exponent = math.frexp(float(weights.max()))[1]
-    half = -(-exponent // 2)
-    return times_power_of_two(weights, -2 * half), half
 
 
 def _alive(X: Any, kernel: Kernel, weights: Array, diagonal: Array) -> Array:
@@ -185,12 +172,8 @@ def make_problem(
 
 def _check_memory(size: int) -> None:
     """Refuse a memory limit that does not even hold the vectors of a programme, before anything is computed."""
-    needed, limit = 8 * _VECTORS * size, get_config().memory_bytes
-    if needed > limit:
-        raise MemoryError(
-            f"A quadrature of {size} points needs about {needed / 1e6:.3g} MB for vectors of their length, above the "
-            f"limit of {limit / 1e6:.3g} MB: raise memory_limit with mercer.config_context."
-        )
+    what = f"A quadrature of {size} points needs about"
+    require_free_memory(8 * _VECTORS * size, what, "take fewer points", MemoryError)
 
 
 def _per_row(value: Any, name: str, n: int, reference: Array, *, zero: bool = False) -> Array:

@@ -12,14 +12,13 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, like
 from mercer.backends.ordering import appended, as_indices, lexicographic_order, places
-from mercer.problems.discrepancy import Discrepancy, TraceProblem
+from mercer.problems import Discrepancy, SparseMeasure, TraceProblem
 from mercer.quadrature.request import Choice, is_its_own_best
 from mercer.solvers.measure.active_set import solve_exactly, solve_on
 from mercer.solvers.measure.elimination import Elimination, EliminationSequence
 from mercer.solvers.measure.kinks import Kinks, PathEnd
 from mercer.solvers.measure.merging import MergeSequence, Merging
 from mercer.solvers.measure.regularisation_path import PathLimits, follow
-from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.swapping import Swapping
 from mercer.solvers.measure.vertex_exchange import Rule, exchange
 from mercer.solvers.run import Goal, Limits, Run
@@ -190,7 +189,7 @@ class _Search:
                     break
             else:
                 few, high = found, alpha
-                nothing_left = found.history[-1].value <= _NOTHING_LEFT * problem.constant
+                nothing_left = found.history[-1].objective <= _NOTHING_LEFT * problem.constant
                 if nothing_left and count >= (choice.n_nodes or 1):
                     break
             if many is None:

@@ -44,16 +44,9 @@ _ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Choose landmarks, and their weights, that stand for a whole sample.
 
-    The sample is the measure μ = Σ ωₖ δ(xₖ). A sparse measure ν on some of its points is found that minimises
-
-        D(v) = ½ ‖T_μ - T_ν‖² = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   v ≥ 0
-
-    where T_μ f = ∫ k(·, x) f(x) dμ(x) is the integral operator of the kernel and the norm that of Hilbert and Schmidt.
-    It is a convex quadratic programme, solved exactly, with a bound on what any other measure could gain (QUAD sections
-    3 to 7).
-
-    Ask for the number of landmarks (``n_nodes``), for the part of the trace they carry (``trace_fraction``, QUAD 3.2),
-    or for a penalty (``alpha``, QUAD 3.1). Without any of them it is ``n_nodes=100``.
+    Of all measures ν = Σ vᵢ δ(xᵢ) on a few points of the sample μ = Σ ωₖ δ(xₖ), v ≥ 0, the one is found that minimises
+    D(v) = ½ ‖T_μ - T_ν‖² = ½ (ω - v)ᵀ S (ω - v), S = K ∘ K, the distance of their integral operators (QUAD 3 to 7). Ask
+    for the number of landmarks, the part of the trace they carry, or a penalty. See :doc:`/user_guide/quadrature`.
 
     Parameters
     ----------
@@ -62,20 +55,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     trace_fraction : float, default=None
         ϰ/dᵀω, above 0 and at most 1: the constrained programme, dᵀv = ϰ.
     alpha : float, default=None
-        α ≥ 0: the regularised programme, D(v) + α dᵀv. From α₀ = max (Sω)ₖ/dₖ on its solution is the empty measure.
+        α ≥ 0: the regularised programme, D(v) + α dᵀv.
     n_nodes : int, default=None
-        So many nodes, at most. Alone: a solution with more is found, nodes are taken out (see ``merge``), those left
-        are exchanged for other points while that lowers D, and weights are settled anew. With ``trace_fraction`` or
-        ``alpha``: that solution is reduced.
+        So many nodes, at most; 100 if nothing is asked for. With another wish, its solution is reduced to so many.
     solver : str, default="auto"
-        ``"auto"``, ``"active-set"``: the exact solution by an active set; ``"auto"`` changes to exchanges where the
-        factor of the nodes would exceed a quarter of the memory limit. ``"path"``: the regularisation path from α₀
-        (QUAD section 6), kept as ``path_``. ``"exchange"``, ``"exchange-second-order"``, ``"exchange-plain"``: vertex
-        exchange (QUAD 7.1) by blocks, by LIBSVM's pairs or by the paper's, then the active set; for ``trace_fraction``.
+        ``"auto"`` or ``"active-set"``, ``"path"`` (the whole regularisation path), or, for ``trace_fraction``,
+        ``"exchange"``, ``"exchange-second-order"`` or ``"exchange-plain"``.
     merge : {None, "eliminate", "strong", "weak"}, default=None
-        How nodes are taken out: by elimination with optimal weights, or by the paper's pairwise merging (QUAD 7.2).
-        None means elimination where ``n_nodes`` or ``max_increase`` is given, and nothing otherwise. Where there are no
-        more nodes than asked for, none is taken out: ``reduction_`` is then a sequence without steps.
+        How nodes are taken out: with optimal weights, or by pairwise merging (QUAD 7.2). None means elimination where
+        ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
     max_increase : float, default=None
         Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
     max_weight : float or array of shape (n,), default=None
@@ -85,16 +73,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     penalty : array of shape (n,) or callable, default=None
         d > 0, or a function of X that gives it; None means diag K, so that dᵀv is the trace of T_ν.
     reweight : bool, default=None
-        Settle the weights at last without penalty and without constraint on the trace: the lowest D on these nodes.
-        None means yes where ``n_nodes`` is given alone, and no otherwise.
+        Settle the weights at last for the lowest D on the nodes. None means yes where ``n_nodes`` is given alone.
     tol : float, default=None
-        The bound relative to the objective at which a solver stops. None means 1e-6 for exchanges; the active set then
-        goes on to its exact end. The path, and the weights of ``n_nodes`` alone, are exact and take none.
+        The gap relative to the objective at which a solver stops; None means 1e-6 for exchanges, none for the others.
     max_iter : int, default=None
         At most so many exchanges, kinks of the path, or passes of the active set over the sample.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come, of the path with every kink; a true return value stops, and
-        ``status_`` says so.
+        Called with the lines of ``history_`` as they come; a true return value stops, and ``status_`` says so.
     verbose : bool, default=False
         Log the progress to the logger ``mercer``, and show it for the product Sω.
 
@@ -104,56 +89,33 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         The nodes: rows of X, the heaviest first. Repeated rows are one node, their first row.
     weights_ : array of shape (m,)
         v, their weights. The sample as a whole weighs one.
-    discrepancy_ : float
-        D(v), half of D_{K²}(μ, ν).
-    alpha_, kappa_ : float
-        The penalty that v is optimal for (of the constrained programme its multiplier, by QUAD Lemma 3.3), and dᵀv.
-    trace_fraction_ : float
-        ``kappa_`` / dᵀω.
-    margin_ : float
-        γ = vᵀS(v - ω), the margin of the one-class machine of :meth:`witness`; -α ϰ where v is optimal.
-    certificate_ : Certificate
-        The objective and a lower bound: of the programme over all measures; or, where nodes were taken out or weights
-        settled anew, over measures on the same nodes: that their weights are optimal, not their choice.
+    components_ : array of shape (m, d)
+        The points of the nodes.
+    discrepancy_, kappa_, trace_fraction_ : float
+        D(v), dᵀv, and its part of dᵀω.
+    alpha_, margin_ : float
+        The penalty that v is optimal for (QUAD Lemma 3.3), and γ = vᵀS(v - ω).
+    certificate_ : MeasureCertificate
+        The objective and a lower bound: over all measures, or over those on the same nodes where some were taken out
+        or weights settled.
     path_ : QuadraturePath
         Where ``solver="path"``: kinks, nodes, discrepancies, and the solution at any α or ϰ.
     reduction_ : MergeSequence, EliminationSequence or None
         The nodes taken out, in order and as rows of X, and D after each.
-    sample_weight_ : array of shape (n,) or None
-        The weights of the rows, as given to fit.
-    components_ : array of shape (m, d)
-        The points of the nodes.
-    history_ : tuple of Iteration
-        Objective and bound as the solver went on.
-    status_ : Status
-        Why it ended.
-    n_iter_ : int
-        Passes over the sample, exchanges, or kinks of the path.
-    kernel_ : Kernel
-        The kernel with its parameters fixed.
+    history_, status_, n_iter_ : tuple of Iteration, Status, int
+        Objective and bound as the solvers went on, why they ended, and how many steps they took.
     n_columns_ : int
         Columns of S evaluated, beside the product Sω.
-
-    Notes
-    -----
-    Cost: one product with the squared kernel (N²/2 evaluations) for Sω, then N evaluations a node and pass, some
-    passes. Memory: N and the square of the number of nodes; neither K nor S.
-
-    Weights of the sample are divided by their sum; rows of weight zero, and points with k(x, x) = 0, take no part.
-
-    *Tensors.* Fitted to a tensor, the array attributes and all answers are tensors on the same device, and every step
-    from the points to the certificate runs in their library. Single exchanges (``"exchange-plain"``,
-    ``"exchange-second-order"``) and those inside a block are short loops, which NumPy runs compiled and tensors do not.
+    kernel_, sample_weight_ : Kernel, array of shape (n,) or None
+        The kernel with its parameters fixed, and the weights of the rows as given to fit.
 
     Examples
     --------
     >>> import mercer
     >>> X, _ = mercer.datasets.three_clusters()
     >>> model = mercer.QuadratureSparsifier(mercer.Gaussian(sigma=2.0), n_nodes=12).fit(X)
-    >>> model.indices_.size, bool(model.discrepancy_ < 1e-3)
-    (12, True)
-    >>> model.transform(X).shape
-    (310, 12)
+    >>> model.indices_.size, model.transform(X).shape, bool(model.discrepancy_ < 1e-3)
+    (12, (310, 12), True)
     """
 
     indices_: Array
@@ -215,17 +177,16 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
-        with progress_bar("Sω", shown=bool(self.verbose)) as report:
-            problem = make_problem(X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report)
+        problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
-        exact = self._in_double(X, sample, problem)
-        if exact is not problem:
-            selection = settled(exact, choice, selection)
-            exact.n_columns += problem.n_columns
-        self._check_weight(exact, choice, selection)
-        self._store(X, sample, exact, definiteness, choice, selection)
+        if problem.squared.dtype != double(problem.weights):  # what is proved, and read of the measure, is so in double
+            n_columns, problem = problem.n_columns, self._problem(X, sample, " in double precision")
+            problem.n_columns = n_columns
+            selection = settled(problem, choice, selection)
+        choice.require_weight(problem, selection.nodes, selection.values, selection.reduction is not None)
+        self._store(X, sample, problem, definiteness, choice, selection)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -292,22 +253,6 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         recheck.refuse_extension("a quadrature")
         return verify_quadrature(self, X)
 
-    def _check_weight(self, problem: Discrepancy, choice: Choice, selection: Selection) -> None:
-        """Refuse a measure without weight, or with less than was asked for."""
-        if selection.nodes.shape[0] == 0:
-            raise ValueError(
-                "No point has any weight in the measure that was found: choose an alpha that lies further below "
-                f"α₀ = {problem.largest_alpha:.6g}, or go on for longer."
-            )
-        kappa = problem.trace(selection.nodes, selection.values)
-        reduced = selection.reduction is not None and not choice.reweight
-        if reduced and choice.kappa is not None and kappa < choice.kappa * (1 - 1e-9):
-            raise ValueError(
-                f"max_weight allows {int(selection.nodes.shape[0])} nodes a trace fraction of "
-                f"{kappa / problem.total:.6g}, but trace_fraction={self.trace_fraction!r}: raise max_weight or "
-                "n_nodes, or lower trace_fraction."
-            )
-
     def _store(
         self,
         X: Any,
@@ -340,13 +285,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._n_features_out = int(self.indices_.shape[0])
         self._warn(choice, problem)
 
-    def _in_double(self, X: Any, sample: Sample, problem: Discrepancy) -> Discrepancy:
-        """The programme in double precision, where what is proved and what is read of the measure is computed."""
-        if problem.squared.dtype == double(problem.weights):
-            return problem
-        options = {"max_weight": self.max_weight, "ridge": self.ridge}
-        with progress_bar("Sω in double precision", shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report, dtype=double(problem.weights))
+    def _problem(self, X: Any, sample: Sample, in_double: str = "") -> Discrepancy:
+        """The discrepancy on the sample, in the arithmetic of X unless double precision is named."""
+        dtype = double(sample.weights) if in_double else None
+        with progress_bar(f"Sω{in_double}", shown=bool(self.verbose)) as report:
+            return make_problem(
+                X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report, dtype=dtype
+            )
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant

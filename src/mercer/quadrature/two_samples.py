@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import dtype_name
-from mercer.backends.sums import times_power_of_two
 from mercer.backends.threads import watch
+from mercer.kernels.checks import in_one_unit
 from mercer.operators.signed_measure import difference, energy
-from mercer.quadrature.sample import scaled_weights
 from mercer.validation import require_points, resolved_kernel, two_samples
 
 
@@ -77,11 +76,7 @@ def squared_kernel_discrepancy(
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, of_X, of_Y = two_samples(X, Y, x_weights, y_weights)
     fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
-    half = scaled_weights(np.array([float(of_X.max()), float(of_Y.max())]))[1]
-    of_X, of_Y = (
-        times_power_of_two(of_X, -2 * half),
-        times_power_of_two(of_Y, -2 * half),
-    )  # so that squares are in range
+    of_X, of_Y, power = in_one_unit(of_X, of_Y)
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
         value = energy(fixed**2, *difference(X, of_X, Y, of_Y))
     if not np.isfinite(value):
@@ -89,7 +84,7 @@ def squared_kernel_discrepancy(
             f"The squares of {fixed!r} overflow in {dtype_name(X.dtype)}: divide the kernel by a constant."
         )
     with np.errstate(over="ignore", under="ignore"):
-        value = float(np.ldexp(value, 4 * half))
+        value = float(np.ldexp(value, 2 * power))
     if not np.isfinite(value):
         raise ValueError("The discrepancy of weights as large as these overflows: divide them by a constant.")
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,30 +12,17 @@ from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tens
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.gaussian_squares import GaussianSquares
-from mercer.density.support import choose_support
+from mercer.density.setting import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.bandwidth import check_rule
 from mercer.operators import GramOperator
-from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_regression import PreciseRegression
-from mercer.problems.robust_regression import RobustRegression
 from mercer.robust.advice import warn_of_regression
-from mercer.robust.game import (
-    TRUNCATION,
-    Pairs,
-    beside,
-    function_basis,
-    make_ball,
-    make_game,
-    make_pairs,
-    make_precise,
-    make_relaxed,
-)
-from mercer.robust.proof import Numbers, Proof, described, prove_game, prove_relaxed
-from mercer.solvers.game.newton import minimise_by_newton
-from mercer.solvers.game.saddle_point import SaddlePoint, solve_saddle_point
-from mercer.solvers.solution import Status
+from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
+from mercer.robust.game import Game
+from mercer.robust.pairs import Pairs, beside, make_pairs
+from mercer.robust.relaxation import Relaxation
+from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
     at_least,
     declared,
@@ -49,12 +35,8 @@ from mercer.validation import (
 )
 
 _RELAXATIONS = (None, "rkhs")
-_MOST_OPERATIONS = 4e9  # in extended precision, a quarter of a minute
-_LEAST_TOL = 1e-14  # no decrease of the objective below this is more than rounding
-_MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
-WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _TARGET = -1  # the column of a pair that holds y
 
 
@@ -64,106 +46,56 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
 
     The MMD is that of the kernel exp(-‖x-x'‖²/σ² - (y-y')²/τ²) of pairs, between 0 and √2. The adversary keeps a share
-    of the sample where it is and spreads the rest as a kernel sum of squares on the support; the learner's f lies in
-    the span of the kernel sections of the support's inputs. The loss is in closed form, the game convex in f and linear
-    in μ: it is solved to a certified gap, see ``mercer.problems.robust_regression`` for the mathematics.
+    of the sample and spreads the rest as a kernel sum of squares on the support; f lies in the span of the kernel
+    sections of the support's inputs. What is proved, and what is not, is in the user guide.
 
     Parameters
     ----------
     kernel : Gaussian, default=None
         The kernel of the inputs; None means ``Gaussian(sigma="median")``. No other kernel has these integrals.
     radius : float, default=0.1
-        ε. At 0 it is kernel ridge regression on the sample, scikit-learn's ``KernelRidge`` with ``alpha`` n times the
-        regularisation where the support is the whole sample. A ball of ε = √2 holds every distribution.
-        Between 0 and 1e-6 the answer is that of 0 for all purposes, and rounding leaves no proof of it.
+        ε: 0 is kernel ridge regression on the sample, √2 or more admits every distribution. Below 1e-6 take 0.
     regularization : float, default=1e-3
         λ > 0.
     support : int, array, str, tuple or estimator, default=50
-        Pairs that carry the adversary's densities, and whose inputs carry f: how many are drawn from the sample, pairs
-        as an array of shape (m, d + 1) with y last, ``"kmeans"``, ``("kmeans", m)``, or an estimator with ``indices_``,
-        as in :class:`mercer.SumOfSquaresDensity`. More is finer, and gives the adversary more: time grows like m⁵,
-        memory like m⁴/2. A second or two at 50, up to a minute and half a gigabyte at 100; beyond 150 it stops making
-        sense.
+        How many pairs are drawn from the sample, pairs as an array of shape (m, d + 1) with y last, or a rule as in
+        :class:`mercer.SumOfSquaresDensity`. Time grows like m⁵, memory like m⁴/2: beyond 150 it makes no sense.
     target_sigma : float or {"median", "slope"}, default="median"
-        τ, or the rule it is found by; 1 where all targets are equal. The smaller, the dearer are changes of y.
+        τ, or the rule it is found by; 1 where all targets are equal. The smaller, the more changes of y cost.
     relaxation : {None, "rkhs"}, default=None
-        ``"rkhs"``: instead of distributions the adversary has all vectors of the Hilbert space within ε of the sample's
-        (Staib and Jegelka 2019). The worst loss is then a penalty, ε‖f²‖ in the space of bandwidth σ/√2; their terms
-        with y, which lie in no such space, are dropped, as in their experiments. SOS section 2.1 shows what it misses.
+        ``"rkhs"`` admits every vector of the Hilbert space within ε of the sample's instead of distributions.
     keep_sample : bool, default=True
-        Whether the adversary may keep a share of the sample. False leaves densities alone, as SOS (18) has it: then ε
-        must exceed the distance of the nearest density.
+        Whether the adversary may keep a share of the sample. If not, ε must exceed the distance of the nearest density.
     truncation : float, default=1e-6
-        Densities are made of the eigenvectors of the support's mass matrix (SOS W) with eigenvalues above this part of
-        the largest. It belongs to the problem, not to its accuracy: the less, the sharper and wider are the adversary's
-        densities, and the larger the risk; below 1e-7 rounding has the last word.
+        Densities are made of the eigenvectors of the support's mass matrix with eigenvalues above this part of the
+        largest. It belongs to the problem: the less, the more the adversary can do.
     tol : float, default=1e-6
         The certified relative gap to reach.
     max_iter : int, default=300
-        Newton steps at most; 30 to 60 are usual. Where rounding spoils the proof, as with targets far from zero, the
-        integrals are formed anew in extended precision, and the game is solved again with as many steps.
+        Newton steps at most; 30 to 60 are usual.
     random_state : int, Generator or None, default=None
         Draws the support.
     callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true value stops. Of the relaxation and of radius 0 a line
-        is the objective after a Newton step.
+        Called with the lines of ``history_`` as they come; a true value stops.
 
     Attributes
     ----------
-    dual_coef_ : array of shape (m,)
-        f = Σ dual_coef_ₐ k(·, ξₐ), ξ the inputs of the support.
-    support_ : array of shape (m, d + 1)
-        The pairs of the support, y last.
-    robust_risk_ : float
-        No admissible distribution has a larger mean squared error: proved. Of the relaxation, the sample's plus the
-        penalty.
-    sample_risk_ : float
-        The mean squared error on the sample.
-    certificate_ : Certificate
+    dual_coef_, support_ : arrays of shape (m,) and (m, d + 1)
+        f = Σ dual_coef_ₐ k(·, ξₐ), ξ the inputs of the support, whose pairs have y last.
+    robust_risk_, sample_risk_ : float
+        No admissible distribution has a larger mean squared error than the first: proved. The second is the sample's.
+    certificate_ : RegressionCertificate
         Bounds on the optimum; ``upper`` is ``robust_risk_`` + λ‖f‖².
-    sample_share_ : float
-        The share of the sample in the worst distribution.
-    adversary_ : GaussianSquares or None
-        The density of the other part, of mass one, in the coordinates (x, y σ/τ); None where there is no such part.
-    adversary_coef_ : array of shape (m, m)
-        B of that part, k_zᵀBk_z up to the volume of a squared section: Σ B_pq exp(-‖ζ_p-ζ_q‖²/(2σ²)) is its mass,
-        1 - ``sample_share_``, in the same coordinates.
-    price_coef_ : array of shape (m,)
-        The proof of ``robust_risk_``: a function g = Σ price_coef_ₐ k(·, ζₐ) of pairs. What a distribution moves costs
-        it at most ε‖g‖, so its risk is at most max ((f - y)² - g, over the class) + mean of g over the sample + ε‖g‖.
+    sample_share_, adversary_ : float and GaussianSquares or None
+        The share of the sample in the worst distribution, and the density of the rest, of (x, y σ/τ) and of mass one.
+    adversary_coef_, price_coef_ : arrays of shape (m, m) and (m,)
+        The coefficients of that density and of the prices that prove ``robust_risk_``.
     distance_, mmd_ : float
-        How far the worst distribution is from the sample: projected on the span of the support, as the ball has it
-        (SOS Lemma 3), and without projection, NaN for supports beyond exact sums.
-    kernel_, target_sigma_ : Gaussian and float
-        With their parameters fixed.
-    sample_weight_ : array of shape (n,) or None
-        The weights of the fit.
-    history_, status_, n_iter_ : tuple, Status and int
-        How the solver went, in the round that was kept.
-
-    Notes
-    -----
-    Everything is dense: the cost depends on the support, and on n only through n m. The solver works in double
-    precision; its bounds are recomputed with twice as many digits and every rounding counted, and :func:`mercer.verify`
-    does so from the model and the data. What is certified are exactly the numbers of the fitted attributes, in the
-    three spans of functions, densities and prices that the model keeps.
-
-    Fitted to tensors, the array attributes and all answers are tensors on the same device, and torch computes the steps
-    of the solver and the sums over the sample, in double precision whatever that of X. The proof is NumPy's, and so are
-    the integrals of the loss where they are formed in extended precision.
-
-    *What is proved.* For every distribution of the class, a share of the sample and a density of the truncated span,
-    whose MMD from the sample is at most ε, the mean squared error of f is at most ``robust_risk_``; and no f in the
-    span of the support's sections has a worst case plus λ‖f‖² below ``certificate_.lower``. The ball of the game is
-    that of the MMD projected on the span of the support (SOS Lemma 3), which is larger, so that the first statement
-    holds for either ball and the second for the projected one.
-
-    *What is not.* Nothing follows for distributions outside the class, and nothing can: pairs have no bound, and a mass
-    δ moved to a target Y costs √2 δ of MMD at most and gains δ Y², so that the worst squared loss over all of SOS (17)
-    is infinite for every ε > 0. The class, by its support, τ and the truncation, is what makes the problem finite.
-
-    *Where it departs from SOS (17)-(18).* There is no penalty λ‖f‖² there, and f is any function of the Hilbert space;
-    the support is the sample; densities alone are admitted, in the ball of the MMD itself.
+        How far the worst distribution is from the sample, projected on the span of the support and without projection.
+    kernel_, target_sigma_, sample_weight_ : Gaussian, float and array or None
+        With their parameters fixed, and the weights of the fit.
+    history_, status_, n_iter_ : tuple of Iteration, Status and int
+        How the solver went.
 
     Examples
     --------
@@ -190,7 +122,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     kernel_: Gaussian
     target_sigma_: float
     sample_weight_: Array | None
-    history_: tuple[Any, ...]
+    history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
     _always_double = True
@@ -239,15 +171,13 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         """Fit to the pairs of the rows of X and the entries of y, which may have weights."""
         given = self._begin_fit(X, y, sample_weight)
         X, y, weights = given.points, given.targets, given.shares
-        radius, regularization = float(self.radius), float(self.regularization)
         with config_context(dtype="float64"):
             kernel = self._checked_kernel(given.kernel)
             tau = self._resolved_target_sigma(y, weights)
             support = self._chosen_support(given, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
-            solve = self._relax if radius == 0 or self.relaxation == "rkhs" else self._play
             with one_thread_for(support.shape[0], X):
-                found = solve(pairs, radius, regularization)
+                found = self._solved(pairs)
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
         for name, value in found.items():
@@ -332,76 +262,30 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         chosen[:, _TARGET] /= stretch
         return chosen
 
-    def _relax(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
-        """Penalised least squares; the adversary is no distribution, or the sample."""
-        U, features = function_basis(pairs, integrated=radius > 0)
-        problem = make_relaxed(pairs, U, features, radius=radius, regularization=regularization)
-        # a decrease of so much leaves a gap of at most its quotient by λ, where the features are at most one
-        tol = max(float(self.tol) * min(1e-3, regularization), _LEAST_TOL)
-        result = minimise_by_newton(
-            problem, problem.start(), tol=tol, max_iter=int(self.max_iter), callback=self.callback
-        )
-        xp, dual = namespace(U), pairs.size * (U @ result.x)
-        nothing = xp.zeros((dual.shape[0], dual.shape[0]), dtype=dual.dtype, device=dual.device)
-        numbers = Numbers(dual, xp.zeros_like(dual), nothing, 1.0)
-        proof = prove_relaxed(pairs, U, numbers, radius=radius, regularization=regularization)
+    def _formulated(self, pairs: Pairs, bases: tuple[Array, ...] | None = None) -> Formulation:
+        """The problem that the parameters pose, on spans that are known or not."""
+        make = self._formulation
+        terms = Terms(float(self.radius), float(self.regularization), bool(self.keep_sample), float(self.truncation))
+        return make(pairs, terms, bases)
+
+    @property
+    def _formulation(self) -> type[Formulation]:
+        return Relaxation if self.radius == 0 or self.relaxation == "rkhs" else Game
+
+    def _solved(self, pairs: Pairs) -> dict[str, Any]:
+        """The fitted attributes that follow from the solution."""
+        problem = self._formulated(pairs)
+        callbacks = () if self.callback is None else (self.callback,)
+        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks))
+        coefficients, certificate = problem.coefficients(solution.point), solution.certificate
         return {
-            "_bases": (U,),
-            **numbers.named(),
-            **proof.named(),
-            "adversary_": None,
-            "distance_": 0.0,
-            "mmd_": 0.0,
-            "status_": result.status,
-            "history_": result.history,
-            "n_iter_": result.n_iter,
+            "_bases": problem.bases,
+            **coefficients.named(),
+            **problem.described(coefficients),
+            "certificate_": certificate,
+            "robust_risk_": certificate.robust_risk,
+            "sample_risk_": certificate.sample_risk,
+            "status_": solution.status,
+            "history_": solution.history,
+            "n_iter_": solution.n_iter,
         }
-
-    def _play(self, pairs: Pairs, radius: float, regularization: float) -> dict[str, Any]:
-        """The saddle point."""
-        U, features = function_basis(pairs)
-        ball = make_ball(pairs, float(self.truncation))
-        make = partial(
-            make_game,
-            *(pairs, U, features, ball),
-            radius=min(radius, WHOLE),
-            regularization=regularization,
-            sample=bool(self.keep_sample),
-        )
-        game = make()
-        precise = make_precise(pairs, U, ball)
-        found, numbers, proof = self._proved(pairs, game, precise, ball, U)
-        if self._spoilt(found, proof) and U.shape[1] * U.shape[0] ** 4 <= _MOST_OPERATIONS:
-            again = self._proved(pairs, make(dtype=np.longdouble), precise, ball, U)
-            gaps = proof.certificate.relative_gap, again[2].certificate.relative_gap
-            found, numbers, proof = again if gaps[1] < gaps[0] else (found, numbers, proof)
-        status = Status.STALLED if self._spoilt(found, proof) else found.status
-        return {
-            "_bases": (U, *ball.spans),
-            **numbers.named(),
-            **proof.named(),
-            **described(pairs, ball, numbers),
-            "status_": status,
-            "history_": found.history,
-            "n_iter_": found.n_iter,
-        }
-
-    def _proved(
-        self, pairs: Pairs, game: RobustRegression, precise: PreciseRegression, ball: SumOfSquares, U: Array
-    ) -> tuple[SaddlePoint, Numbers, Proof]:
-        """The saddle point, the numbers to keep of it, and their proof."""
-        found = solve_saddle_point(
-            game, game.bounds, tol=_MARGIN * float(self.tol), max_iter=int(self.max_iter), callback=self.callback
-        )
-        adversary = game.admissible(found.adversary.matrix, found.adversary.share)
-        numbers = Numbers(
-            pairs.size * (U @ found.beta),
-            pairs.size**2 * (ball.whitening @ found.prices),
-            ball.basis @ adversary.matrix @ ball.basis.T,
-            float(adversary.share),
-        )
-        return found, numbers, prove_game(pairs, game, precise, ball, U, numbers)
-
-    def _spoilt(self, found: SaddlePoint, proof: Proof) -> bool:
-        """Whether rounding, and nothing else, keeps the proof from the tolerance."""
-        return found.status in (Status.CONVERGED, Status.STALLED) and not proof.certificate.holds(self.tol)

@@ -1,5 +1,6 @@
 """One driver and methods in families. They see a problem, never data, kernels or estimators. One algorithm a file."""
 
+from mercer.problems import SparseMeasure
 from mercer.solvers.conic import solve_conic
 from mercer.solvers.elliptope.accelerated import AcceleratedPower
 from mercer.solvers.elliptope.interior_point import InteriorPoint, solve_interior_point
@@ -7,11 +8,9 @@ from mercer.solvers.elliptope.minorise import Minorise
 from mercer.solvers.elliptope.power import ProjectedPower
 from mercer.solvers.elliptope.staircase import Climb
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.measure.vertex_exchange import exchange
 from mercer.solvers.run import Goal, Limits, Method, Report, Run, solve
 from mercer.solvers.solution import Iteration, Solution, Status
-from mercer.solvers.spectrahedron.minimise import minimise_on_spectrahedron
 
 __all__ = [
     "AcceleratedPower",
@@ -30,7 +29,6 @@ __all__ = [
     "Status",
     "TrustRegion",
     "exchange",
-    "minimise_on_spectrahedron",
     "solve",
     "solve_conic",
     "solve_interior_point",

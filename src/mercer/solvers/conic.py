@@ -13,6 +13,7 @@ from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.linalg.tall import first_axis
 from mercer.problems import Elliptope, SumOfSquares
 from mercer.problems.elliptope import INDEFINITE
+from mercer.problems.sum_of_squares import TRACE
 from mercer.solvers.run import Goal, Method, Report, refuse_misfit
 from mercer.solvers.solution import Status
 from mercer.solvers.spectrahedron.accelerated import value_and_gap
@@ -109,7 +110,7 @@ class Conic(Method[SumOfSquares, Array]):
 
     name = "conic"
     phase = "conic solver"
-    handles = frozenset({"a trace constraint"})
+    handles = frozenset({TRACE})
 
     def __init__(self, goal: Goal) -> None:
         self._tol = goal.tol
@@ -119,9 +120,8 @@ class Conic(Method[SumOfSquares, Array]):
         factor = conic_spectrahedron(problem, tol=self._tol)
         return Report(factor, *value_and_gap(problem, factor), size=factor.shape[1], steps=1, status=Status.CONVERGED)
 
-    def step(self, problem: SumOfSquares, most: int) -> Report[Array]:
-        """The same again: the answer does not depend on a point."""
-        return self.start(problem, None)
+    def step(self, problem: SumOfSquares, most: int) -> None:
+        """There is nothing left to do."""
 
 
 def _cvxpy() -> Any:

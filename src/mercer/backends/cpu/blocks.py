@@ -1,4 +1,4 @@
-"""Four rows of entries of a tile, by the steps of a program."""
+"""Four rows of entries of a tile, by the steps of a program; compiled functions take their arrays one by one."""
 
 from __future__ import annotations
 

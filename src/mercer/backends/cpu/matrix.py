@@ -13,12 +13,8 @@ from mercer.backends.cpu import products
 from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.cpu.pairings import StoredEvaluator, compile_form
 from mercer.backends.cpu.profiles import log_in_place
-from mercer.backends.matrix import KernelMatrix, Side
-from mercer.backends.rounding import EntryError
+from mercer.backends.matrix import EntriesMatrix, KernelMatrix
 from mercer.backends.threads import run_chunks
-
-_IN_CACHE = 32 * 2**20  # a stored matrix of this size is read from cache, faster than any kernel is evaluated
-_STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 
 
 def cpu_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
@@ -28,67 +24,40 @@ def cpu_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = No
 
         return SparseMatrix(form, rows, cols, dtype=dtype)
     evaluator = compile_form(form, rows, cols, dtype=dtype)
-    return (
-        StoredMatrix(evaluator, evaluator.matrix) if isinstance(evaluator, StoredEvaluator) else TiledMatrix(evaluator)
-    )
+    given = isinstance(evaluator, StoredEvaluator)
+    return StoredMatrix(evaluator, evaluator.matrix) if given else TiledMatrix(evaluator)
 
 
-class _EvaluatedMatrix(KernelMatrix):
-    """What a tiled matrix and a stored one have in common: the evaluator of their entries."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
-        self.shape, self.dtype, self.symmetric = evaluator.shape, evaluator.dtype, evaluator.symmetric
-        self.n_features = evaluator.n_features
-
-    def diagonal(self, side: Side = "rows") -> Array:
-        return self._evaluator.diagonal(side)
+class _CpuMatrix(EntriesMatrix):
+    """What a tiled matrix and a stored one have in common."""
 
     def log_block(self, rows: Any, cols: Any) -> Array:
-        return products.block(self._evaluator, rows, cols, log=True)
+        return products.block(self._entries, rows, cols, log=True)
 
     def scaled_product(self, v: Any) -> tuple[Array, Array]:
-        return products.scaled_product(self._evaluator, np.asarray(v, np.float64))
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._evaluator.nonnegative
-
-    @property
-    def entry_error(self) -> EntryError:
-        return self._evaluator.entry_error
+        return products.scaled_product(self._entries, np.asarray(v, np.float64))
 
 
 @final
-class TiledMatrix(_EvaluatedMatrix):
+class TiledMatrix(_CpuMatrix):
     """Entries are made tile by tile, used and forgotten."""
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Array:
-        return products.multiply(self._evaluator, v, transpose=transpose)
-
-    def row_sums(self, *, transpose: bool = False) -> Array:
-        return products.row_sums(self._evaluator, transpose=transpose)
-
-    def dense(self) -> Array:
-        return products.dense(self._evaluator)
+        return products.multiply(self._entries, v, transpose=transpose)
 
     def block(self, rows: Any, cols: Any) -> Array:
-        return products.block(self._evaluator, rows, cols)
+        return products.block(self._entries, rows, cols)
 
     @property
     def summation_depth(self) -> int:
-        return products.summation_depth(self._evaluator)
-
-    def worth_storing(self, allowed: int) -> bool:
-        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        return size <= allowed and (size <= _IN_CACHE or self._evaluator.cost >= _STORE_FROM_COST)
+        return products.summation_depth(self._entries)
 
     def stored(self) -> KernelMatrix:
-        return StoredMatrix(self._evaluator, self.dense())
+        return StoredMatrix(self._entries, self.dense())
 
 
 @final
-class StoredMatrix(_EvaluatedMatrix):
+class StoredMatrix(_CpuMatrix):
     """Entries lie in memory, every one of them."""
 
     def __init__(self, evaluator: Evaluator, entries: Any) -> None:
@@ -105,18 +74,11 @@ class StoredMatrix(_EvaluatedMatrix):
         run_chunks(fill, row_chunks(matrix.shape[0], STORED_ROWS))
         return out
 
-    def row_sums(self, *, transpose: bool = False) -> Array:
-        ones = np.ones((self.shape[0 if transpose else 1], 1), self.dtype)
-        return self.multiply(ones, transpose=transpose)[:, 0]
-
-    def dense(self) -> Array:
-        return self.block(slice(None), slice(None))
-
     def block(self, rows: Any, cols: Any) -> Array:
         return np.array(self.entries[rows][:, cols], self.dtype)
 
     def log_block(self, rows: Any, cols: Any) -> Array:
-        if not isinstance(self._evaluator, StoredEvaluator):  # the kernel knows logarithms of what underflows
+        if not isinstance(self._entries, StoredEvaluator):  # the kernel knows logarithms of what underflows
             return super().log_block(rows, cols)
         values = self.block(rows, cols)
         log_in_place(values)
@@ -129,9 +91,6 @@ class StoredMatrix(_EvaluatedMatrix):
 
     @property
     def is_stored(self) -> bool:
-        return True
-
-    def worth_storing(self, allowed: int) -> bool:
         return True
 
     def stored(self) -> KernelMatrix:

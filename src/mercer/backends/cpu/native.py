@@ -1,8 +1,8 @@
 """What compiled loops need and numba lacks: matrix products by BLAS, counters that threads share, and bit patterns.
 
 The addresses of ``dgemm`` and ``sgemm`` come from the table that SciPy publishes for Cython and are handed to a
-compiled loop as numbers, so that the loop can be cached on disk. A call takes no lock of the interpreter; who calls
-from several threads holds BLAS to one thread each (:func:`mercer.backends.threads.single_threaded_blas`).
+compiled loop as numbers, so that the loop can be cached on disk. A call takes no lock of the interpreter; callers
+from several threads hold BLAS to one thread each (:func:`mercer.backends.threads.single_threaded_blas`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.chunks import panel_rows, row_chunks, run_of, size_of
 from mercer.backends.cpu import sweeps, tasks
 from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.threads import run_chunks
@@ -29,12 +29,6 @@ def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Arra
     else:
         total = tasks.product(evaluator.compiled, v, transpose=transpose)
     return total.astype(evaluator.dtype, copy=False)
-
-
-def row_sums(evaluator: Evaluator, *, transpose: bool = False) -> Array:
-    """K @ 1 (or Kᵀ @ 1) without K."""
-    ones = np.ones((evaluator.shape[0 if transpose else 1], 1), evaluator.dtype)
-    return multiply(evaluator, ones, transpose=transpose)[:, 0]
 
 
 def summation_depth(evaluator: Evaluator) -> int:
@@ -57,10 +51,10 @@ def dense(evaluator: Evaluator) -> Array:
 
 def block(evaluator: Evaluator, rows: Any, cols: Any, *, log: bool = False) -> Array:
     """Some rows and columns of K (or of log K), given by slices or index arrays."""
-    if not log and evaluator.symmetric and isinstance(rows, slice) and rows == slice(None) and _everything(cols):
+    if not log and evaluator.symmetric and _everything(rows) and _everything(cols):
         return dense(evaluator)
     i, j = (_selection(n, which) for n, which in zip(evaluator.shape, (rows, cols), strict=True))
-    out = np.empty((_size(i), _size(j)), evaluator.dtype)
+    out = np.empty((size_of(i), size_of(j)), evaluator.dtype)
     _fill(evaluator, i, j, out, log=log)
     return out
 
@@ -75,9 +69,7 @@ def scaled_product(evaluator: Evaluator, v: Array) -> tuple[Array, Array]:
     scale, product = np.zeros(n), np.zeros((n, v.shape[1]))
 
     def fill(part: slice) -> None:
-        P = np.empty((part.stop - part.start, m), evaluator.dtype)
-        evaluator.fill(part, slice(0, m), P, log=logs)
-        P = P.astype(np.float64, copy=False)
+        P = _tile(evaluator, part, slice(0, m), log=logs).astype(np.float64, copy=False)
         if logs:
             top = P.max(axis=1, initial=-np.inf)
             top[top == -np.inf] = 0.0  # no positive entry at all: the product is zero
@@ -105,16 +97,6 @@ def _selection(n: int, which: Any) -> Any:
     return np.ascontiguousarray(np.arange(n)[which])
 
 
-def _size(selection: Any) -> int:
-    return selection.stop - selection.start if isinstance(selection, slice) else int(selection.size)
-
-
-def _part(selection: Any, part: slice) -> Any:
-    if isinstance(selection, slice):
-        return slice(selection.start + part.start, selection.start + part.stop)
-    return selection[part]
-
-
 def _fill(evaluator: Evaluator, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
     """Entries of a selection into out, on all threads, with the exact diagonal."""
     compiled = evaluator.compiled_log if log else evaluator.compiled
@@ -124,9 +106,7 @@ def _fill(evaluator: Evaluator, rows: Any, cols: Any, out: Array, *, log: bool =
         return
 
     def fill(pair: tuple[slice, slice]) -> None:
-        tile = np.empty((pair[0].stop - pair[0].start, pair[1].stop - pair[1].start), evaluator.dtype)
-        evaluator.fill(_part(rows, pair[0]), _part(cols, pair[1]), tile, log=log)
-        out[pair] = tile
+        out[pair] = _tile(evaluator, run_of(rows, pair[0]), run_of(cols, pair[1]), log=log)
 
     side = _side(evaluator)
     height = side * max(1, side // max(1, min(out.shape[1], side)))  # tiles are as tall as the block is narrow
@@ -140,9 +120,9 @@ def _fill_pair(evaluator: Evaluator, rows: slice, cols: slice, out: Array) -> No
         out[cols, rows] = tile.T
 
 
-def _tile(evaluator: Evaluator, rows: slice, cols: slice) -> Array:
-    tile = np.empty((rows.stop - rows.start, cols.stop - cols.start), evaluator.dtype)
-    evaluator.fill(rows, cols, tile)
+def _tile(evaluator: Evaluator, rows: Any, cols: Any, *, log: bool = False) -> Array:
+    tile = np.empty((size_of(rows), size_of(cols)), evaluator.dtype)
+    evaluator.fill(rows, cols, tile, log=log)
     return tile
 
 

@@ -1,6 +1,7 @@
 """Four rows of a tile at a time: pairing, profile, sums. What these loops touch stays in the first-level cache.
 
-Each loop over columns writes to one row only, so that LLVM finds it safe to vectorise.
+Each loop over columns writes to one row only, so that LLVM finds it safe to vectorise. Compiled functions take their
+arrays one by one, however many: to pack and unpack them would touch reference counters, for which threads queue.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from mercer.backends import forms
 from mercer.backends.arrays import Array
 from mercer.backends.cpu.pairings import compile_form
 from mercer.backends.cpu.profiles import log_in_place
-from mercer.backends.matrix import KernelMatrix, Side
-from mercer.backends.rounding import EntryError
+from mercer.backends.matrix import EntriesMatrix, KernelMatrix
 from mercer.backends.sparse_values import sparse_values
 from mercer.backends.threads import run_chunks
 
@@ -34,7 +33,7 @@ _FEW = 4  # columns
 
 
 @final
-class SparseMatrix(KernelMatrix):
+class SparseMatrix(EntriesMatrix):
     """A form on the rows of a sparse matrix, as a sparse matrix of its own.
 
     Parameters
@@ -50,9 +49,7 @@ class SparseMatrix(KernelMatrix):
     """
 
     def __init__(self, form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> None:
-        self._evaluator = compile_form(form, rows, cols, dtype=dtype)
-        self.dtype, self.symmetric = self._evaluator.dtype, cols is None
-        self.shape, self.n_features = rows.shape, int(rows.shape[1])
+        super().__init__(compile_form(form, rows, cols, dtype=dtype))
         self._cols = cols
         given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
 
@@ -66,13 +63,9 @@ class SparseMatrix(KernelMatrix):
         entries = self._transposed if transpose and not self.symmetric else self.entries
         return _product(entries, np.ascontiguousarray(v, dtype=self.dtype), self.dtype)
 
-    def row_sums(self, *, transpose: bool = False) -> Array:
-        ones = np.ones((self.shape[0 if transpose else 1], 1), self.dtype)
-        return self.multiply(ones, transpose=transpose)[:, 0]
-
     def absolute_product(self, v: Any) -> Array:
         """Σⱼ ``abs(k(xᵢ, yⱼ))`` vⱼ for one vector, in double precision."""
-        column = np.asarray(v, np.float64)[:, None]
+        column = np.ascontiguousarray(v, np.float64)[:, None]
         return _product(_with(self.entries, np.abs(self.entries.data)), column, np.float64)[:, 0]
 
     def dense(self) -> Array:
@@ -89,9 +82,6 @@ class SparseMatrix(KernelMatrix):
         log_in_place(values)
         return values
 
-    def diagonal(self, side: Side = "rows") -> Array:
-        return self._evaluator.diagonal(side)
-
     def scaled_product(self, v: Any) -> tuple[Array, Array]:
         v = np.ascontiguousarray(v, dtype=np.float64)
         data, top = self.entries.data.astype(np.float64, copy=False), np.ones(self.shape[0])
@@ -100,14 +90,6 @@ class SparseMatrix(KernelMatrix):
             top = np.where(largest > 0, largest, 1.0)
             data = data / np.repeat(top, np.diff(self.entries.indptr))
         return np.log(top), _product(_with(self.entries, data), v, np.float64)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._evaluator.nonnegative
-
-    @property
-    def entry_error(self) -> EntryError:
-        return self._evaluator.entry_error
 
     @cached_property
     def summation_depth(self) -> int:

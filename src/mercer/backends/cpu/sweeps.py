@@ -8,7 +8,7 @@ A symmetric matrix is swept by its upper triangle: a tile K_IJ serves both K_IJ 
 a tournament: in every round each panel of points meets one other panel, so that no two tasks of a round add to the same
 rows, and a task waits until both its panels have finished the round before. So every row adds up the same numbers in
 the same order whatever the number of threads, and no thread needs a sum of its own. A task's panels were busy half a
-round of tasks ago: with more panels than twice the threads nobody waits.
+round of tasks ago: with more panels than twice the threads no thread waits.
 
 Views of arrays that threads share are made once a task and not inside loops: they touch reference counters, for which
 threads would queue.
@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def pairing_of(task, panels):  # type: ignore[no-untyped-def]
-    """The round of a task of the tournament, and the two panels that meet; a panel may meet nobody (the last plus one).
+    """The round of a task of the tournament, and the two panels that meet; a panel may meet none (the last plus one).
 
     Round 0 is each panel with itself; then the circle method: one place stays, the others turn.
     """

@@ -10,6 +10,7 @@ Memory: a few tiles a thread, and n × r doubles; for matrices of few rows and m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def height_of(n: int, d: int, dtype: np.dtype[Any]) -> int:
 
 
 def tournament(panels: int) -> int:
-    """How many tasks a tournament of so many panels has, those that meet nobody counted."""
+    """How many tasks a tournament of so many panels has, those without a second panel counted."""
     players = panels + panels % 2
     return panels + (players - 1) * (players // 2) if panels > 1 else panels
 
@@ -90,15 +91,12 @@ def product(compiled: Compiled, v: Array, *, transpose: bool = False) -> Array:
     compiled = _transposed(compiled) if transpose else compiled
     v = _columns(v)
     total = np.zeros((compiled.points[0].shape[0], v.shape[1]))
-    rows, cols = _runs(compiled)
-    for first in rows:
-        for second in cols:
-            part = _part(compiled, first, second)
-            sizes, chunks = _cut(part, v.shape[1], v.shape[1] <= _FUSED_UP_TO)
-            out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
-            _run(sweeps.PRODUCT, part, v[second], out, sizes)
-            for chunk in out:
-                total[first] += chunk
+    for first, second, part in _parts(compiled):
+        sizes, chunks = _cut(part, v.shape[1], v.shape[1] <= _FUSED_UP_TO)
+        out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
+        _run(sweeps.PRODUCT, part, v[second], out, sizes)
+        for chunk in out:
+            total[first] += chunk
     return total
 
 
@@ -106,16 +104,13 @@ def scaled_product(compiled: Compiled, v: Array) -> tuple[Array, Array]:
     """K v = exp(s) P by rows; the program makes logarithms."""
     n, v = compiled.points[0].shape[0], _columns(v)
     top, total = np.full(n, -np.inf), np.zeros((n, v.shape[1]))
-    rows, cols = _runs(compiled)
-    for first in rows:
-        for second in cols:
-            part = _part(compiled, first, second)
-            sizes, chunks = _cut(part, v.shape[1], False)
-            out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
-            scales = np.full(out.shape[:2], -np.inf)
-            _run(sweeps.SCALED, part, v[second], out, sizes, scales=scales)
-            for chunk, scale in zip(out, scales, strict=True):
-                _add_scaled(top[first], total[first], scale, chunk)
+    for first, second, part in _parts(compiled):
+        sizes, chunks = _cut(part, v.shape[1], False)
+        out = np.zeros((chunks, first.stop - first.start, v.shape[1]))
+        scales = np.full(out.shape[:2], -np.inf)
+        _run(sweeps.SCALED, part, v[second], out, sizes, scales=scales)
+        for chunk, scale in zip(out, scales, strict=True):
+            _add_scaled(top[first], total[first], scale, chunk)
     top[top == -np.inf] = 0.0  # no positive entry at all: the product is zero
     return top, total
 
@@ -131,16 +126,12 @@ def _add_scaled(top: Array, total: Array, scale: Array, part: Array) -> None:
 
 def fill(compiled: Compiled, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:
     """Entries of some rows and columns, slices or index arrays, into out."""
-    whole = _part(compiled, rows, cols)
-    row_runs, col_runs = _runs(whole)
-    for first in row_runs:
-        for second in col_runs:
-            part = _part(whole, first, second)
-            height, width = first.stop - first.start, second.stop - second.start
-            side = min(SIDES[compiled.work.name], max(BLOCK, width))
-            tall = max(height_of(height, compiled.n_features, compiled.work), _FILLED // side // BLOCK * BLOCK)
-            sizes = _sizes(part, side, tall, side, False)
-            _run(sweeps.FILL, part, np.empty((0, 0)), out[None, first, second], sizes, log=log)
+    for first, second, part in _parts(_part(compiled, rows, cols)):
+        height, width = first.stop - first.start, second.stop - second.start
+        side = min(SIDES[compiled.work.name], max(BLOCK, width))
+        tall = max(height_of(height, compiled.n_features, compiled.work), _FILLED // side // BLOCK * BLOCK)
+        sizes = _sizes(part, side, tall, side, False)
+        _run(sweeps.FILL, part, np.empty((0, 0)), out[None, first, second], sizes, log=log)
 
 
 def fill_symmetric(compiled: Compiled, out: Array) -> None:
@@ -170,6 +161,14 @@ def _runs(compiled: Compiled) -> tuple[list[slice], list[slice]]:
     most = max(_FEWEST_POINTS, fitting)
     rows, cols = (row_chunks(points.shape[0], most) or [slice(0, 0)] for points in compiled.points)
     return rows, cols
+
+
+def _parts(compiled: Compiled) -> Iterator[tuple[slice, slice, Compiled]]:
+    """Runs of rows and columns, and the program of each pair of them."""
+    rows, cols = _runs(compiled)
+    for first in rows:
+        for second in cols:
+            yield first, second, _part(compiled, first, second)
 
 
 def _part(compiled: Compiled, rows: Any, cols: Any) -> Compiled:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mercer.backends import forms
 from mercer.backends.arrays import is_sparse_tensor
+from mercer.backends.entries import entries_of
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.torch.composites import NormalizedEntries, PairEntries, ScalarEntries
 from mercer.backends.torch.distances import DistanceEntries
@@ -14,6 +16,25 @@ from mercer.backends.torch.functions import FunctionEntries
 from mercer.backends.torch.inner_products import InnerProductEntries
 from mercer.backends.torch.matrix import StoredMatrix, TiledMatrix
 from mercer.backends.torch.stored import StoredEntries, sparse_form
+
+
+def _pairing(form: forms.Pairing, *points: Any) -> Entries:
+    return (InnerProductEntries if form.metric in ("dot", "cosine") else DistanceEntries)(form, *points)
+
+
+compile_form = partial(
+    entries_of,
+    {
+        forms.Pairing: _pairing,
+        forms.Stored: StoredEntries,
+        forms.TileFunction: FunctionEntries,
+        forms.SumOf: PairEntries,
+        forms.ProductOf: PairEntries,
+        forms.MultipleOf: ScalarEntries,
+        forms.PowerOf: ScalarEntries,
+        forms.NormalizedOf: NormalizedEntries,
+    },
+)
 
 
 def torch_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
@@ -28,24 +49,3 @@ def torch_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = 
 
         return StoredMatrix(entries, sparse_form(form, rows, cols, entries.dtype, diagonal))
     return TiledMatrix(entries)
-
-
-def compile_form(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> Entries:
-    """What fills the tiles of a form on given points."""
-    if isinstance(form, forms.Pairing):
-        kind = InnerProductEntries if form.metric in ("dot", "cosine") else DistanceEntries
-        return kind(form, rows, cols, dtype)
-    if isinstance(form, forms.Stored):
-        return StoredEntries(form, rows, cols, dtype)
-    if isinstance(form, forms.TileFunction):
-        return FunctionEntries(form, rows, cols, dtype)
-    if isinstance(form, (forms.SumOf, forms.ProductOf)):
-        left, right = (compile_form(part, rows, cols, dtype=dtype) for part in (form.left, form.right))
-        return PairEntries(left, right, isinstance(form, forms.ProductOf), rows, cols)
-    if isinstance(form, forms.MultipleOf):
-        return ScalarEntries(compile_form(form.inner, rows, cols, dtype=dtype), form.factor, False, rows, cols)
-    if isinstance(form, forms.PowerOf):
-        return ScalarEntries(compile_form(form.inner, rows, cols, dtype=dtype), form.exponent, True, rows, cols)
-    if isinstance(form, forms.NormalizedOf):
-        return NormalizedEntries(compile_form(form.inner, rows, cols, dtype=dtype), rows, cols)
-    raise TypeError(f"No entries on tensors for {type(form).__name__}.")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from mercer.backends import forms
 from mercer.backends.arrays import like
-from mercer.backends.rounding import EntryError
-from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
+from mercer.backends.entries import FunctionForm, Side, Which
+from mercer.backends.torch.entries import Entries, Tensor, log_in_place
 
 
-class FunctionEntries(Entries):
+@final
+class FunctionEntries(FunctionForm, Entries):
     """Blocks of entries from a function that takes tensors and returns them."""
-
-    def __init__(self, form: forms.TileFunction, rows: Tensor, cols: Tensor | None, dtype: Any) -> None:
-        super().__init__(rows, cols, dtype)
-        self._form = form
 
     def panel(self, side: Side, which: Which) -> Tensor:
         return self._points[side][which].to(self.dtype)
@@ -31,18 +28,6 @@ class FunctionEntries(Entries):
         """A tensor that may be written to: the function may have returned one of its own, or a NumPy array."""
         forms.require_block(values, shape)
         return like(values, self._points["rows"], dtype=self.dtype).clone()
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._form.nonnegative
-
-    @property
-    def cost(self) -> float:
-        return self._form.cost
-
-    @property
-    def entry_error(self) -> EntryError:
-        return self._form.roundings.in_units(self.unit)
 
     def diagonal(self, side: Side = "rows") -> Tensor:
         return self._owned(self._form.diagonal(self.panel(side, slice(None))), (self._points[side].shape[0],))

@@ -18,11 +18,11 @@ from typing import Any, final
 import torch
 
 from mercer.backends.arrays import like, positions
-from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks
+from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks, run_of, size_of
 from mercer.backends.config import get_config
-from mercer.backends.matrix import KernelMatrix, Side
-from mercer.backends.rounding import EntryError
-from mercer.backends.torch.entries import Entries, Tensor, Which, log_in_place
+from mercer.backends.entries import Which
+from mercer.backends.matrix import EntriesMatrix, KernelMatrix
+from mercer.backends.torch.entries import Entries, Tensor, log_in_place
 from mercer.backends.torch.precision import require_full_precision
 from mercer.backends.torch.stored import StoredEntries, dense_rows
 from mercer.backends.torch.threads import run_on
@@ -32,33 +32,18 @@ _LEAST_SIDE = 64
 _TILES, _TILE_SHARE = 6, 1 / 8  # buffers of a tile that are alive at once, and their part of the memory limit
 _BUFFER_BYTES, _BUFFER_SHARE, _MOST_CHUNKS = 64 * 2**20, 1 / 8, 64  # the sums of the chunks of a product
 _CAST = 1  # rounding of the sum in double to the precision of the entries
-_IN_CACHE = 32 * 2**20  # a stored matrix of this size is read faster than any kernel is evaluated
-_STORE_FROM_COST = 40.0  # beyond, evaluating an entry costs more than reading it from memory
 
 _Use = Callable[[Tensor, slice, slice, Tensor], None]
 
 
-class _TensorMatrix(KernelMatrix):
+class _TensorMatrix(EntriesMatrix):
     """What a tiled matrix and a stored one have in common: what fills their entries."""
 
     def __init__(self, entries: Entries) -> None:
         require_full_precision(entries.dtype)
-        self._entries = entries
-        self.shape, self.dtype, self.symmetric = entries.shape, entries.dtype, entries.symmetric
-        self.n_features = entries.n_features
+        super().__init__(entries)
         self._side = _side(entries)  # fixed here, so that the depth of sums stays what was said of it
         self._reference = torch.empty(0, dtype=self.dtype, device=entries.device)
-
-    def diagonal(self, side: Side = "rows") -> Tensor:
-        return self._entries.diagonal(side)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self._entries.nonnegative
-
-    @property
-    def entry_error(self) -> EntryError:
-        return self._entries.entry_error
 
     def scaled_product(self, v: Any) -> tuple[Tensor, Tensor]:
         v = like(v, self._reference, dtype=torch.float64)
@@ -86,15 +71,15 @@ class _TensorMatrix(KernelMatrix):
 
     def _filled(self, i: Which, j: Which, *, log: bool = False) -> Tensor:
         """k or log k of some rows and columns, tile by tile; the whole of a symmetric matrix by its triangle."""
-        out = torch.empty((_length(i), _length(j)), dtype=self.dtype, device=self._entries.device)
+        out = torch.empty((size_of(i), size_of(j)), dtype=self.dtype, device=self._entries.device)
         whole = self.symmetric and not log and _is_run(i, self.shape[0]) and _is_run(j, self.shape[1])
 
         def fill(p: slice) -> None:
-            x = self._entries.panel("rows", _part(i, p))
+            x = self._entries.panel("rows", run_of(i, p))
             for q in row_chunks(out.shape[1], self._side):
                 if not whole or p.start <= q.start:
-                    y = self._entries.panel("cols", _part(j, q))
-                    tile = self._entries.filled(_part(i, p), _part(j, q), (x, y), log=log)
+                    y = self._entries.panel("cols", run_of(j, q))
+                    tile = self._entries.filled(run_of(i, p), run_of(j, q), (x, y), log=log)
                     out[p, q] = torch.triu(tile) + torch.triu(tile, 1).T if whole and p == q else tile
                 if whole and p.start < q.start:
                     out[q, p] = tile.T
@@ -127,9 +112,6 @@ class TiledMatrix(_TensorMatrix):
 
         return self._swept((), along, across, transpose)
 
-    def dense(self) -> Tensor:
-        return self.block(slice(None), slice(None))
-
     def block(self, rows: Any, cols: Any) -> Tensor:
         return self._filled(*self._selections(rows, cols))
 
@@ -141,10 +123,6 @@ class TiledMatrix(_TensorMatrix):
         """Those inside a tile, over tiles and over chunks, and the last one to the precision of the entries."""
         longest = max(self.shape)
         return min(longest, self._side + -(-longest // self._side) + _MOST_CHUNKS) + _CAST
-
-    def worth_storing(self, allowed: int) -> bool:
-        size = self.shape[0] * self.shape[1] * self._reference.element_size()
-        return size <= allowed and (size <= _IN_CACHE or self._entries.cost >= _STORE_FROM_COST)
 
     def stored(self) -> KernelMatrix:
         return StoredMatrix(self._entries, self.dense())
@@ -205,11 +183,6 @@ class StoredMatrix(_TensorMatrix):
         run_on(v.device, fill, row_chunks(out.shape[0], STORED_ROWS if v.device.type == "cpu" else out.shape[0]))
         return out
 
-    def row_sums(self, *, transpose: bool = False) -> Tensor:
-        n = self.shape[0] if transpose else self.shape[1]
-        ones = torch.ones((n, 1), dtype=self.dtype, device=self._entries.device)
-        return self.multiply(ones, transpose=transpose)[:, 0]
-
     def dense(self) -> Tensor:
         return self.entries.clone() if self.entries.layout == torch.strided else self.entries.to_dense()
 
@@ -244,9 +217,6 @@ class StoredMatrix(_TensorMatrix):
     def is_stored(self) -> bool:
         return True
 
-    def worth_storing(self, allowed: int) -> bool:
-        return True
-
     def stored(self) -> KernelMatrix:
         return self
 
@@ -266,12 +236,3 @@ def _side(entries: Entries) -> int:
 
 def _is_run(which: Which, n: int) -> bool:
     return isinstance(which, slice) and which == slice(0, n)
-
-
-def _length(which: Which) -> int:
-    return which.stop - which.start if isinstance(which, slice) else int(which.shape[0])
-
-
-def _part(which: Which, run: slice) -> Which:
-    """A run of a selection, as a slice where the selection is one."""
-    return slice(which.start + run.start, which.start + run.stop) if isinstance(which, slice) else which[run]

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, final
 
 import torch
 
 from mercer.backends import forms
-from mercer.backends.rounding import EntryError, unit_of
+from mercer.backends.entries import Side, StoredForm, Which
 from mercer.backends.sparse_values import sparse_values
-from mercer.backends.torch.entries import Entries, Side, Tensor, Which, log_in_place
+from mercer.backends.torch.entries import Entries, Tensor, log_in_place
 
 
-class StoredEntries(Entries):
+@final
+class StoredEntries(StoredForm, Entries):
     """A kernel matrix that is given: the points are its rows."""
-
-    def __init__(self, form: forms.Stored, rows: Tensor, cols: Tensor | None, dtype: Any) -> None:
-        super().__init__(rows, cols, dtype)
-        self.matrix = rows
-        self.shape = (int(rows.shape[0]), int(rows.shape[1]))
-        self._new_diagonal = form.new_diagonal
 
     def panel(self, side: Side, which: Which) -> Which:
         return which
@@ -29,7 +24,8 @@ class StoredEntries(Entries):
         if self.matrix.layout == torch.strided:
             block = self.matrix[rows][:, cols]
         else:
-            block = dense_rows(self.matrix, self._indices(rows))[:, cols]
+            indices = torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, slice) else rows
+            block = dense_rows(self.matrix, indices)[:, cols]
         block = block.to(self.dtype, copy=True)
         return log_in_place(block) if log else block
 
@@ -38,28 +34,14 @@ class StoredEntries(Entries):
         values = self.matrix if self.matrix.layout == torch.strided else self.matrix.values()
         return values.numel() == 0 or bool(values.min() >= 0)
 
-    @property
-    def cost(self) -> float:
-        return 0.0
-
-    @property
-    def entry_error(self) -> EntryError:
-        """None, but where the matrix may have been rounded to single precision on its way here."""
-        return EntryError(unit_of(self.matrix.dtype) if self.matrix.dtype == torch.float32 else 0.0)
-
-    def diagonal(self, side: Side = "rows") -> Tensor:
-        if self.symmetric or side == "cols":
-            return _diagonal_of(self._points[side]).to(self.dtype)
-        value = self._new_diagonal
-        if value is None:
-            training = _diagonal_of(self._points["cols"])
-            if not bool((training == training[0]).all()):
-                raise ValueError(
-                    "k(x, x) of new points is not known for this precomputed kernel, whose training diagonal is not "
-                    "constant: pass Precomputed(new_diagonal=...)."
-                )
-            value = float(training[0])
-        return torch.full((self.shape[0],), value, dtype=self.dtype, device=self.device)
+    def _diagonal_of(self, matrix: Any) -> Tensor:
+        if matrix.layout == torch.strided:
+            return matrix.diagonal().clone()
+        rows = torch.arange(matrix.shape[0], device=matrix.device)
+        at = torch.repeat_interleave(rows, torch.diff(matrix.crow_indices()))
+        on = at == matrix.col_indices()
+        zeros = torch.zeros(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+        return zeros.index_add_(0, at[on], matrix.values()[on])
 
 
 def sparse_form(form: forms.Form, rows: Tensor, cols: Tensor | None, dtype: Any, diagonal: Any) -> Tensor:
@@ -87,15 +69,4 @@ def _stored_in(matrix: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     before = torch.cumsum(counts, 0) - counts
     return counts, torch.arange(int(counts.sum()), device=matrix.device) + torch.repeat_interleave(
         starts - before, counts
-    )
-
-
-def _diagonal_of(matrix: Tensor) -> Tensor:
-    if matrix.layout == torch.strided:
-        return matrix.diagonal().clone()
-    rows = torch.arange(matrix.shape[0], device=matrix.device)
-    at = torch.repeat_interleave(rows, torch.diff(matrix.crow_indices()))
-    on = at == matrix.col_indices()
-    return torch.zeros(matrix.shape[0], dtype=matrix.dtype, device=matrix.device).index_add_(
-        0, at[on], matrix.values()[on]
     )

@@ -1,4 +1,4 @@
-"""Handwritten digits: two of them embedded and extended, four of them in space (PSD17 Figs 14, D.15)."""
+"""Handwritten digits, pixels in [0, 1]: two of them embedded and extended, four in space (PSD17 Figs 14, D.15)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import (
-    PAPER_STEPS,
-    compare_rank,
-    in_the_plane,
-    spectrum_text,
-    stopped_power_method,
-)
+from mercer.experiments.conventions import PAPER_STEPS, compare_rank, in_the_plane, spectrum_text, stopped_power_method
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
@@ -107,8 +101,6 @@ def digits_extended(
 
     Parameters
     ----------
-    sigma : float, default=4
-        The bandwidth of the Gaussian kernel on pixels in [0, 1], the paper's by default.
     digits : sequence of int, default=(4, 5)
         Which digits.
     n_embedded, n_extended : int or None, default=None
@@ -133,8 +125,6 @@ def digits_in_space(
 
     Parameters
     ----------
-    sigma : float, default=2.5
-        The bandwidth of the Gaussian kernel on pixels in [0, 1], the paper's by default.
     digits : sequence of int, default=(0, 1, 2, 3)
         Which digits.
     n_embedded : int or None, default=None

@@ -52,12 +52,8 @@ class IntervalSteepness(Experiment):
 def interval_kernel_smooth(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalSteepness:
     """The diffusion kernel of [-1, 1] and the continuous kernel learned from it, σ = 0.1 (PSD17 Fig 3).
 
-    The programme is solved again on every other point, to tell a steep function from a discontinuous one.
-
-    Parameters
-    ----------
-    n_points : int, default=2001
-        Equidistant points, an odd number.
+    The programme is solved again on every other point, to tell a steep function from a discontinuous one. There are
+    ``n_points`` equidistant points, an odd number.
     """
     return _steepness(sigma, n_points, random_state, "continuous")
 
@@ -66,8 +62,7 @@ def interval_kernel_smooth(sigma: float = 0.1, *, n_points: int = 2001, random_s
 def interval_kernel_steep(sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0) -> IntervalSteepness:
     """The diffusion kernel of [-1, 1] and the step-like kernel learned from it, σ = 0.7 (PSD17 Fig 6).
 
-    The programme is solved again on every other point, to tell a steep function from a discontinuous one. Parameters as
-    in :func:`interval_kernel_smooth`.
+    The programme is solved again on every other point, to tell a steep function from a discontinuous one.
     """
     return _steepness(sigma, n_points, random_state, "step-like, close to a discontinuity")
 
@@ -147,12 +142,7 @@ def interval_eigenfunctions(
 ) -> IntervalEigenfunctions:
     """Eigenfunctions of the diffusion kernel of [-1, 1] and of the kernel learned from it, σ = 0.1 (PSD17 Fig 4).
 
-    Cost: two dense matrices of order ``n_points`` at most.
-
-    Parameters
-    ----------
-    n_points : int, default=2001
-        Equidistant points.
+    There are ``n_points`` equidistant points. Cost: two dense matrices of that order at most.
     """
     X = interval(n_points)
     sdp, maps = both_embeddings(X, sigma, time=0, random_state=random_state)
@@ -165,8 +155,7 @@ def interval_eigenfunctions(
 def interval_in_plane(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalInPlane:
     """The interval [-1, 1] in the plane by diffusion maps and by the SDP embedding, σ = 0.1 (PSD17 Fig 5).
 
-    The coordinates are the functions of Fig 4, without further weights, as the paper has them. Parameters as in
-    :func:`interval_eigenfunctions`.
+    The coordinates are the functions of Fig 4, without further weights, as the paper has them.
     """
     return IntervalInPlane(interval_eigenfunctions(sigma, n_points=n_points, random_state=random_state))
 
@@ -175,19 +164,13 @@ def interval_in_plane(sigma: float = 0.1, *, n_points: int = 2001, random_state:
 def wide_interval_eigenfunctions(
     sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0
 ) -> IntervalEigenfunctions:
-    """Eigenfunctions of the diffusion kernel of [-1, 1] and of the kernel learned from it, σ = 0.7 (PSD17 Fig 7).
-
-    Parameters as in :func:`interval_eigenfunctions`.
-    """
+    """Eigenfunctions of the diffusion kernel of [-1, 1] and of the kernel learned from it, σ = 0.7 (PSD17 Fig 7)."""
     return interval_eigenfunctions(sigma, n_points=n_points, random_state=random_state)
 
 
 @experiment("psd17-fig8")
 def wide_interval_in_plane(sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0) -> IntervalInPlane:
-    """The interval [-1, 1] in the plane by diffusion maps and by the SDP embedding, σ = 0.7 (PSD17 Fig 8).
-
-    Parameters as in :func:`interval_eigenfunctions`.
-    """
+    """The interval [-1, 1] in the plane by diffusion maps and by the SDP embedding, σ = 0.7 (PSD17 Fig 8)."""
     return interval_in_plane(sigma, n_points=n_points, random_state=random_state)
 
 

@@ -83,12 +83,7 @@ class IntervalRankOne(Experiment):
 def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state: Any = 0) -> IntervalRankOne:
     """The interval [-1, 1] at σ = 1: a closed form of rank one, but for the middle point (PSD17 section 6.2).
 
-    Solved for the paper's number of points and for one fewer. Cost: two dense matrices of order ``n_points``.
-
-    Parameters
-    ----------
-    n_points : int, default=2001
-        Equidistant points, an odd number.
+    Solved for ``n_points``, an odd number, and for one fewer. Cost: two dense matrices of that order.
     """
     if n_points % 2 == 0:
         raise ValueError(f"n_points={n_points} must be odd, so that zero is one of the points.")

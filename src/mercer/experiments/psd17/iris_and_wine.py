@@ -58,10 +58,7 @@ def wine_in_plane(
 ) -> TableInPlane:
     """Standardised wine at several bandwidths, by the SDP embedding and by diffusion maps (PSD17 Fig 12).
 
-    Parameters
-    ----------
-    sigmas : sequence of float, default=(10, 3, 1.5, 1)
-        The bandwidths of the Gaussian kernel. The paper only draws its own; the smallest of these isolate points.
+    The paper only draws its bandwidths; the smallest of these ``sigmas`` isolate points.
     """
     X, labels = wine()
     cases = {f"σ = {sigma:g}": (float(sigma), X) for sigma in sigmas}

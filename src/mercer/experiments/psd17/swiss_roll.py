@@ -49,10 +49,7 @@ class SwissRollInPlane(Experiment):
 def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_state: Any = 0) -> SwissRollInPlane:
     """A swiss roll in the plane by the SDP embedding and by diffusion maps (PSD17 Fig D.16).
 
-    Parameters
-    ----------
-    n_points : int, default=4000
-        The sample. The paper does not print the size of its roll: :func:`mercer.datasets.swiss_roll` stands in.
+    The paper does not print the size of its roll: :func:`mercer.datasets.swiss_roll` stands in, with ``n_points``.
     """
     X, angle = swiss_roll(n_points, random_state=random_state)
     return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, random_state=random_state))

@@ -66,14 +66,8 @@ def cluster_spectrum(
 ) -> ClusterSpectrum:
     """Three clusters by diffusion maps, and the spectral gap after two eigenvalues (PSD17 Fig 1).
 
-    Cost: a dense eigenproblem of 3 ``n_per_cluster`` points.
-
-    Parameters
-    ----------
-    n_per_cluster : int, default=100
-        Points of each cluster. The paper does not give its sample: :func:`mercer.datasets.three_clusters` stands in.
-    n_eigenvalues : int, default=6
-        How many eigenvalues to compute and draw.
+    Cost: a dense eigenproblem of 3 ``n_per_cluster`` points. The paper does not give its sample:
+    :func:`mercer.datasets.three_clusters` stands in. ``n_eigenvalues`` are drawn.
     """
     X, labels = three_clusters(n_per_cluster, 0, random_state=random_state)
     return ClusterSpectrum(X, labels, _diffusion_maps(X, sigma, n_eigenvalues, random_state))

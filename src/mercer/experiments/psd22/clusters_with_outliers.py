@@ -61,12 +61,7 @@ def clusters_with_outliers(
 ) -> ClustersWithOutliers:
     """Three clusters with outliers, by the SDP embedding and by diffusion maps (PSD22 Fig 1).
 
-    Parameters
-    ----------
-    n_outliers : int, default=10
-        How many outliers.
-    callback : callable, optional
-        Receives every iteration of the solver.
+    A ``callback`` receives every iteration of the solver.
     """
     X, labels = three_clusters(n_outliers=n_outliers, random_state=random_state)
     models = both_embeddings(X, sigma, random_state=random_state, callback=callback)

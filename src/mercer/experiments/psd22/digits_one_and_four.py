@@ -1,4 +1,4 @@
-"""Handwritten ones and fours: a third of them embedded, the rest extended and classified (PSD22 Fig 4)."""
+"""Handwritten ones and fours, pixels in [0, 1]: a third embedded, the rest extended and classified (PSD22 Fig 4)."""
 
 from __future__ import annotations
 
@@ -71,8 +71,6 @@ def digits_one_and_four(
 
     Parameters
     ----------
-    sigma : float, default=10
-        The bandwidth of the Gaussian kernel on pixels in [0, 1], the paper's by default.
     n_total : int or None, default=None
         Images to use, training and test together; all 12 584 if None.
     train_fraction : float, default=0.3

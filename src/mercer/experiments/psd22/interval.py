@@ -57,10 +57,7 @@ class IntervalKernels(Experiment):
 def interval_kernels(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalKernels:
     """The diffusion kernel of [-1, 1] and the kernel learned from it, as heat maps (PSD22 Fig 2).
 
-    Parameters
-    ----------
-    n_points : int, default=2001
-        Equidistant points; the paper's grid has 2001² pairs.
+    Solved on ``n_points`` equidistant points; the paper's grid has 2001² pairs.
     """
     X = interval(n_points)
     kernel = Gaussian(sigma=sigma)
@@ -122,12 +119,7 @@ def interval_extension(
 ) -> IntervalExtension:
     """A coarse sample of [-1, 1] and the extension to the points between (PSD22 Fig 3).
 
-    Parameters
-    ----------
-    n_points : int, default=15
-        The sample: midpoints of as many equal parts of [-1, 1].
-    n_new : int, default=100
-        The points between: midpoints likewise.
+    The sample are the midpoints of ``n_points`` equal parts of [-1, 1], the points between those of ``n_new`` parts.
     """
     x, new = _midpoints(n_points), _midpoints(n_new)
     kernel = Gaussian(sigma=sigma)

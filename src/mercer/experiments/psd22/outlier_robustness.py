@@ -48,27 +48,15 @@ _TIE = 0.005
 
 @dataclass(frozen=True)
 class OutlierRobustness(Experiment):
-    """Scores of every method on every sample, for every share of outliers and every bandwidth.
+    """Scores of every method on every sample, for every share of outliers and every bandwidth."""
 
-    Attributes
-    ----------
-    samples : tuple of str
-        The names of the samples.
-    fractions : tuple of float
-        The shares of outliers among all points.
-    settings : dict from method to tuple of float
-        Bandwidths as multiples of the median distance; numbers of neighbours for UMAP.
-    scores : dict from method to array of shape (samples, fractions, settings, seeds, 2)
-        The two measures, on the points that are no outliers; NaN where the kernel was too narrow to embed.
-    missing : str
-        Why UMAP is missing; empty where it is not.
-    """
-
-    samples: tuple[str, ...]
-    fractions: tuple[float, ...]
-    settings: dict[str, tuple[float, ...]]
+    samples: tuple[str, ...]  #: their names
+    fractions: tuple[float, ...]  #: the shares of outliers among all points
+    settings: dict[str, tuple[float, ...]]  #: by method: multiples of the median distance; for UMAP, neighbours
+    #: By method, (samples, fractions, settings, seeds, 2): the two measures, on the points that are no outliers; NaN
+    #: where the kernel was too narrow to embed.
     scores: dict[str, Array]
-    missing: str = ""
+    missing: str = ""  #: why UMAP is missing; empty where it is not
 
     def fixed(self, method: str) -> Array:
         """Scores at the median distance (15 neighbours for UMAP), of shape (samples, fractions, seeds, 2)."""

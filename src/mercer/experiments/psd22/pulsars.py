@@ -1,4 +1,4 @@
-"""Pulsar candidates: their embedding, and a classifier on it (PSD22 Fig 6 and Table 1)."""
+"""Pulsar candidates, features standardised: their embedding, and a classifier on it (PSD22 Fig 6 and Table 1)."""
 
 from __future__ import annotations
 
@@ -124,8 +124,6 @@ def pulsar_embedding(
 
     Parameters
     ----------
-    sigma : float, default=10
-        The bandwidth of the Gaussian kernel on standardised features, the paper's by default.
     n_total : int or None, default=None
         Candidates to draw from; all 17 898 if None.
     train_fraction : float, default=0.7

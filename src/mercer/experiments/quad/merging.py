@@ -88,10 +88,7 @@ def square_merging(
 ) -> SquareMerging:
     """Strong merging of the optimal nodes of Halton points (QUAD Fig 8.6).
 
-    Parameters
-    ----------
-    n_merges : int, default=90
-        The stage to look at.
+    Looked at is the stage after ``n_merges``.
     """
     square = HaltonSquare(n, sigma, trace_fraction)
     model = square.sample.solved(trace_fraction=trace_fraction, merge="strong", n_nodes=1)

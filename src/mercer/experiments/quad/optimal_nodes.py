@@ -51,10 +51,7 @@ def square_spectrum(
 ) -> SquareSpectrum:
     """The spectrum of the integral operator of Halton points, and an eigenfunction (QUAD Fig 8.1).
 
-    Parameters
-    ----------
-    direction : int, default=11
-        The eigenfunction to draw, counted from one.
+    The eigenfunction is that of ``direction``, counted from one.
     """
     square = HaltonSquare(n, sigma)
     return SquareSpectrum(square, square.exact, direction)

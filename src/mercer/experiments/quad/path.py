@@ -65,10 +65,7 @@ class SquarePath(SquareExperiment):
 def square_path(n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, alpha: float = 4e-6) -> SquarePath:
     """The regularisation path of Halton points, as far as precision goes (QUAD Fig 8.4).
 
-    Parameters
-    ----------
-    alpha : float, default=4e-6
-        Where to stop; precision ends the paper's path at 1.5e-5 and ours near 4.2e-6, after half a minute.
+    It stops at ``alpha``; precision ends the paper's path at 1.5e-5 and ours near 4.2e-6, after half a minute.
     """
     square = HaltonSquare(n, sigma)
     return SquarePath(square, square.sample.solved(alpha=alpha, solver="path"))
@@ -135,12 +132,7 @@ def square_upsilon(
 ) -> SquareUpsilon:
     """The Υ-test of approximate eigenpairs of Halton points over the trace of the quadrature (QUAD Fig 8.5).
 
-    Parameters
-    ----------
-    n_values : int, default=41
-        Values of ϰ, evenly spread from zero.
-    largest : float, default=0.9995426
-        The largest of them, the end of the paper's path.
+    There are ``n_values`` of ϰ, evenly spread from zero to ``largest``, the end of the paper's path.
     """
     square, kappas = HaltonSquare(n, sigma), np.linspace(0.0, largest, n_values)
     upsilon = np.full((n_values, DIRECTIONS), np.nan)

@@ -82,33 +82,30 @@ class LargeQuadrature(Experiment):
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What the paper says of its own tables in words, measured on this one."""
-        return self._nodes(), self._directions(), *(self._agreement(m) for m in self.table), *self._merged()
-
-    def _stand_in(self) -> str:
-        rows = f"{self.n_rows} rows of {self.name}, {self.n_points} of them distinct"
-        return f"{rows}, stand in for MiniBooNE and SUSY, which are not at hand"
-
-    def _nodes(self) -> Comparison:
         fractions = ", ".join(found.name for found in self.approximations[:-1])
-        ours = ", ".join(f"{seconds:.1f} s for {stage}" for stage, seconds in self.seconds.items())
-        counts = [found.n_nodes for found in self.approximations[:-1]]
-        return claim(
-            f"nodes at {fractions}",
-            "76, 1902 and 9544 of 129 596 points",
-            ", ".join(map(str, counts)) + f" of {self.n_points} points",
-            counts == sorted(counts),
-            f"compared is only that they grow with ϰ: {self._stand_in()}; {ours}",
+        rows = f"{self.n_rows} rows of {self.name}, {self.n_points} of them distinct"
+        times = ", ".join(f"{seconds:.1f} s for {stage}" for stage, seconds in self.seconds.items())
+        return (
+            self._growth(
+                f"nodes at {fractions}",
+                "76, 1902 and 9544 of 129 596 points",
+                [found.n_nodes for found in self.approximations[:-1]],
+                f" of {self.n_points} points",
+                f": {rows}, stand in for MiniBooNE and SUSY, which are not at hand; {times}",
+            ),
+            self._growth(
+                "main directions with Υ ≥ 0.99, the same",
+                "3, 8 and 21 approximated with high accuracy",
+                [found.accurate for found in self.approximations[:-1]],
+            ),
+            *map(self._agreement, self.table),
+            *self._merged(),
         )
 
-    def _directions(self) -> Comparison:
-        counts = [found.accurate for found in self.approximations[:-1]]
-        return claim(
-            "main directions with Υ ≥ 0.99, the same",
-            "3, 8 and 21 approximated with high accuracy",
-            ", ".join(map(str, counts)),
-            counts == sorted(counts),
-            "compared is only that they grow with ϰ",
-        )
+    @staticmethod
+    def _growth(quantity: str, paper: str, counts: list[int], unit: str = "", source: str = "") -> Comparison:
+        reason = f"compared is only that they grow with ϰ{source}"
+        return claim(quantity, paper, ", ".join(map(str, counts)) + unit, counts == sorted(counts), reason)
 
     def _agreement(self, m: int) -> Comparison:
         values = self.table[m]
@@ -167,24 +164,12 @@ class LargeQuadrature(Experiment):
 @final
 @dataclass(frozen=True)
 class TableProtocol:
-    """How a table is sparsified; the defaults are the paper's values for MiniBooNE.
+    """How a table is sparsified; the defaults are the paper's values for MiniBooNE."""
 
-    Attributes
-    ----------
-    path_fractions : sequence of float, default=(0.3, 0.655)
-        Values of ϰ that are read off the path.
-    large_fraction : float, default=0.8
-        A larger ϰ, solved by ``solver``.
-    max_increase : float, default=0.0215
-        The part by which weak merging may raise D.
-    solver : str, default="auto"
-        For the larger ϰ: ``"auto"`` is the active set, ``"exchange"`` vertex exchange as in the paper.
-    """
-
-    path_fractions: Sequence[float] = (0.3, 0.655)
-    large_fraction: float = 0.8
-    max_increase: float = 0.0215
-    solver: str = "auto"
+    path_fractions: Sequence[float] = (0.3, 0.655)  #: values of ϰ that are read off the path
+    large_fraction: float = 0.8  #: a larger ϰ
+    max_increase: float = 0.0215  #: the part by which weak merging may raise D
+    solver: str = "auto"  #: for the larger ϰ: the active set; "exchange" is vertex exchange, as in the paper
 
     def run(self, name: str, drawn: Array, kernel: Gaussian) -> LargeQuadrature:
         """Path, larger solution, merging and tests, on the distinct rows with their weights; ω = 1/N and d = 1."""

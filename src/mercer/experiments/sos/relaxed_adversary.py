@@ -201,21 +201,11 @@ def relaxed_adversary(
     if np.any(radii <= 0):
         raise ValueError("radii must be positive: at zero the adversary cannot move.")
     player = _Player(kernel, grid)
-    answers = [player.answer(r) for r in radii]
-    relaxed = [float(player.choices[np.argmax(player.observed - r)]) for r in radii]  # SOS (5), with K(θ, θ) = 1
+    answers, values = np.array([player.answer(r) for r in radii]).T
+    relaxed = np.array([player.choices[np.argmax(player.observed - r)] for r in radii])  # SOS (5), with K(θ, θ) = 1
     theta = player.refined(radius)
-    return RelaxedAdversary(
-        kernel=kernel,
-        grid=grid,
-        radii=radii,
-        relaxed_answers=np.array(relaxed),
-        answers=np.array([theta for theta, _ in answers]),
-        values=np.array([value for _, value in answers]),
-        window=player.window(radii, np.array([theta for theta, _ in answers])),
-        radius=radius,
-        answer=theta,
-        adversary=GridAdversary(kernel, grid, theta).worst(radius),
-    )
+    window, adversary = player.window(radii, answers), GridAdversary(kernel, grid, theta).worst(radius)
+    return RelaxedAdversary(kernel, grid, radii, relaxed, answers, values, window, radius, theta, adversary)
 
 
 @final

@@ -156,10 +156,8 @@ class MoonsSetting:
         m = whole_number(self.n_support, "n_support", 1)
         if m > X.shape[0]:
             raise ValueError(f"n_support={m} is more than the {X.shape[0]} points there are.")
-        model = SumOfSquaresDensity(
-            Gaussian(sigma=sigma), support=X[:m], regularization=self.regularization, tol=self.tol
-        )
-        return model.fit(X)
+        kernel, penalty = Gaussian(sigma=sigma), self.regularization
+        return SumOfSquaresDensity(kernel, support=X[:m], regularization=penalty, tol=self.tol).fit(X)
 
 
 @experiment("sos-fig2a")

@@ -86,13 +86,7 @@ class PreciseGaussian:
         return ((self._pairs * weights) @ self._pairs) * self._inner
 
     def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
-        precise = X.shape[0] * self._points.shape[0] <= _PRECISE_ENTRIES
-        for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._points.shape[0])):
-            part = np.ldexp(X[rows], self._power)
-            yield rows, self._precise(part) if precise else rounded_exponential(part, self._points, self._rate)
-
-    def _precise(self, X: Array) -> Ball:
-        return exponential(-(squared_distances(X, self._points) * self._rate))
+        return gaussian_sections(X, self._points, self._rate, self._power)
 
     def _pair_factor(self, order: int) -> Ball:
         return exponential(-(self._squares * (self._rate / (self._ratio + float(order)))))
@@ -168,6 +162,17 @@ class PreciseSlabs(_GivenValues):
         for rows, slab in self._slabs():
             total = total + c[rows] @ Ball(slab.reshape(slab.shape[0], -1))
         return Ball(*(part.reshape(m, m) for part in (total.hi, total.lo, total.radius)))
+
+
+def gaussian_sections(X: Array, points: Array, rate: Ball, power: int) -> Iterator[tuple[slice, Ball]]:
+    """exp(-rate ‖x_i - z_p‖²) for some rows at a time, the points in units of 2^-power, the rows of X not yet."""
+    precise = X.shape[0] * points.shape[0] <= _PRECISE_ENTRIES
+    for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, points.shape[0])):
+        part = np.ldexp(X[rows], power)
+        if precise:
+            yield rows, exponential(-(squared_distances(part, points) * rate))
+        else:
+            yield rows, rounded_exponential(part, points, rate)
 
 
 def squared_distances(X: Array, Y: Array) -> Ball:

@@ -12,12 +12,31 @@ Lemma 4 for n = 2 and 3. In y, κ_p κ_q is a Gaussian of variance τ²/4 around
 
 from __future__ import annotations
 
-import math
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, double, is_tensor, like, namespace, to_numpy, upper_triangle
+from mercer.backends.symmetric_entries import SymmetricEntries
+
+
+class PairSupport(NamedTuple):
+    """Support points (ξ_p, η_p) of shapes (m, d) and (m,), and the bandwidths σ and τ."""
+
+    inputs: Array
+    targets: Array
+    sigma: float
+    target_sigma: float
+
+    @property
+    def size(self) -> int:
+        """m."""
+        return int(self.inputs.shape[0])
+
+    @property
+    def stretch(self) -> float:
+        """σ/τ: (x, y σ/τ) has one bandwidth for all coordinates."""
+        return self.sigma / self.target_sigma
 
 
 @final
@@ -26,14 +45,12 @@ class SquaredLossIntegrals:
 
     With them ∫ (f - y)² e eᵀ dz = Σ_jk β_j β_k Q_jk - 2 Σ_j β_j R_j + S, divided by (πσ²/2)^{d/2} (πτ²/2)^{1/2}, the
     scale of :class:`mercer.kernels.integrals.gaussian.GaussianIntegrals`. Matrices of order s are held as vectors of
-    length s(s+1)/2, whose inner products are those of the matrices: see :func:`packed`.
+    :class:`~mercer.backends.symmetric_entries.SymmetricEntries`.
 
     Parameters
     ----------
-    inputs, targets : arrays of shape (m, d) and (m,)
-        ξ and η.
-    sigma, target_sigma : float
-        σ and τ.
+    support : PairSupport
+        ξ and η, σ and τ.
     density_basis, function_basis : arrays of shape (m, s) and (m, l)
         T and U.
     dtype : floating-point type, default=numpy.float64
@@ -48,6 +65,8 @@ class SquaredLossIntegrals:
         R.
     constant : array of shape (s(s+1)/2,)
         S.
+    entries : SymmetricEntries
+        Of matrices of order s.
 
     Notes
     -----
@@ -57,29 +76,25 @@ class SquaredLossIntegrals:
     """
 
     def __init__(
-        self,
-        inputs: Array,
-        targets: Array,
-        sigma: float,
-        target_sigma: float,
-        density_basis: Array,
-        function_basis: Array,
-        dtype: Any = np.float64,
+        self, support: PairSupport, density_basis: Array, function_basis: Array, dtype: Any = np.float64
     ) -> None:
-        given: tuple[Array, ...] = (inputs, targets, density_basis, function_basis)
+        given: tuple[Array, ...] = (support.inputs, support.targets, density_basis, function_basis)
         if dtype != np.float64:  # which NumPy alone has
             given = tuple(to_numpy(values) for values in given)
         number = float if is_tensor(given[0]) else dtype
         xi, eta, T, U = (as_double(v) if is_tensor(v) else v.astype(dtype) for v in given)
-        xp, d = namespace(xi), inputs.shape[1]
-        distances = squared_distances(xi) / number(sigma) ** 2
+        xp, d = namespace(xi), xi.shape[1]
+        pack = SymmetricEntries(T.shape[1], T).pack
+        variance = number(support.target_sigma) ** 2
+        distances = squared_distances(xi) / number(support.sigma) ** 2
         pairs, triples, fours = (xp.exp(-distances / n) for n in (2, 3, 4))
-        overlap = xp.exp(-squared_distances(eta[:, None]) / (2 * number(target_sigma) ** 2))  # ∫κ_p κ_q dy, scaled
+        overlap = xp.exp(-squared_distances(eta[:, None]) / (2 * variance))  # ∫κ_p κ_q dy, scaled
         middle = (eta[:, None] + eta) / 2
-        constant = packed(T.T @ (pairs * overlap * (middle**2 + number(target_sigma) ** 2 / 4)) @ T)
+        constant = pack(T.T @ (pairs * overlap * (middle**2 + variance / 4)) @ T)
         first = number(_volume(3, d)) * triples * overlap * middle
-        linear = packed(_moved(xp.stack([first * ((triples * u) @ triples) for u in U.T]), T))
+        linear = pack(_moved(xp.stack([first * ((triples * u) @ triples) for u in U.T]), T))
         quadratic = _fourfold(fours, overlap * number(_volume(4, d)), T, U)
+        self.entries = SymmetricEntries(T.shape[1], density_basis)
         self.constant, self.linear, self.quadratic = (
             like(as_double(values), density_basis) for values in (constant, linear, quadratic)
         )
@@ -98,41 +113,20 @@ def squared_distances(points: Array) -> Array:
 
 def _fourfold(g: Array, overlap: Array, T: Array, U: Array) -> Array:
     """Q in double precision, a row j at a time: Σ_ab U_aj U_bk g_ab (g_pa g_pb)(g_qa g_qb) g_pq, in the basis T."""
-    xp, m, l, s = namespace(g), g.shape[0], U.shape[1], T.shape[1]
+    xp, m, l = namespace(g), g.shape[0], U.shape[1]
     p, q = upper_triangle(m, g)
+    entries = SymmetricEntries(T.shape[1], T)
     both = g[p] * g[q]
     front = (g * overlap)[p, q]
-    out = xp.empty((l, l, s * (s + 1) // 2), dtype=double(g), device=g.device)
+    out = xp.empty((l, l, entries.scale.shape[0]), dtype=double(g), device=g.device)
     for j in range(l):
         values = front[:, None] * ((both * ((both * U[:, j]) @ g)) @ U)
         matrices = xp.empty((l, m, m), dtype=g.dtype, device=g.device)
         matrices[:, p, q] = matrices[:, q, p] = values.T
-        out[j] = packed(_moved(matrices, T))
+        out[j] = entries.pack(_moved(matrices, T))
     return (out + xp.permute_dims(out, (1, 0, 2))) / 2
 
 
 def _moved(matrices: Array, T: Array) -> Array:
     """TᵀMT of each matrix."""
     return T.T @ (matrices @ T)
-
-
-def packed(matrices: Array) -> Array:
-    """Symmetric matrices of order s as vectors of length s(s+1)/2, with their inner products."""
-    i, j = upper_triangle(matrices.shape[-1], matrices)
-    half = 0.5 * (matrices[..., i, j] + matrices[..., j, i])
-    return half * _on_diagonal(i, j, math.sqrt(2.0))
-
-
-def unpacked(vectors: Array) -> Array:
-    """The symmetric matrices of packed vectors."""
-    xp, s = namespace(vectors), int((math.sqrt(8 * vectors.shape[-1] + 1) - 1) / 2)
-    i, j = upper_triangle(s, vectors)
-    out = xp.empty((*vectors.shape[:-1], s, s), dtype=vectors.dtype, device=vectors.device)
-    out[..., i, j] = out[..., j, i] = vectors * _on_diagonal(i, j, math.sqrt(0.5))
-    return out
-
-
-def _on_diagonal(i: Array, j: Array, beside: float) -> Array:
-    """One where an entry lies on the diagonal, another number beside it."""
-    xp = namespace(i)
-    return xp.where(i == j, *(xp.asarray(value, dtype=xp.float64, device=i.device) for value in (1.0, beside)))

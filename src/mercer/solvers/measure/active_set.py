@@ -23,9 +23,9 @@ from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import flatnonzero, least, places
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
-from mercer.problems.discrepancy import CAPS, CONSTRAINT, PENALTY, RIDGE, TraceProblem
+from mercer.problems import SparseMeasure, TraceProblem
+from mercer.problems.discrepancy import CAPS, CONSTRAINT, PENALTY, RIDGE
 from mercer.solvers.measure.active_set_pool import NOISE, ActiveSetPool
-from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.run import Goal, Limits, Method, Report, Run
 from mercer.solvers.solution import Solution, Status
 

@@ -20,7 +20,7 @@ from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_store import FreeColumns
 from mercer.linalg.dense_products import product
-from mercer.problems.discrepancy import TraceProblem
+from mercer.problems import TraceProblem
 from mercer.solvers.measure.apart import first_apart
 
 NOISE = 16 * EPS  # of α₀: a gradient below that is rounding, for A v is about as large as Sω

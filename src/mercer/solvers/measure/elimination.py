@@ -8,8 +8,9 @@ m², and leaves a discrepancy several times lower.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numba import njit
@@ -20,10 +21,13 @@ from mercer.backends.ordering import among, appended, as_indices, as_integers, w
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows
-from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
+from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Status
+
+Sequence = TypeVar("Sequence")
 
 _DEPENDENT = 1e-11  # of its diagonal entry: what a row that is a combination of others may have of its own
 
@@ -98,11 +102,45 @@ def eliminate(
     return solve(problem, Elimination(n_nodes, max_increase), nodes, goal=goal).point
 
 
-class Elimination(Method[Discrepancy, EliminationSequence]):
-    """A step takes out nodes one by one, a tenth of those gone at most; then it reports."""
+class TakingOut(Method[Discrepancy, Sequence], ABC):
+    """Nodes go one by one. A step takes out a tenth of those gone so far at most; then it reports."""
+
+    handles = frozenset({CAPS, RIDGE})
+    _least: int
+    _values: list[float]  # the objective at the start and after each node
+
+    @property
+    @abstractmethod
+    def _n_left(self) -> int:
+        """Nodes left."""
+
+    @abstractmethod
+    def _take(self) -> bool:
+        """Take out one node, unless none may go."""
+
+    @abstractmethod
+    def _sequence(self) -> Sequence:
+        """What was done so far."""
+
+    @final
+    def step(self, problem: Discrepancy, most: int) -> Report[Sequence]:
+        """Take out nodes for which the objective grows least."""
+        made, wanted = 0, min(most, 1 + len(self._values) // 10)
+        with single_threaded_blas():
+            while made < wanted and self._n_left > self._least and self._take():
+                made += 1
+        return self._report(made, ended=made < wanted)
+
+    @final
+    def _report(self, steps: int, ended: bool = False) -> Report[Sequence]:
+        status = Status.CONVERGED if ended or self._n_left <= self._least else None
+        return Report(self._sequence(), self._values[-1], size=self._n_left, steps=steps, status=status)
+
+
+class Elimination(TakingOut[EliminationSequence]):
+    """The node that is missed least goes; its weight is shared out among all others."""
 
     name = phase = "elimination"
-    handles = frozenset({CAPS, RIDGE})
 
     def __init__(self, n_nodes: int = 1, max_increase: float | None = None) -> None:
         self._least, self._increase = max(n_nodes, 1), max_increase
@@ -123,27 +161,23 @@ class Elimination(Method[Discrepancy, EliminationSequence]):
         self._shrinking = _Shrinking(inverse)
         return self._report(0)
 
-    def step(self, problem: Discrepancy, most: int) -> Report[EliminationSequence]:
-        """Take out the nodes that are missed least."""
-        wanted, made = min(most, 1 + len(self._removed) // 10), 0
-        with single_threaded_blas():
-            while made < wanted and self._left.shape[0] > self._least:
-                place, increase = _missed_least(self._weights, self._shrinking.diagonal())
-                if self._values[-1] + increase > self._ceiling:
-                    return self._report(made, Status.CONVERGED)
-                self._removed.append(int(self._left[place]))
-                self._values.append(self._values[-1] + increase)
-                self._weights = self._shrinking.drop(place, self._weights)
-                self._left = without(self._left, place)
-                made += 1
-        return self._report(made)
+    @property
+    def _n_left(self) -> int:
+        return int(self._left.shape[0])
 
-    def _report(self, steps: int, status: Status | None = None) -> Report[EliminationSequence]:
+    def _take(self) -> bool:
+        place, increase = _missed_least(self._weights, self._shrinking.diagonal())
+        if self._values[-1] + increase > self._ceiling:
+            return False
+        self._removed.append(int(self._left[place]))
+        self._values.append(self._values[-1] + increase)
+        self._weights = self._shrinking.drop(place, self._weights)
+        self._left = without(self._left, place)
+        return True
+
+    def _sequence(self) -> EliminationSequence:
         values = like(np.array(self._values), self._reference)
-        sequence = EliminationSequence(self._nodes, as_indices(self._removed, self._nodes), values)
-        size = int(self._left.shape[0])
-        status = Status.CONVERGED if size <= self._least else status
-        return Report(sequence, self._values[-1], size=size, steps=steps, status=status)
+        return EliminationSequence(self._nodes, as_indices(self._removed, self._nodes), values)
 
 
 class _Shrinking:

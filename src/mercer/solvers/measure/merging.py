@@ -20,14 +20,12 @@ from numba import njit
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, lexicographic_order, without
-from mercer.backends.threads import single_threaded_blas
 from mercer.kernels.checks import positive_number, whole_number
 from mercer.linalg.dense_products import over_rows
-from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
-from mercer.solvers.measure.elimination import counted_down
-from mercer.solvers.measure.sparse_measure import checked_measure
-from mercer.solvers.run import Goal, Method, Report, solve
-from mercer.solvers.solution import Status
+from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import checked_measure
+from mercer.solvers.measure.elimination import TakingOut, counted_down
+from mercer.solvers.run import Goal, Report, solve
 
 _FETCHED = 32  # columns a time
 
@@ -149,11 +147,10 @@ def merge(
     return solve(problem, method, start, goal=Goal(0.0, max_iter=problem.size)).point
 
 
-class Merging(Method[Discrepancy, MergeSequence]):
-    """A step makes some merges, a tenth of those made so far at most; then it reports."""
+class Merging(TakingOut[MergeSequence]):
+    """The node goes that another absorbs as the objective grows least."""
 
     name = phase = "merging"
-    handles = frozenset({CAPS, RIDGE})
 
     def __init__(self, strategy: str = "strong", n_nodes: int | None = None, max_increase: float | None = None) -> None:
         if strategy not in _STRATEGIES:
@@ -165,38 +162,32 @@ class Merging(Method[Discrepancy, MergeSequence]):
         """The measure given: nodes, values, and the gradient where it is known."""
         nodes, values, gradient = point
         self._nodes, self._start = checked_measure(nodes, values, problem.size, problem.distortion)
+        self._penalty = problem.penalty[self._nodes]
         gradient = problem.gradient(self._nodes, self._start) if gradient is None else gradient
-        self._objective = [problem.value(self._nodes, self._start, gradient)]
-        self._ceiling = np.inf if self._increase is None else _ceiling(self._objective[0], self._increase)
+        self._values = [problem.value(self._nodes, self._start, gradient)]
+        self._ceiling = np.inf if self._increase is None else _ceiling(self._values[0], self._increase)
         self._pairs: list[tuple[int, int]] = []
+        self._exhausted = False
         self._state = _STRATEGIES[self._strategy](problem, self._nodes, self._start, gradient)
-        return self._report(problem, 0)
+        return self._report(0)
 
-    def step(self, problem: Discrepancy, most: int) -> Report[MergeSequence]:
-        """The merges for which the objective grows least."""
-        wanted, made, status = min(most, 1 + len(self._pairs) // 10), 0, None
-        exhausted = False
-        with single_threaded_blas():
-            while made < wanted and self._state.size > self._least:
-                best = self._state.best()
-                exhausted = not np.isfinite(best.increase)
-                if exhausted or self._objective[-1] + best.increase > self._ceiling:
-                    status = Status.CONVERGED
-                    break
-                self._pairs.append(self._state.absorb(best))
-                self._objective.append(self._objective[-1] + best.increase)
-                made += 1
-        return self._report(problem, made, exhausted, status)
+    @property
+    def _n_left(self) -> int:
+        return self._state.size
 
-    def _report(
-        self, problem: Discrepancy, steps: int, exhausted: bool = False, status: Status | None = None
-    ) -> Report[MergeSequence]:
+    def _take(self) -> bool:
+        best = self._state.best()
+        self._exhausted = not np.isfinite(best.increase)
+        if self._exhausted or self._values[-1] + best.increase > self._ceiling:
+            return False
+        self._pairs.append(self._state.absorb(best))
+        self._values.append(self._values[-1] + best.increase)
+        return True
+
+    def _sequence(self) -> MergeSequence:
         into, absorbed = (as_indices([pair[k] for pair in self._pairs], self._nodes) for k in range(2))
-        heights, size = like(np.array(self._objective), problem.distortion), self._state.size
-        penalty = problem.penalty[self._nodes]
-        sequence = MergeSequence(self._nodes, self._start, penalty, into, absorbed, heights, exhausted)
-        status = Status.CONVERGED if size <= self._least else status
-        return Report(sequence, self._objective[-1], size=size, steps=steps, status=status)
+        values = like(np.array(self._values), self._penalty)
+        return MergeSequence(self._nodes, self._start, self._penalty, into, absorbed, values, self._exhausted)
 
 
 def _ceiling(value: float, max_increase: float) -> float:

@@ -30,7 +30,8 @@ from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.column_store import FreeColumns, NoRoomError
-from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
+from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.measure.kinks import Event, Kinks, PathEnd, Track
 from mercer.solvers.run import Goal, Limits, Method, Report, Run
 from mercer.solvers.solution import Solution, Status

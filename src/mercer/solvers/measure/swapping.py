@@ -16,7 +16,8 @@ from mercer.backends.ordering import as_indices, as_integers, flatnonzero, least
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows, product
-from mercer.problems.discrepancy import CAPS, RIDGE, Discrepancy
+from mercer.problems import Discrepancy
+from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Status
 

@@ -20,9 +20,9 @@ from mercer.backends.arrays import Array, as_double, copied, namespace
 from mercer.backends.ordering import as_indices
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.column_cache import ColumnCache
-from mercer.problems.discrepancy import CAPS, CONSTRAINT, RIDGE, Discrepancy, TraceProblem
+from mercer.problems import Discrepancy, SparseMeasure, TraceProblem
+from mercer.problems.discrepancy import CAPS, CONSTRAINT, RIDGE
 from mercer.solvers.measure.exchange_steps import BlockStep, ExchangeState, PairStep, Step, settle
-from mercer.solvers.measure.sparse_measure import SparseMeasure
 from mercer.solvers.run import Goal, Limits, Method, Report, Run
 from mercer.solvers.solution import Solution, Status
 

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, eigh, eigvalsh, like, namespace, norm
-from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 from mercer.solvers.run import Method, Report
 
 _POWER_STEPS = 100
@@ -80,7 +80,7 @@ class AcceleratedGradients(Method[SumOfSquares, Array]):
 
     name = "accelerated"
     phase = "gradients"
-    handles = frozenset({"a trace constraint"})
+    handles = frozenset({TRACE})
 
     def start(self, problem: SumOfSquares, point: Any) -> Report[Array]:
         """Report the first factor."""

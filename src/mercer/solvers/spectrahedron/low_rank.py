@@ -23,7 +23,7 @@ import numpy as np
 from mercer.backends.arrays import Array, eigh, namespace, norm
 from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.symmetric_entries import SymmetricEntries
-from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 from mercer.solvers.run import Goal, Method, Report
 from mercer.solvers.solution import Status
 from mercer.solvers.spectrahedron.face import minimise_small
@@ -66,7 +66,7 @@ class LowRank(Method[SumOfSquares, Array]):
 
     name = "low-rank"
     phase = "faces"
-    handles = frozenset({"a trace constraint"})
+    handles = frozenset({TRACE})
 
     def __init__(self, goal: Goal) -> None:
         self._goal = goal

@@ -10,15 +10,16 @@ and Ω (functions of pairs that the ball's distance is projected on), and by the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, namespace, to_numpy
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
-from mercer.kernels.integrals.enclosed_loss import PreciseLosses
-from mercer.problems.enclosed_squares import exact_shares
+from mercer.kernels.integrals.squared_loss_enclosures import SquaredLossEnclosures
+from mercer.problems.enclosed_squares import SpanEnclosures, exact_shares, weighted_sum
 
 _KEPT = 10**6  # entries of k(x_i, ξ_a) that are kept between passes
 
@@ -32,19 +33,17 @@ class PairSample(NamedTuple):
 
 
 @final
-class PreciseRegression:
+class RegressionEnclosures(SpanEnclosures):
     """Losses, prices, distances and embeddings of the game as balls.
-
-    Balls are NumPy's: tensors are brought over once, when the proof begins.
 
     Parameters
     ----------
-    losses : PreciseLosses
+    losses : SquaredLossEnclosures
         The integrals on the game's support.
-    density_basis, function_basis, whitening : arrays of shape (m, s), (m, l) and (m, q)
-        T, U and Ω, taken as exact; T and Ω may be left out where there is no adversary.
     sample : PairSample
         The data.
+    function_basis, density_basis, whitening : arrays of shape (m, l), (m, s) and (m, q)
+        U, T and Ω, taken as exact; T and Ω may be left out where there is no adversary.
 
     Notes
     -----
@@ -53,39 +52,19 @@ class PreciseRegression:
 
     def __init__(
         self,
-        losses: PreciseLosses,
-        function_basis: Array,
+        losses: SquaredLossEnclosures,
         sample: PairSample,
+        function_basis: Array,
         density_basis: Array | None = None,
         whitening: Array | None = None,
     ) -> None:
+        nothing = np.empty((function_basis.shape[0], 0))
+        super().__init__(losses, *(nothing if basis is None else basis for basis in (density_basis, whitening)))
         self.losses, self.functions = losses, ball(to_numpy(function_basis))
-        if density_basis is not None and whitening is not None:
-            self.basis, self.whitening = ball(to_numpy(density_basis)), ball(to_numpy(whitening))
         weights = None if sample.weights is None else to_numpy(sample.weights)
         self._sample = PairSample(to_numpy(sample.inputs), to_numpy(sample.targets), weights)
         self._shares = exact_shares(weights, sample.inputs.shape[0])
         self._kept: list[tuple[slice, Ball]] | None = None
-
-    @cached_property
-    def mass(self) -> Ball:
-        """W."""
-        return self.losses.mass()
-
-    @cached_property
-    def gram(self) -> Ball:
-        """The kernel of pairs on the support."""
-        return self.losses.gram()
-
-    @cached_property
-    def constraint(self) -> Ball:
-        """TᵀWT."""
-        return self.in_densities(self.mass)
-
-    @cached_property
-    def projected_gram(self) -> Ball:
-        """ΩᵀK̃Ω."""
-        return self.whitening.T @ (self.gram @ self.whitening)
 
     @cached_property
     def function_gram(self) -> Ball:
@@ -95,16 +74,7 @@ class PreciseRegression:
     @cached_property
     def target(self) -> Ball:
         """The sample's embedding at the support."""
-        total = None
-        for rows, _, joint in self.losses.sections(self._sample.inputs, self._sample.targets):
-            part = joint.T @ self._shares[rows]
-            total = part if total is None else total + part
-        assert total is not None
-        return total
-
-    def in_densities(self, M: Ball) -> Ball:
-        """TᵀMT."""
-        return self.basis.T @ (M @ self.basis)
+        return weighted_sum(self.losses.sections(self._sample.inputs, self._sample.targets), self._shares)
 
     def squared_norm(self, alpha: Ball) -> Ball:
         """‖f‖² of f = Σ α_a k(·, ξ_a)."""
@@ -119,19 +89,12 @@ class PreciseRegression:
             loss, slope = loss + (weighted * rest).sum(), slope + near.T @ weighted
         return loss, slope
 
-    def _near(self) -> Any:
+    def _near(self) -> Iterable[tuple[slice, Ball]]:
         """k(x_i, ξ_a), some rows at a time."""
         if self._kept is not None:
             return self._kept
-        parts = ((rows, near) for rows, near, _ in self.losses.sections(self._sample.inputs, self._sample.targets))
+        parts = self.losses.input_sections(self._sample.inputs)
         if self._sample.inputs.shape[0] * self.functions.shape[0] > _KEPT:
             return parts
         self._kept = list(parts)
         return self._kept
-
-
-def coordinates(basis: Any, coefficients: Any) -> Any:
-    """The x with basis @ x nearest to some coefficients, for a basis with orthogonal columns."""
-    xp = namespace(basis)
-    sizes = xp.reshape(xp.sum(basis**2, axis=0), (-1, *[1] * (coefficients.ndim - 1)))
-    return (basis.T @ coefficients) / sizes

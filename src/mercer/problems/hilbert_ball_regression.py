@@ -17,26 +17,23 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, add_to_diagonal, as_double, copied, namespace
-from mercer.kernels.stationary import Gaussian
+from mercer.backends.arrays import Array, add_to_diagonal, copied, namespace
+from mercer.problems.problem import Problem
+from mercer.problems.sample_loss import SampleLoss
 
 
 @final
-class RelaxedRegression:
+class HilbertBallRegression(Problem):
     """The penalised least squares in β, f = βᵀu, u = Uᵀk_x, ‖f‖ = ‖β‖.
 
     Parameters
     ----------
-    inputs : array of shape (m, d)
-        ξ.
-    sigma : float
-        σ.
+    midpoint_gram : array of shape (m, m)
+        E.
     function_basis : array of shape (m, l)
         U.
-    features : array of shape (n, l)
-        u(x_i).
-    targets, weights : arrays of shape (n,)
-        y_i, and the weights of the sample, which sum to one.
+    sample : SampleLoss
+        R̂.
     radius, regularization : float
         ε ≥ 0 and λ > 0.
 
@@ -47,30 +44,27 @@ class RelaxedRegression:
 
     def __init__(
         self,
-        inputs: Array,
-        sigma: float,
+        midpoint_gram: Array,
         function_basis: Array,
-        features: Array,
-        targets: Array,
-        weights: Array,
+        sample: SampleLoss,
         *,
         radius: float,
         regularization: float,
     ) -> None:
-        self.radius, self.regularization = radius, regularization
-        self._root = as_double(Gaussian(sigma=float(np.sqrt(2) * sigma))(inputs))  # E
-        self._basis = function_basis
-        self._curvature = features.T @ (weights[:, None] * features)
-        self._slope = features.T @ (weights * targets)
-        self._features, self._targets, self._weights = features, targets, weights
+        self.sample, self.radius, self.regularization = sample, radius, regularization
+        self._root, self._basis = midpoint_gram, function_basis
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"a penalty in place of an adversary"})
 
     def start(self) -> Array:
         """Ridge regression without the penalty."""
-        return namespace(self._slope).linalg.solve(self._curved(), self._slope)
+        return namespace(self.sample.slope).linalg.solve(self._curved(), self.sample.slope)
 
-    def sample_loss(self, beta: Array) -> float:
-        """R̂(β)."""
-        return float(self._weights @ (self._features @ beta - self._targets) ** 2)
+    def gap(self, gradient: Array) -> float:
+        """How far the value at a point with this gradient can be from the least one, but for rounding."""
+        return float(gradient @ gradient) / (4 * self.regularization)
 
     def square_norm(self, beta: Array) -> float:
         """‖f²‖ in the space of bandwidth σ/√2."""
@@ -80,12 +74,12 @@ class RelaxedRegression:
     def value(self, beta: Array) -> float:
         """F(β)."""
         penalty = self.radius * self.square_norm(beta) + self.regularization * float(beta @ beta)
-        return self.sample_loss(beta) + penalty
+        return self.sample.value(beta) + penalty
 
     def gradient(self, beta: Array) -> Array:
         """∇F(β)."""
         alpha = self._basis @ beta
-        slope = 2 * (self._curvature @ beta - self._slope + self.regularization * beta)
+        slope = self.sample.gradient(beta) + 2 * self.regularization * beta
         norm = self.square_norm(beta)
         if norm > 0:
             pull = self._basis.T @ (self._middle_values(alpha) ** 2 @ alpha)
@@ -107,7 +101,7 @@ class RelaxedRegression:
 
     def _curved(self) -> Array:
         """Half the Hessian without the penalty on f²."""
-        matrix = copied(self._curvature)
+        matrix = copied(self.sample.curvature)
         add_to_diagonal(matrix, self.regularization)
         return matrix
 

@@ -4,15 +4,15 @@ import mpmath
 import numpy as np
 import pytest
 from exact_programme import exactly, mpf, squared
-from robust_oracle import SIGMA, TAU, precise_game, small_pairs
+from robust_oracle import SIGMA, TAU, small_game, small_relaxation
 
 from mercer.certificates import game as saddle_point
 from mercer.certificates.game import certify_saddle_point, response_bound, risk_bound
 from mercer.certificates.strong_convexity import certify_strongly_convex
 from mercer.problems.robust_regression import Adversary
-from mercer.robust.game import function_basis, make_precise, make_relaxed
-from mercer.solvers.game.newton import minimise_by_newton
-from mercer.solvers.game.saddle_point import solve_saddle_point
+from mercer.solvers.game.barrier import Barrier
+from mercer.solvers.game.newton import Newton
+from mercer.solvers.run import Goal, solve
 
 mpmath.mp.dps = 60
 
@@ -24,10 +24,13 @@ def inner(A, B):
 class ExactGame:
     """Integrals of the game on pairs, term by term."""
 
-    def __init__(self, pairs, U, ball_, radius, regularization):
-        self.pairs, self.radius, self.regularization = pairs, mpf(radius), mpf(regularization)
-        self.U, self.T, self.Omega = (exactly(M) for M in (U, ball_.basis, ball_.whitening))
-        xi, eta = pairs.support_inputs, pairs.support_targets
+    def __init__(self, formulation):
+        pairs, terms = formulation.pairs, formulation.terms
+        self.pairs, self.radius, self.regularization = pairs, mpf(terms.radius), mpf(terms.regularization)
+        self.U, *adversary = (exactly(M) for M in formulation.bases)
+        if adversary:
+            self.T, self.Omega = adversary
+        xi, eta = pairs.support.inputs, pairs.support.targets
         self.m, self.d = xi.shape
         indices = range(self.m)
         self.dx = [[squared(xi[p], xi[q]) / mpf(SIGMA) ** 2 for q in indices] for p in indices]
@@ -106,18 +109,17 @@ class ExactGame:
 
 
 def game_of(seed, **options):
-    options = {"radius": 0.2, "regularization": 1e-2, "m": 4, "n": 8, **options}
-    pairs, U, game, ball_ = precise_game(seed, **options)
-    return ExactGame(pairs, U, ball_, options["radius"], options["regularization"]), game
+    game = small_game(seed, **{"m": 4, "n": 8, **options})
+    return ExactGame(game), game.problem, game.enclosures
 
 
 @pytest.mark.parametrize(("seed", "d", "truncation"), [(0, 1, 1e-6), (1, 2, 1e-6), (2, 1, 1e-12), (3, 2, 1e-12)])
 def test_the_bounds_hold_the_truth(seed, d, truncation):
-    exact, game = game_of(seed, d=d, truncation=truncation)
-    found = solve_saddle_point(game, game.bounds, tol=1e-7)
-    certificate = certify_saddle_point(game, game.precise, found.beta, found.prices, found.adversary)
+    exact, game, precise = game_of(seed, d=d, truncation=truncation)
+    found = solve(game, Barrier(), goal=Goal(1e-7)).point
+    certificate = certify_saddle_point(game, precise, found)
     risk = exact.risk(found.beta, found.prices)
-    proved = risk_bound(game, game.precise, found.beta, found.prices)
+    proved = risk_bound(game, precise, found.beta, found.prices)
     assert risk <= mpf(proved)
     assert proved == pytest.approx(float(risk), rel=1e-9)
     assert certificate.upper >= proved
@@ -133,14 +135,14 @@ def test_the_bounds_hold_the_truth(seed, d, truncation):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_answer_to_a_distribution_is_bounded_from_below(seed, monkeypatch):
     """Against one and the same density, no function does better than the bound says."""
-    exact, game = game_of(seed, truncation=[1e-6, 1e-12][seed % 2])
+    exact, game, precise = game_of(seed, truncation=[1e-6, 1e-12][seed % 2])
     F, share = 0.3 * np.random.default_rng(seed).standard_normal((game.order, 2)), 0.4
 
     def as_it_is(game, precise, adversary):
         return saddle_point._normalised(precise, F, share)
 
     monkeypatch.setattr(saddle_point, "_admissible", as_it_is)
-    bound = response_bound(game, game.precise, Adversary(F @ F.T, share))
+    bound = response_bound(game, precise, Adversary(F @ F.T, share))
     mass = share + np.sum(F**2)
     best, _ = game.best_response(Adversary(F @ F.T / mass, share / mass))
     values = [exact.objective(best * (1 + change), F, mpf(share)) for change in (0.0, 1e-12, -1e-10, 1e-6)]
@@ -151,9 +153,9 @@ def test_the_answer_to_a_distribution_is_bounded_from_below(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(3))
 def test_an_adversary_outside_the_ball_is_drawn_into_it(seed):
     """A proof counts no distribution whose distance is not proved: the exact one is at most ε."""
-    exact, game = game_of(seed, radius=0.05)
+    exact, game, precise = game_of(seed, radius=0.05)
     F = np.random.default_rng(seed).standard_normal((game.order, 2))
-    density = saddle_point._admissible(game, game.precise, Adversary(F @ F.T, 0.0))
+    density = saddle_point._admissible(game, precise, Adversary(F @ F.T, 0.0))
     L = exactly(density.factor.hi) + exactly(density.factor.lo)
     B = L * L.T * (mpf(float(density.scale.hi)) + mpf(float(density.scale.lo)))
     share = mpf(float(density.share.hi)) + mpf(float(density.share.lo))
@@ -183,44 +185,35 @@ def relaxed_value(exact, beta, radius):
 @pytest.mark.parametrize("radius", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(4))
 def test_penalised_least_squares_hold_the_truth(seed, radius):
-    pairs = small_pairs(seed, m=5, n=9)
-    U, features = function_basis(pairs)
-    problem = make_relaxed(pairs, U, features, radius=radius, regularization=1e-3)
-    found = minimise_by_newton(problem, problem.start(), tol=1e-13)
-
-    class Plain:
-        basis = whitening = np.eye(5)
-
-    exact = ExactGame(pairs, U, Plain, radius, 1e-3)
-    precise = make_precise(pairs, U)
-    certificate = certify_strongly_convex(precise, found.x, radius=radius, regularization=1e-3)
-    value = relaxed_value(exact, found.x, radius)
+    relaxation = small_relaxation(seed, radius=radius, regularization=1e-3, m=5, n=9)
+    found, exact = solve(relaxation.problem, Newton(), goal=Goal(1e-13)).point, ExactGame(relaxation)
+    precise = relaxation.enclosures
+    certificate = certify_strongly_convex(precise, found, radius=radius, regularization=1e-3)
+    value = relaxed_value(exact, found, radius)
     assert value <= mpf(certificate.upper)
     for change in (0.0, 1e-12, 1e-8, 1e-4):
-        assert mpf(certificate.lower) <= relaxed_value(exact, found.x * (1 + change), radius)
+        assert mpf(certificate.lower) <= relaxed_value(exact, found * (1 + change), radius)
     assert certificate.holds(1e-9)
-    away = found.x * 1.01  # far from the minimum the gradient counts
+    away = found * 1.01  # far from the minimum the gradient counts
     judged = certify_strongly_convex(precise, away, radius=radius, regularization=1e-3)
     assert mpf(judged.lower) <= value <= mpf(judged.upper)
 
 
 def test_every_term_of_the_proofs_is_needed(monkeypatch):
     """Without the factorisation's margin, or the gradient's square, a bound is false."""
-    exact, game = game_of(0, truncation=1e-12)
+    exact, game, precise = game_of(0, truncation=1e-12)
     monkeypatch.setattr(
         saddle_point, "least_ratio", lambda A, S: float(np.linalg.eigvals(np.linalg.solve(S.hi, A.hi)).real.min())
     )
     false = 0
     for beta, prices in np.random.default_rng(0).standard_normal((8, 2, 40)):
         beta, prices = 9 * beta[: game.n_functions], prices[: game.goal.size]
-        false += exact.risk(beta, prices) > mpf(risk_bound(game, game.precise, beta, prices))
+        false += exact.risk(beta, prices) > mpf(risk_bound(game, precise, beta, prices))
     assert false
     monkeypatch.undo()
-    pairs = small_pairs(1, m=5, n=9)
-    U, features = function_basis(pairs)
-    problem = make_relaxed(pairs, U, features, radius=0.0, regularization=1e-3)
-    best = minimise_by_newton(problem, problem.start(), tol=1e-13).x
-    precise = make_precise(pairs, U)
-    judged = certify_strongly_convex(precise, 1.1 * best, radius=0.0, regularization=1e-3)
+    relaxation = small_relaxation(1, radius=0.0, regularization=1e-3, m=5, n=9)
+    problem = relaxation.problem
+    best = solve(problem, Newton(), goal=Goal(1e-13)).point
+    judged = certify_strongly_convex(relaxation.enclosures, 1.1 * best, radius=0.0, regularization=1e-3)
     assert problem.value(best) < problem.value(1.1 * best) * 0.999
     assert judged.lower < problem.value(best) * (1 + 1e-12)  # by the square of the gradient

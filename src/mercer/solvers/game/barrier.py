@@ -16,9 +16,6 @@ point is taken with the Newton step's correction, which is admissible to first o
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -34,7 +31,8 @@ from mercer.backends.arrays import (
     solve_triangular,
 )
 from mercer.backends.rounding import TINY
-from mercer.problems.robust_regression import Adversary, RobustRegression
+from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
+from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
 _GROWTH = 10.0  # of the barrier weight
@@ -45,77 +43,6 @@ _PATIENCE = 30  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
-
-
-@dataclass(frozen=True)
-class SaddleStep:
-    """One line of the history: the bounds on the value after so many Newton steps."""
-
-    number: int
-    objective: float
-    lower: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class SaddlePoint:
-    """The learner with the least bound, the prices that prove it, and the adversary with the best one."""
-
-    beta: Array
-    prices: Array
-    adversary: Adversary
-    status: Status
-    history: tuple[SaddleStep, ...]
-
-    @property
-    def n_iter(self) -> int:
-        """Newton steps taken."""
-        return self.history[-1].number if self.history else 0
-
-
-Certify = Callable[[Array, Array, Adversary], Any]
-Callback = Callable[[SaddleStep], Any]
-
-
-def solve_saddle_point(
-    problem: RobustRegression,
-    certify: Certify,
-    *,
-    tol: float,
-    max_iter: int = 300,
-    callback: Callback | None = None,
-) -> SaddlePoint:
-    """Follow the central path until the certified relative gap is at most tol.
-
-    Parameters
-    ----------
-    problem : RobustRegression
-        The game.
-    certify : callable
-        Given β, y and an adversary, returns a certificate with ``lower`` and ``upper``.
-    tol : float
-        The relative gap to reach.
-    max_iter : int, default=300
-        Newton steps at most; about forty are needed for 1e-6.
-    callback : callable, optional
-        Receives the lines of the history; a true value ends the run.
-
-    Notes
-    -----
-    Cost of a step: (l + q) s³ + (l + q)² s² + l² s² operations for l functions, order s and a projected space of
-    dimension q. Memory: (l + q) s² numbers.
-    """
-    path = _CentralPath(problem, certify, callback)
-    status = Status.MAX_ITER
-    try:
-        for number in range(1, max_iter + 1):
-            verdict = path.step(number, tol)
-            if verdict is not None:
-                status = verdict
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return path.result(status)
 
 
 class _Point(NamedTuple):
@@ -143,61 +70,82 @@ class _Derivatives(NamedTuple):
     hessian: Array
 
 
-@final
-class _CentralPath:
-    """The iterate, its barrier weight, and the best bounds so far."""
+class _Step(NamedTuple):
+    """A Newton step, and the root of the decrease that it predicts."""
 
-    def __init__(self, problem: RobustRegression, certify: Certify, callback: Callback | None) -> None:
-        self._problem, self._certify, self._callback = problem, certify, callback
-        self._began = time.perf_counter()
-        beta, least = problem.best_response(problem.anchor)
-        nothing = namespace(beta).zeros_like(problem.goal)
-        top = problem.worst_case(beta, nothing)
+    step: Array
+    decrement: float
+
+
+@final
+class Barrier(Method[RobustRegression, SaddlePoint]):
+    """Newton steps along the central path; a line of the history is a point of it, or the end of the steps allowed.
+
+    The saddle point at hand is the learner with the least upper bound and the admissible adversary with the largest
+    lower one, which may belong to different points of the path. It starts where it knows best, whatever it is given.
+
+    Notes
+    -----
+    About forty steps for a gap of 1e-6. Cost of a step: (l + q) s³ + (l + q)² s² + l² s² operations for l functions,
+    order s and a projected space of dimension q. Memory: (l + q) s² numbers.
+    """
+
+    name = phase = "barrier"
+    handles = frozenset({"an adversary"})
+
+    def start(self, problem: RobustRegression, point: Any) -> Report[SaddlePoint]:
+        self._problem = problem
+        beta, self._lower = problem.best_response(problem.anchor)
+        prices = namespace(beta).zeros_like(problem.goal)
+        self._best = SaddlePoint(beta, prices, problem.anchor)
+        self._upper = problem.upper_bound(beta, prices)
+        top = problem.worst_case(beta, prices)
         t = 1.5 * top if top > 0 else 1.0
         self._weight = (problem.order + 3) / t
         v = 2 / (self._weight * problem.radius)  # where the barrier is least for y = 0
-        self._point = _Point(beta, nothing, t, v)
+        self._point = _Point(beta, prices, t, v)
         self._here = self._terms(self._point)
-        self._at_weight = self._stuck = 0
-        self._upper, self._lower = np.inf, least
-        self._learner, self._adversary = (beta, self._point.y), problem.anchor
-        self._history: list[SaddleStep] = []
+        self._narrowest, self._at_weight, self._stuck = np.inf, 0, 0
+        self._arrive()
+        return self._report(0)
 
-    def step(self, number: int, tol: float) -> Status | None:
-        """One Newton step; a central point is certified first, and its weight raised."""
-        parts = self._derivatives()
-        newton = self._newton(parts)
-        if newton is None:
-            return self._give_up(number, parts, tol)
-        step, decrement = newton
+    def step(self, problem: RobustRegression, most: int) -> Report[SaddlePoint]:
+        for taken in range(1, most + 1):
+            if not self._walked():
+                return self._given_up(taken - 1)
+            if self._arrive():
+                return self._report(taken, Status.STALLED if self._stuck == 2 else None)
+            if self._newton is None:
+                return self._given_up(taken)
+        return self._report(most)
+
+    def _report(self, steps: int, status: Status | None = None) -> Report[SaddlePoint]:
+        return Report(self._best, self._upper, gap=self._upper - self._lower, steps=steps, status=status)
+
+    def _given_up(self, steps: int) -> Report[SaddlePoint]:
+        """Rounding leaves no direction of descent: the bounds of this point are the last."""
+        self._bound(namespace(self._parts.gradient).zeros_like(self._parts.gradient))
+        return self._report(steps, Status.STALLED)
+
+    def _arrive(self) -> bool:
+        """Find the next step from here; a central point is bounded first, and its weight raised. Whether it is one."""
+        self._parts = self._derivatives()
+        self._newton = self._newton_step()
         self._at_weight += 1
-        if decrement < _CENTRED or self._at_weight > _PATIENCE:
-            verdict = self._certified(number, parts, step, tol)
-            if verdict is not None:
-                return verdict
-            self._weight *= _GROWTH
-            self._at_weight = 0
-            newton = self._newton(parts)
-            if newton is None:
-                return Status.STALLED
-            step, decrement = newton
-        return None if self._walked(step, decrement) else self._give_up(number, parts, tol)
-
-    def _give_up(self, number: int, parts: _Derivatives, tol: float) -> Status:
-        """Rounding leaves no direction of descent: what can be proved here is kept."""
-        nowhere = namespace(parts.gradient).zeros_like(parts.gradient)
-        return self._certified(number, parts, nowhere, tol) or Status.STALLED
-
-    def result(self, status: Status) -> SaddlePoint:
-        beta, y = self._learner
-        return SaddlePoint(beta, y, self._adversary, status, tuple(self._history))
+        if self._newton is None or (self._newton.decrement >= _CENTRED and self._at_weight <= _PATIENCE):
+            return False
+        self._bound(self._newton.step)
+        self._weight *= _GROWTH
+        self._at_weight = 0
+        self._newton = self._newton_step()
+        return True
 
     def _slack(self, point: _Point, losses: Array) -> tuple[Array, float, float]:
         """S, s and v² - ‖y‖², N(β) given."""
         problem = self._problem
         S = problem.priced(point.y) - losses
         add_to_diagonal(S, point.t)
-        gap = point.t - problem.sample_loss(point.beta) + float(problem.goal @ point.y)
+        gap = point.t - problem.sample.value(point.beta) + float(problem.goal @ point.y)
         return S, gap, point.v**2 - float(point.y @ point.y)
 
     def _derivatives(self) -> _Derivatives:
@@ -215,12 +163,11 @@ class _CentralPath:
         flat = xp.reshape(scaled, (l + q + 1, order**2))
         hessian[:-1, :-1] = flat @ flat.T
         hessian[:l, :l] += 2 * problem.loss_curvature(root.T @ root)
-        slope = 2 * (problem.sample_curvature @ point.beta - problem.sample_slope)
-        gap_change = xp.concat([-slope, problem.goal, xp.asarray([1.0, 0.0], **options)])
+        gap_change = xp.concat([-problem.sample.gradient(point.beta), problem.goal, xp.asarray([1.0, 0.0], **options)])
         if problem.keeps_sample:
             gradient -= gap_change / gap
             hessian += gap_change[:, None] * gap_change / gap**2
-            hessian[:l, :l] += 2 * problem.sample_curvature / gap
+            hessian[:l, :l] += 2 * problem.sample.curvature / gap
         ends = xp.zeros(l, **options), xp.asarray([0.0, 2 * point.v], **options)
         cone_change = xp.concat([ends[0], -2 * point.y, ends[1]])
         gradient -= cone_change / cone
@@ -229,9 +176,9 @@ class _CentralPath:
         hessian[-1, -1] -= 2 / cone
         return _Derivatives(root, changes, gap, gap_change, gradient, hessian)
 
-    def _newton(self, parts: _Derivatives) -> tuple[Array, float] | None:
-        """The Newton step for the weight at hand and its decrement; None where rounding hides the curvature."""
-        problem, point = self._problem, self._point
+    def _newton_step(self) -> _Step | None:
+        """The Newton step for the weight at hand; None where rounding hides the curvature."""
+        problem, point, parts = self._problem, self._point, self._parts
         l = problem.n_functions
         strength = problem.regularization
         xp, beta = namespace(point.beta), point.beta
@@ -247,7 +194,7 @@ class _CentralPath:
             step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
         except np.linalg.LinAlgError:
             return None
-        return step, float(np.sqrt(max(-float(gradient @ step), 0.0)))
+        return _Step(step, float(np.sqrt(max(-float(gradient @ step), 0.0))))
 
     def _terms(self, point: _Point) -> tuple[float, float]:
         """The objective and the barrier; infinite outside."""
@@ -265,8 +212,11 @@ class _CentralPath:
         logs = namespace(root).log(namespace(root).linalg.diagonal(root))
         return value, -2 * float(logs.sum()) - kept - float(np.log(cone))
 
-    def _walked(self, step: Array, decrement: float) -> bool:
+    def _walked(self) -> bool:
         """Move along the step as far as the barrier allows; whether that was possible."""
+        if self._newton is None:
+            return False
+        step, decrement = self._newton
         here, length = self._weight * self._here[0] + self._here[1], 1.0
         noise = _NOISE * abs(here)
         while length > _SHORTEST:
@@ -278,27 +228,19 @@ class _CentralPath:
             length /= 2
         return False
 
-    def _certified(self, number: int, parts: _Derivatives, step: Array, tol: float) -> Status | None:
-        """Bounds from this point; the best ones are kept."""
-        xp = namespace(step)
-        change = xp.tensordot(step[:-1], parts.changes, axes=1)
-        root = parts.inverse_root
-        corrected = -(root @ change @ root.T)
+    def _bound(self, step: Array) -> None:
+        """Bounds from this point and its next step; the best ones are kept."""
+        xp, parts, root = namespace(step), self._parts, self._parts.inverse_root
+        corrected = -(root @ xp.tensordot(step[:-1], parts.changes, axes=1) @ root.T)
         add_to_diagonal(corrected, 1.0)
         C = root.T @ corrected @ root / self._weight
         share = (1 - float(parts.gap_change @ step) / parts.gap) / (self._weight * parts.gap)
-        adversary = Adversary(C, share if self._problem.keeps_sample else 0.0)
-        before = self._upper - self._lower
-        certificate = self._certify(self._point.beta, self._point.y, adversary)
-        if certificate.upper < self._upper:
-            self._upper, self._learner = certificate.upper, (self._point.beta, self._point.y)
-        if certificate.lower > self._lower:
-            self._lower, self._adversary = certificate.lower, adversary
-        line = SaddleStep(number, self._upper, self._lower, time.perf_counter() - self._began)
-        self._history.append(line)
-        if self._callback is not None and self._callback(line):
-            return Status.STOPPED
-        if self._upper - self._lower <= tol * abs(self._upper):
-            return Status.CONVERGED
-        self._stuck = self._stuck + 1 if self._upper - self._lower > _STUCK * before else 0
-        return Status.STALLED if self._stuck == 2 else None
+        adversary = self._problem.admissible(Adversary(C, share))
+        upper = self._problem.upper_bound(self._point.beta, self._point.y)
+        lower = self._problem.best_response(adversary)[1]
+        self._stuck = self._stuck + 1 if upper - lower > _STUCK * self._narrowest else 0
+        self._narrowest = min(self._narrowest, upper - lower)
+        if upper < self._upper:
+            self._upper, self._best = upper, self._best._replace(beta=self._point.beta, prices=self._point.y)
+        if lower > self._lower:
+            self._lower, self._best = lower, self._best._replace(adversary=adversary)

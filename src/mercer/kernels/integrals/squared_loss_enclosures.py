@@ -12,31 +12,28 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, exponential, joined
-from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
-from mercer.kernels.integrals.enclosed import powered, rounded_exponential, squared_distances
-
-_PRECISE_ENTRIES = 10**6
+from mercer.kernels.integrals.enclosed import gaussian_sections, powered, squared_distances
+from mercer.kernels.integrals.squared_loss import PairSupport
 
 
 @final
-class PreciseLosses:
+class SquaredLossEnclosures:
     """Integrals on the support (ξ, η), scaled as :class:`~mercer.kernels.integrals.squared_loss.SquaredLossIntegrals`.
 
     Parameters
     ----------
-    inputs, targets : arrays of shape (m, d) and (m,)
-        ξ and η.
-    sigma, target_sigma : float
-        σ and τ.
+    support : PairSupport
+        ξ and η, σ and τ; the proof is NumPy's, which tensors are brought to.
 
     Notes
     -----
     Cost: m products of m × m matrices for a loss, a second at m = 100; two for the others. Memory: O(m²).
     """
 
-    def __init__(self, inputs: Array, targets: Array, sigma: float, target_sigma: float) -> None:
+    def __init__(self, support: PairSupport) -> None:
+        inputs, targets, sigma, target_sigma = to_numpy(support.inputs), to_numpy(support.targets), *support[2:]
         self._power, self._target_power = -int(np.frexp(sigma)[1]), -int(np.frexp(target_sigma)[1])
         self._d = inputs.shape[1]
         self._inputs = np.ldexp(inputs, self._power)
@@ -92,19 +89,15 @@ class PreciseLosses:
         r = ((triples @ (B * triples * self._middle)) * triples).sum(axis=1) * self._volume(3, self._d)
         return H, r, (B * pairs * (self._middle.squared() + self._variance)).sum()
 
-    def sections(self, X: Array, y: Array) -> Iterator[tuple[slice, Ball, Ball]]:
-        """k(x_i, ξ_a), and the kernel of pairs between (x_i, y_i) and ζ_a, for some rows at a time."""
-        precise = X.shape[0] * self._inputs.shape[0] <= _PRECISE_ENTRIES
-        for part in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, self._inputs.shape[0])):
-            yield part, *self._rows(np.ldexp(X[part], self._power), np.ldexp(y[part], self._target_power), precise)
+    def input_sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
+        """k(x_i, ξ_a) for some rows at a time."""
+        return gaussian_sections(X, self._inputs, self._rate, self._power)
 
-    def _rows(self, X: Array, y: Array, precise: bool) -> tuple[Ball, Ball]:
-        if precise:
-            away = squared_distances(X, self._inputs) * self._rate
-            beside = squared_distances(y[:, None], self._targets) * self._target_rate
-            return exponential(-away), exponential(-(away + beside))
-        near = rounded_exponential(X, self._inputs, self._rate)
-        return near, near * rounded_exponential(y[:, None], self._targets, self._target_rate)
+    def sections(self, X: Array, y: Array) -> Iterator[tuple[slice, Ball]]:
+        """The kernel of pairs between (x_i, y_i) and ζ_a, for some rows at a time."""
+        of_targets = gaussian_sections(y[:, None], self._targets, self._target_rate, self._target_power)
+        for (rows, near), (_, beside) in zip(self.input_sections(X), of_targets, strict=True):
+            yield rows, near * beside
 
     @cached_property
     def _overlap(self) -> Ball:

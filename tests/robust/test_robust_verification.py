@@ -35,8 +35,7 @@ def fitted(X, y, weights=None, **options):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scale", [1.0, 1e-5])
+@pytest.mark.parametrize(("weighted", "scale"), [(False, 1.0), (True, 1e-5)])
 def test_the_certificate_of_the_fit_comes_out_again(options, weighted, scale):
     X, y = sample()
     model = fitted(X, scale * y, np.arange(1.0, N + 1) if weighted else None, **options)

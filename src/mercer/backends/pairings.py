@@ -1,0 +1,160 @@
+"""Distances and inner products of points on any device: in which arithmetic, and how accurate that is.
+
+Squared distances come from inner products when that is accurate, and from differences otherwise. With the points
+centred and divided by the bandwidth, inner products leave an error of about u·R² in the exponent, R the largest norm
+and u the unit roundoff. Where u·R² is too large, float32 points are multiplied in float64, and where that is not enough
+the points are subtracted. A profile that behaves like t^p at zero, p < 1, turns an error e into e^p and is held to a
+stricter bound.
+
+Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
+the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.backends import forms
+from mercer.backends.accuracy import (
+    COORDINATE_LIMIT,
+    DIRECT_UP_TO,
+    EXPONENT_ERROR,
+    PRODUCTS,
+    SUBTRACTIONS,
+    power_of_two_below,
+    profile_error,
+)
+from mercer.backends.arrays import Array, as_double, dtype_name, namespace
+from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.entries import FormEntries, Side
+from mercer.backends.profiles import BesselMatern, Identity, PowerOfAffine, TanhOfAffine
+from mercer.backends.rounding import UNIT, EntryError, gamma, unit_of
+
+_ROUNDINGS = 8  # of a direction and of a sum, beside one for each term
+
+
+class PairingForm(FormEntries):
+    """A profile of a pairing of two points."""
+
+    def __init__(self, form: forms.Pairing, rows: Any, cols: Any | None, dtype: Any) -> None:
+        super().__init__(rows, cols, dtype)
+        self._metric, self._profile, self._length = form.metric, form.profile, float(form.length)
+
+    @abstractmethod
+    def _profiled(self, values: Array) -> Array:
+        """The profile of an array, which may be overwritten."""
+
+    @property
+    def nonnegative(self) -> bool:
+        return self._profile.nonnegative
+
+
+class DistanceForm(PairingForm):
+    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
+
+    def __init__(self, form: forms.Pairing, rows: Any, cols: Any | None, dtype: Any) -> None:
+        super().__init__(form, rows, cols, dtype)
+        self._name, self._work = dtype_name(self.dtype), self.dtype
+        euclidean = form.metric == "sqeuclidean" and self.n_features > DIRECT_UP_TO
+        self._by_products = euclidean and self._inner_products_hold()
+        if not self._by_products:
+            self._choose_scale()
+
+    @abstractmethod
+    def _center_of(self, points: Any) -> Array:
+        """A point amid the others."""
+
+    @abstractmethod
+    def _largest_norm(self) -> float:
+        """The largest squared norm of the points, centred and divided by the length."""
+
+    def _inner_products_hold(self) -> bool:
+        """Find the precision in which inner products are accurate enough, if there is one."""
+        self._limit = COORDINATE_LIMIT[self._name]
+        self._center = self._center_of(self._points["cols"])
+        self._largest = largest = self._largest_norm()
+        allowed = EXPONENT_ERROR[self._name] ** (1 / self._profile.power_at_zero)
+        for work in (self.dtype, self._precision("float64")):
+            self._work = work
+            if 2 * unit_of(work) * largest <= allowed:
+                return True
+        return False
+
+    def _choose_scale(self) -> None:
+        """Points times a power of two, distances times a factor: a division by the length without rounding."""
+        largest = max((float(abs(ends).max()) for ends in self._extremes() if ends.shape[0]), default=0.0)
+        scale = power_of_two_below(1 / self._length, COORDINATE_LIMIT["float64"], largest)
+        narrow = self._name == "float32" and scale * largest < COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
+        self._work = self.dtype if narrow else self._precision("float64")
+        self._scale = scale
+        rest = min(1 / max(self._length * scale, 1e-300), COORDINATE_LIMIT[self._name])
+        self._factor = rest**2 if self._metric == "sqeuclidean" else rest
+
+    def _extremes(self) -> Iterator[Array]:
+        """Least and greatest coordinates, zero among them, of one side and of the other; found without a copy."""
+        for points in self._points.values():
+            xp = namespace(points)
+            none = xp.zeros(points.shape[1], dtype=points.dtype, device=points.device)
+            yield xp.minimum(xp.min(points, axis=0), none) if points.shape[0] else none
+            yield xp.maximum(xp.max(points, axis=0), none) if points.shape[0] else none
+
+    @property
+    def cost(self) -> float:
+        pairing = self.n_features if self._by_products else 4 * self.n_features
+        return float(pairing + (1000 if isinstance(self._profile, BesselMatern) else 10))
+
+    @cached_property
+    def entry_error(self) -> EntryError:
+        if not self._by_products:
+            relative = gamma(self.n_features + SUBTRACTIONS, self.unit)
+            return profile_error(self._profile, self._name, relative, 0.0, self._most())
+        lost = gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) * self._largest
+        return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * self._largest)
+
+    def _most(self) -> float:
+        """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""
+        with np.errstate(over="ignore"):
+            ends = [as_double(end) / self._length for end in self._extremes()]
+            xp = namespace(ends[0])
+            ranges = xp.maximum(ends[1], ends[3]) - xp.minimum(ends[0], ends[2])
+            return float(xp.sum(ranges**2 if self._metric == "sqeuclidean" else ranges))
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        at_zero = float(self._profiled(self.full((1, 1), 0.0))[0, 0])
+        return self.full((self._points[side].shape[0],), at_zero)
+
+
+class InnerProductForm(PairingForm):
+    """Inner products of the points, or of their directions."""
+
+    @property
+    def cost(self) -> float:
+        return float(self.n_features + (0 if isinstance(self._profile, Identity) else 40))
+
+    @cached_property
+    def entry_error(self) -> EntryError:
+        """|Δ(x·y)| ≤ γ ‖x‖‖y‖, and (γ‖x‖‖y‖ + c)² ≤ (γ‖x‖² + c)(γ‖y‖² + c) where c ≥ 0."""
+        profile, unit = self._profile, self.unit
+        lost = gamma(self.n_features + _ROUNDINGS, unit)
+        if isinstance(profile, Identity):
+            return EntryError(unit, lost)
+        if isinstance(profile, PowerOfAffine) and profile.coef0 >= 0:
+            return EntryError(8 * unit, math.expm1(profile.degree * math.log1p(lost + 4 * unit)))
+        if isinstance(profile, PowerOfAffine):
+            base = profile.gamma * self._largest_square() + abs(profile.coef0)
+            return EntryError(8 * unit, 0.0, base**profile.degree * math.expm1(profile.degree * math.log1p(2 * lost)))
+        if isinstance(profile, TanhOfAffine):
+            return EntryError(8 * unit, 0.0, (profile.gamma * self._largest_square() + abs(profile.coef0)) * lost)
+        return EntryError(8 * unit, 0.0, float("inf"))
+
+    def _largest_square(self) -> float:
+        """A bound on the largest squared norm of the points."""
+        chunks = [(points, part) for points in self._points.values() for part in row_chunks(len(points), TALL_ROWS)]
+        sums = (float((as_double(points[part]) ** 2).sum(axis=1).max()) for points, part in chunks)
+        return max(sums, default=0.0) * (1 + 2 * gamma(self.n_features + 2, UNIT))

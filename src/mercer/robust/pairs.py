@@ -1,0 +1,79 @@
+"""A weighted sample of pairs with its support, y in units of its own size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.backends.arrays import Array, contiguous, namespace
+from mercer.kernels import Gaussian
+from mercer.kernels.integrals.squared_loss import PairSupport
+from mercer.validation import normalised
+
+_LEAST_SIZE = 1e-150
+_LARGEST_WIDTH = 1e100
+
+
+class Pairs(NamedTuple):
+    """The data of a robust regression.
+
+    Attributes
+    ----------
+    inputs, targets, weights : arrays of shape (n, d), (n,), (n,)
+        The sample; weights sum to one.
+    support : PairSupport
+        The support and the bandwidths, η and τ in the units of the targets.
+    size : float
+        What y was divided by, a power of two.
+    given : array of shape (n,) or None
+        The weights as they were given, None for equal ones.
+    """
+
+    inputs: Array
+    targets: Array
+    weights: Array
+    support: PairSupport
+    size: float = 1.0
+    given: Array | None = None
+
+    @property
+    def kernel(self) -> Gaussian:
+        """That of the inputs, and of the stretched pairs."""
+        return Gaussian(sigma=self.support.sigma)
+
+    @property
+    def joint(self) -> Array:
+        """The sample as points of one Gaussian kernel."""
+        return beside(self.inputs, self.targets * self.support.stretch)
+
+    @property
+    def joint_support(self) -> Array:
+        """The support likewise."""
+        return beside(self.support.inputs, self.support.targets * self.support.stretch)
+
+
+def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float) -> Pairs:
+    """A sample with its weights as given and the pairs of its support, y last, in units of the root mean square of y.
+
+    The unit is a power of two, so that no digit of y or of f is lost to it.
+    """
+    weights = normalised(given, X.shape[0], reference=X)
+    largest = float(abs(y[weights > 0]).max())
+    size = 1.0
+    if largest > 0:
+        size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
+    if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
+        raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
+    if not 1 / _LARGEST_WIDTH < target_sigma / size < _LARGEST_WIDTH:
+        raise ValueError(
+            f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, "
+            "or a rule."
+        )
+    chosen = PairSupport(contiguous(support[:, :-1]), support[:, -1] / size, sigma, target_sigma / size)
+    return Pairs(X, y / size, weights, chosen, size, given)
+
+
+def beside(X: Array, y: Array) -> Array:
+    """The columns of X and y as the last one."""
+    return namespace(X).concat([X, y[:, None]], axis=1)
