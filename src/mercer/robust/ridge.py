@@ -180,8 +180,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
                 found = self._solved(pairs)
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
-        for name, value in found.items():
-            setattr(self, name, value)
+        vars(self).update(found)
         warn_of_regression(self)
         return self
 
@@ -264,9 +263,8 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
 
     def _formulated(self, pairs: Pairs, bases: tuple[Array, ...] | None = None) -> Formulation:
         """The problem that the parameters pose, on spans that are known or not."""
-        make = self._formulation
         terms = Terms(float(self.radius), float(self.regularization), bool(self.keep_sample), float(self.truncation))
-        return make(pairs, terms, bases)
+        return self._formulation(pairs, terms, bases)
 
     @property
     def _formulation(self) -> type[Formulation]:
