@@ -32,7 +32,7 @@ from scipy.linalg import eigh
 from mercer import Gaussian
 from mercer.backends.threads import blas_for
 from mercer.datasets import two_moons
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems import SumOfSquares
 from mercer.solvers.run import Goal, solve

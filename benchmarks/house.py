@@ -131,13 +131,14 @@ def files_passed(job: Callable[[], Any], package: Path) -> list[str]:
         if code.co_filename.startswith(folder) and code.co_flags & 1:  # a function's, not a module's or a class body's
             seen.setdefault(code.co_filename.removeprefix(folder))
 
+    earlier = sys.gettrace(), threading.gettrace()
     threading.settrace(enter)
     sys.settrace(enter)
     try:
         job()
     finally:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        sys.settrace(earlier[0])
+        threading.settrace(earlier[1])  # type: ignore[arg-type]
     return list(seen)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from mercer import Gaussian, Laplacian, Matern, MeanEmbedding, SumOfSquaresDensity
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 
 rng = np.random.default_rng(51)
 LINE = np.concatenate([rng.normal(-1, 0.4, 40), rng.normal(1.2, 0.6, 40)])[:, None]

@@ -14,7 +14,7 @@ from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, P
 from mercer.certificates import certify_elliptope
 from mercer.linalg import least_eigenvalue
 from mercer.problems import Elliptope
-from mercer.solvers import AcceleratedPower, ProjectedPower, Status, maximise
+from mercer.solvers import AcceleratedPower, Goal, ProjectedPower, Status, solve
 
 cvxpy = pytest.importorskip("cvxpy")
 
@@ -48,9 +48,9 @@ def _elliptope_by_conic(A, d) -> np.ndarray:
 def _solved(problem, method) -> np.ndarray:
     """A first-order point of our solver from a random start of rank five, as an embedding: B = EEᵀ."""
     start = problem.random_point(5, np.random.default_rng(1))
-    result = maximise(problem, method, start, certify=None, tol=1e-9, residual_tol=1e-10, max_iter=100_000)
+    result = solve(problem, method, start, goal=Goal(1e-9, residual_tol=1e-10, max_iter=100_000))
     assert result.status is Status.CONVERGED
-    return problem.scale[:, None] * result.H
+    return problem.scale[:, None] * result.point.H
 
 
 def _slack(A, B) -> np.ndarray:

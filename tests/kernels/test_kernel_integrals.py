@@ -11,7 +11,7 @@ from scipy.integrate import quad, quad_vec
 from scipy.special import erf
 
 from mercer import Gaussian, Laplacian, Matern, Polynomial, Sobolev
-from mercer.kernels.integrals.choice import GaussianIntegrals, NodeIntegrals, kernel_integrals
+from mercer.kernels.integrals import GaussianIntegrals, NodeIntegrals, kernel_integrals
 from mercer.kernels.integrals.closed_form import GaussianBoxIntegrals, LaplacianIntegrals
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 

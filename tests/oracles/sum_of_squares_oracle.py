@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer import Gaussian
 from mercer.backends.arrays import like
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.integrals.measures import Lebesgue
 from mercer.problems import SumOfSquares
 from mercer.solvers.run import Goal, solve

@@ -10,7 +10,7 @@ from mercer import Gaussian, Laplacian, Matern
 from mercer.backends.arrays import like
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.certificates import certify_spectrahedron
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.problems import SumOfSquares
 from mercer.solvers import Status

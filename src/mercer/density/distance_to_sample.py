@@ -10,7 +10,7 @@ from mercer.backends.arrays import Array, as_double, contiguous, like, namespace
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
-from mercer.kernels.integrals.choice import KernelIntegrals
+from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator
 from mercer.validation import distinct_rows

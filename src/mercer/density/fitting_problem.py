@@ -8,7 +8,7 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.config import require_free_memory
 from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
-from mercer.kernels.integrals.choice import kernel_integrals
+from mercer.kernels.integrals import kernel_integrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample

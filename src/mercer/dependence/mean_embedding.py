@@ -23,7 +23,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace, to_numpy
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_points, in_one_unit
-from mercer.kernels.integrals.choice import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
+from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
 from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs

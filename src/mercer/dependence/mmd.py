@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,12 +16,43 @@ from mercer.kernels import Kernel
 from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
-from mercer.validation import require_points, resolved_kernel, two_samples, whole_number
+from mercer.validation import one_of, require_points, resolved_kernel, two_samples, whole_number
 
 Estimator = Literal["biased", "unbiased", "linear"]
-_ESTIMATORS = ("biased", "unbiased", "linear")
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
 _HEAVY = 0.5  # Σpᵢ² above which what is left of one loses digits
+
+
+@overload
+def mmd(
+    X: Any,
+    Y: Any,
+    kernel: Any = ...,
+    *,
+    x_weights: Any = ...,
+    y_weights: Any = ...,
+    estimator: Estimator = ...,
+    block_size: int | None = ...,
+    squared: bool = ...,
+    return_std: Literal[False] = ...,
+    progress: Callable[[float], None] | None = ...,
+) -> float: ...
+
+
+@overload
+def mmd(
+    X: Any,
+    Y: Any,
+    kernel: Any = ...,
+    *,
+    x_weights: Any = ...,
+    y_weights: Any = ...,
+    estimator: Estimator = ...,
+    block_size: int | None = ...,
+    squared: bool = ...,
+    return_std: Literal[True],
+    progress: Callable[[float], None] | None = ...,
+) -> tuple[float, float]: ...
 
 
 def mmd(
@@ -36,7 +67,7 @@ def mmd(
     squared: bool = True,
     return_std: bool = False,
     progress: Callable[[float], None] | None = None,
-) -> Any:
+) -> float | tuple[float, float]:
     """How far two samples are apart: MMD² = ‖w_μ - w_ν‖², w_μ = ∫ k(x, ·) dμ(x) being the mean embedding of μ.
 
     Three estimators of the same number, from samples x₁ … x_n of μ and y₁ … y_m of ν with weights a and b:
@@ -103,8 +134,7 @@ def mmd(
     >>> mmd(X, X[::-1], Gaussian(sigma=1.0))
     0.0
     """
-    if estimator not in _ESTIMATORS:
-        raise ValueError(f"estimator={estimator!r} must be one of {', '.join(map(repr, _ESTIMATORS))}.")
+    one_of("biased", "unbiased", "linear")(estimator, "estimator")
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)

@@ -23,11 +23,11 @@ _COARSE = 31
 class DensityLook:
     """The options of a picture of a density that are about its look alone; see :func:`plot_density`."""
 
-    levels: Any = 10
-    resolution: int | None = None
-    label: str | None = None
-    colour: str = COLOURS[0]
-    title: str = ""
+    levels: Any
+    resolution: int | None
+    label: str | None
+    colour: str
+    title: str
 
 
 def plot_density(
@@ -39,7 +39,11 @@ def plot_density(
     data: str = "auto",
     support: bool = True,
     limits: Any = None,
-    **look: Any,
+    levels: Any = 10,
+    resolution: int | None = None,
+    label: str | None = None,
+    colour: str = COLOURS[0],
+    title: str = "",
 ) -> Any:
     """Draw a density of one coordinate as a line, of two coordinates as contours, with the sample it was fitted to.
 
@@ -71,7 +75,7 @@ def plot_density(
     matplotlib Figure
         The figure.
     """
-    style = DensityLook(**look)
+    style = DensityLook(levels, resolution, label, colour, title)
     chosen, X, points = _chosen(model, X, columns)
     d = points.shape[1]
     _check_data(data, d)

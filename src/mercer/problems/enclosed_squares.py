@@ -21,7 +21,7 @@ import numpy as np
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.backends.rounding import EPS
-from mercer.kernels.integrals.choice import KernelIntegrals
+from mercer.kernels.integrals import KernelIntegrals
 
 
 class Sample(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, eigvalsh, namespace, norm
-from mercer.kernels.integrals.choice import KernelIntegrals
+from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.problems.enclosed_squares import PreciseSquares, Sample
 from mercer.problems.problem import Problem

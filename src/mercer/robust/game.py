@@ -28,10 +28,6 @@ from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Solution, Status
 from mercer.solvers.spectrahedron.low_rank import LowRank
 
-# Where the spectrum of the kernel matrix ends. The integrals of the loss are divided by it, and by that of the mass
-# matrix: both cost about ten digits of them. A function that is left out has a norm above 1e4 times its values on the
-# support.
-_FUNCTIONS = 1e-9
 _NEAREST = 1e-10
 _SLACK = 1e-6
 _ALWAYS = 20_000_000  # bytes of panels that do not depend on the support
@@ -57,10 +53,6 @@ class Game(Formulation):
             spans=None if bases is None else Spans(*bases[1:]),
         )
         self.bases = (self.functions, *self.ball.spans)
-
-    @property
-    def _function_cut(self) -> float:
-        return _FUNCTIONS
 
     def spans(self) -> list[Span]:
         truncation, gram = self.terms.truncation, self.pairs.kernel(self.pairs.joint_support)

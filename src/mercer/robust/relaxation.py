@@ -17,8 +17,6 @@ from mercer.solvers.game.newton import Newton
 from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Solution
 
-_FUNCTIONS = 1e-9  # the penalty is of the fourth degree in f
-_ALL_FUNCTIONS = 1e-13  # without it the functions end at rounding
 _SAFE = 1e-3  # of the gap to reach; the last step gains as much
 _LEAST_TOL = 1e-14  # no gap below this is more than rounding
 
@@ -39,10 +37,6 @@ class Relaxation(Formulation):
             radius=terms.radius,
             regularization=terms.regularization,
         )
-
-    @property
-    def _function_cut(self) -> float:
-        return _FUNCTIONS if self.terms.radius > 0 else _ALL_FUNCTIONS
 
     def solve(self, effort: Effort) -> Solution[Array]:
         goal = Goal(max(_SAFE * effort.tol, _LEAST_TOL), max_iter=effort.max_iter)

@@ -264,9 +264,8 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
 
     def _formulated(self, pairs: Pairs, bases: tuple[Array, ...] | None = None) -> Formulation:
         """The problem that the parameters pose, on spans that are known or not."""
-        make = self._formulation
         terms = Terms(float(self.radius), float(self.regularization), bool(self.keep_sample), float(self.truncation))
-        return make(pairs, terms, bases)
+        return self._formulation(pairs, terms, bases)
 
     @property
     def _formulation(self) -> type[Formulation]:

@@ -10,6 +10,7 @@ u_pqr of a closed form; what is made of them is proved, their own error is not p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
@@ -43,38 +44,47 @@ class PreciseIntegrals(Protocol):
 
 
 @final
-class PreciseGaussian:
-    """The closed forms of :class:`~mercer.kernels.integrals.gaussian.GaussianIntegrals`, in units of 2^e ≈ σ.
+class ScaledPoints:
+    """Points z in units of 2^e ≈ σ, whose Gaussian sections are exp(-‖x - z_p‖²/σ²)."""
 
-    With r = b/a, b/a = σ²/(2s²) for ρ = N(μ₀, s² I) and 0 for Lebesgue's measure: the factors of pairs of a product of
-    n sections are exp(-‖p - q‖²/((n + r)σ²)), those of single points exp(-r‖p - μ₀‖²/((n + r)σ²)).
+    def __init__(self, points: Array, sigma: float) -> None:
+        self.power = -int(np.frexp(sigma)[1])
+        self.rate = Ball(np.ldexp(sigma, self.power)).squared().inverse()
+        self._points = np.ldexp(points, self.power)
+        self.distances = self.distances_to(points)
+
+    def distances_to(self, X: Array) -> Ball:
+        """‖x_i - z_p‖²/σ²."""
+        return squared_distances(np.ldexp(X, self.power), self._points) * self.rate
+
+    def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
+        """Those at some rows of X at a time; with the error of double precision where they are many."""
+        n, m = X.shape[0], self._points.shape[0]
+        for rows in row_chunks(n, rows_within(BALL_ENTRIES, m)):
+            if n * m <= _PRECISE_ENTRIES:
+                yield rows, exponential(-self.distances_to(X[rows]))
+            else:
+                yield rows, rounded_exponential(np.ldexp(X[rows], self.power), self._points, self.rate)
+
+
+class GaussianForms:
+    """Integrals of two and three Gaussian sections, from the distances of their points in units of σ.
+
+    The distances of shape (m, m) are ‖z_p - z_q‖²/σ², in d dimensions. With r = σ²/(2s²) for ρ = N(μ₀, s² I) and 0 for
+    Lebesgue's measure, the factors of pairs of a product of n sections are exp(-‖z_p - z_q‖²/((n + r)σ²)), those of
+    single points, ‖z_p - μ₀‖²/σ² away, exp(-r‖z_p - μ₀‖²/((n + r)σ²)).
     """
 
-    def __init__(self, points: Array, sigma: float, centre: Array | None, std: float | None) -> None:
-        power = -int(np.frexp(sigma)[1])
-        self._power, self._d = power, points.shape[1]
-        self._points = np.ldexp(points, power)
-        self._rate = Ball(np.ldexp(sigma, power)).squared().inverse()
-        self._ratio = ball(0.0)
-        self._centre: Array | None = None
-        if centre is not None and std is not None:
-            self._ratio = (Ball(np.ldexp(std, power)).squared() * 2.0 * self._rate).inverse()
-            self._centre = np.ldexp(centre, power)
-        self._squares = squared_distances(self._points, self._points)
-        self._pairs = self._pair_factor(3)
-        third = (self._ratio + 2.0) / (self._ratio + 3.0)
-        self._inner = self._pairs * powered(third.root(), self._d)
-        self._lone = self._lone_factor(3)
-        if self._lone is not None:
-            self._inner = self._inner * self._lone[:, None] * self._lone
+    def __init__(self, distances: Ball, d: int, ratio: Ball | None = None, away: Ball | None = None) -> None:
+        self._distances, self._d = distances, d
+        self._ratio, self._away = ball(0.0) if ratio is None else ratio, away
 
     def mass(self) -> Ball:
-        lone = self._lone_factor(2)
-        pairs = self._pair_factor(2)
+        lone, pairs = self._lone_factor(2), self._pair_factor(2)
         return pairs if lone is None else pairs * lone[:, None] * lone
 
     def gram(self) -> Ball:
-        return exponential(-(self._squares * self._rate))
+        return exponential(-self._distances)
 
     def embed(self, factor: Ball) -> Ball:
         inner = (factor @ factor.T) * self._inner
@@ -85,17 +95,43 @@ class PreciseGaussian:
         weights = c if self._lone is None else c * self._lone
         return ((self._pairs * weights) @ self._pairs) * self._inner
 
-    def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
-        return gaussian_sections(X, self._points, self._rate, self._power)
+    @cached_property
+    def _pairs(self) -> Ball:
+        return self._pair_factor(3)
+
+    @cached_property
+    def _lone(self) -> Ball | None:
+        return self._lone_factor(3)
+
+    @cached_property
+    def _inner(self) -> Ball:
+        third = (self._ratio + 2.0) / (self._ratio + 3.0)
+        inner = self._pairs * powered(third.root(), self._d)
+        return inner if self._lone is None else inner * self._lone[:, None] * self._lone
 
     def _pair_factor(self, order: int) -> Ball:
-        return exponential(-(self._squares * (self._rate / (self._ratio + float(order)))))
+        return exponential(-(self._distances / (self._ratio + float(order))))
 
     def _lone_factor(self, order: int) -> Ball | None:
-        if self._centre is None:
+        if self._away is None:
             return None
-        away = squared_distances(self._points, self._centre[None])[:, 0]
-        return exponential(-(away * (self._rate * self._ratio / (self._ratio + float(order)))))
+        return exponential(-(self._away * (self._ratio / (self._ratio + float(order)))))
+
+
+@final
+class PreciseGaussian(GaussianForms):
+    """The closed forms of :class:`~mercer.kernels.integrals.gaussian.GaussianIntegrals`, in units of 2^e ≈ σ."""
+
+    def __init__(self, points: Array, sigma: float, centre: Array | None, std: float | None) -> None:
+        self._scaled = scaled = ScaledPoints(points, sigma)
+        ratio = away = None
+        if centre is not None and std is not None:
+            ratio = (Ball(np.ldexp(std, scaled.power)).squared() * 2.0 * scaled.rate).inverse()
+            away = scaled.distances_to(centre[None])[0]
+        super().__init__(scaled.distances, points.shape[1], ratio, away)
+
+    def sections(self, X: Array) -> Iterator[tuple[slice, Ball]]:
+        return self._scaled.sections(X)
 
 
 class _GivenValues:
@@ -162,17 +198,6 @@ class PreciseSlabs(_GivenValues):
         for rows, slab in self._slabs():
             total = total + c[rows] @ Ball(slab.reshape(slab.shape[0], -1))
         return Ball(*(part.reshape(m, m) for part in (total.hi, total.lo, total.radius)))
-
-
-def gaussian_sections(X: Array, points: Array, rate: Ball, power: int) -> Iterator[tuple[slice, Ball]]:
-    """exp(-rate ‖x_i - z_p‖²) for some rows at a time, the points in units of 2^-power, the rows of X not yet."""
-    precise = X.shape[0] * points.shape[0] <= _PRECISE_ENTRIES
-    for rows in row_chunks(X.shape[0], rows_within(BALL_ENTRIES, points.shape[0])):
-        part = np.ldexp(X[rows], power)
-        if precise:
-            yield rows, exponential(-(squared_distances(part, points) * rate))
-        else:
-            yield rows, rounded_exponential(part, points, rate)
 
 
 def squared_distances(X: Array, Y: Array) -> Ball:
