@@ -290,3 +290,9 @@ def distinct_rows(X: Array) -> tuple[Array, Array]:
     rank = xp.empty_like(order)
     rank[order] = xp.arange(order.shape[0], device=X.device)
     return first[order], rank[place]
+
+
+def are_rows_of(points: Array, X: Array) -> bool:
+    """Whether every point is a row of X."""
+    rows = X[distinct_rows(X)[0]]
+    return bool(distinct_rows(namespace(X).concat([rows, points]))[0].shape[0] == rows.shape[0])

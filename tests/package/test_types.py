@@ -14,9 +14,7 @@ import mercer
 # Expressions of a person's script, with X: numpy.ndarray, and their types.
 EXPECTED = {
     "mercer.SDPEmbedding().fit(X)": "mercer.embedding.sdp.SDPEmbedding",
-    "mercer.SDPEmbedding().fit(X).certificate_": (
-        "mercer.certificates.embedding_certificate.EmbeddingCertificate | None"
-    ),
+    "mercer.SDPEmbedding().fit(X).certificate_": ("mercer.certificates.certificate.EmbeddingCertificate | None"),
     "mercer.SDPEmbedding().fit(X).rank_": "int",
     "mercer.SDPEmbedding().fit(X).status_": "mercer.solvers.solution.Status",
     "mercer.SDPEmbedding().fit(X).history_[0].objective": "float",

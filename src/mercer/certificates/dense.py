@@ -7,7 +7,7 @@ import numpy as np
 from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
-from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
+from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.factorisation import (
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,
@@ -24,8 +24,8 @@ _SLACK = 1e-2  # of the tolerance
 def certify_by_factorisation(
     problem: Elliptope,
     H: Array,
-    *,
     rng: np.random.Generator,
+    *,
     spectrum: bool,
     tol: float | None,
     multipliers: Array | None = None,

@@ -8,19 +8,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.arrays import like, namespace, to_numpy
+from mercer.backends.arrays import like, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.sos import SumOfSquaresDensity
+from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
-from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample
 from mercer.problems.sum_of_squares import Spans
-from mercer.validation import checked_weights, distinct_rows, normalised, require_rows
+from mercer.validation import are_rows_of, checked_weights, distinct_rows, normalised, require_rows
 
 _MASS = 1e-6
 _OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
@@ -75,9 +75,7 @@ def _require_support(model: SumOfSquaresDensity, support: Any, X: Any, shares: A
         raise ValueError("The model's support_ has equal points: it is damaged.")
     chosen = model.support
     if chosen is None or isinstance(chosen, int | np.integer):
-        first, _ = distinct_rows(X[shares > 0])
-        both = namespace(X).concat([X[shares > 0][first], support])
-        if distinct_rows(both)[0].shape[0] != first.shape[0]:
+        if not are_rows_of(support, X[shares > 0]):
             raise ValueError("The model's support_ has points that X does not have: it is damaged, or X is another.")
     elif not isinstance(chosen, str | tuple) and not hasattr(chosen, "fit"):
         require_equal(model, "support_", choose_support(chosen, X, shares, as_generator(0)), "its parameter support")

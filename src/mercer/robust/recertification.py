@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, like, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.robust.formulation import Coefficients, Formulation, Span, coordinates
 from mercer.robust.pairs import Pairs, beside, make_pairs
 from mercer.robust.ridge import RobustKernelRidge
-from mercer.validation import checked_weights, distinct_rows, normalised, require_rows, resolved_kernel
+from mercer.validation import are_rows_of, checked_weights, normalised, require_rows, resolved_kernel
 
 _OUTSIDE = 1e-6  # of coefficients, that no member of a span has; rounding of α = Uβ is 1e-12
 _SQUARES = 1e-9
@@ -62,18 +62,11 @@ def _read_pairs(model: RobustKernelRidge, X: Array, y: Array, given: Array | Non
             f"The model's support_ has shape {tuple(support.shape)} for {X.shape[1]} features: it is damaged."
         )
     sigma, tau = float(model.kernel_.sigma), float(model.target_sigma_)
-    if isinstance(model.support, int | np.integer):
-        _require_rows_of(support, X, y, weights, sigma / tau)
-    return make_pairs(X, y, given, support, sigma, tau)
-
-
-def _require_rows_of(support: Array, X: Array, y: Array, weights: Array, stretch: float) -> None:
-    """Refuse a support that was drawn from the sample and is not in it, y as it was stretched and back."""
-    present = beside(X, (y * stretch) / stretch)[weights > 0]
-    distinct = distinct_rows(present)[0]
-    both = namespace(X).concat([present[distinct], support])
-    if distinct_rows(both)[0].shape[0] != distinct.shape[0]:
+    drawn = isinstance(model.support, int | np.integer)
+    stretch = sigma / tau  # y of a drawn support went there and back
+    if drawn and not are_rows_of(support, beside(X, (y * stretch) / stretch)[weights > 0]):
         raise ValueError("The model's support_ has pairs that the data do not have: it is damaged, or X is another.")
+    return make_pairs(X, y, given, support, sigma, tau)
 
 
 def _read_bases(model: RobustKernelRidge, pairs: Pairs) -> tuple[Array, ...]:

@@ -180,7 +180,8 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
                 found = self._solved(pairs)
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
-        self.__dict__.update(found)
+        for name, value in found.items():
+            setattr(self, name, value)
         warn_of_regression(self)
         return self
 
