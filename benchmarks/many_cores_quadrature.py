@@ -21,9 +21,9 @@ from mercer import Gaussian, GramOperator, config_context
 from mercer.backends.config import usable_cores
 from mercer.problems import Discrepancy
 from mercer.quadrature import approximate_eigenpairs, eliminate
-from mercer.solvers import exchange
+from mercer.solvers import Goal, exchange, solve
 from mercer.solvers.measure.active_set import solve_exactly
-from mercer.solvers.measure.swapping import swap
+from mercer.solvers.measure.swapping import Swapping
 
 Array = np.ndarray[Any, Any]
 THREADS = (1, 2, 4, 8, 16)
@@ -70,7 +70,7 @@ class Jobs:
         """Elimination of two nodes in three, then one sweep of swaps."""
         sequence = eliminate(self.problem, self.nodes, n_nodes=LANDMARKS)
         left = sequence.left(sequence.removed.size)
-        return np.asarray(swap(self.problem, left, n_sweeps=1), float)
+        return np.asarray(solve(self.problem, Swapping(), left, goal=Goal(0.0, max_iter=1)).point, float)
 
     def eigenpairs(self) -> Array:
         """Twenty refined eigenpairs from 600 nodes, with the Υ-test on the whole sample."""

@@ -82,8 +82,7 @@ def test_every_error_of_the_input_is_allowed_for(source, programme, on_nodes, mo
         entry = EntryError(declared if source == "relative" else 0.0, declared if source == "scaled" else 0.0)
         monkeypatch.setattr(measure_rounding, "entry_error_of", lambda squared: entry)
         problem = _problem(
-            weight_error=declared if source == "weights" else 0.0,
-            penalty_error=declared if source == "penalty" else 0.0,
+            errors=(declared if source == "weights" else 0.0, declared if source == "penalty" else 0.0),
         )
         nodes, values = _solve(problem, programme, on_nodes)
         if "kappa" in programme:

@@ -148,12 +148,10 @@ def test_a_short_path_past_the_papers_last_alpha():
 @pytest.mark.slow
 def test_the_whole_path():
     result = square_path()
-    events, alpha, kappa, solution = result.comparisons[1:]
+    _, alpha, kappa, solution = result.comparisons[1:]
     assert len(result.path) >= 12786
     assert result.path.end.lost_precision
     assert solution.verdict is Verdict.AGREES
-    for c in (events, alpha, kappa):
-        assert c.verdict is Verdict.AGREES or c.reason
     assert float(alpha.measured) == pytest.approx(1.514626e-5, rel=5e-3)
     assert float(kappa.measured) == pytest.approx(0.9995426, abs=2e-6)
 

@@ -14,7 +14,15 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from mercer import Gaussian, Polynomial, Precomputed, QuadratureSparsifier, config_context, squared_kernel_discrepancy
+from mercer import (
+    Gaussian,
+    Polynomial,
+    Precomputed,
+    QuadratureSparsifier,
+    config_context,
+    squared_kernel_discrepancy,
+    verify,
+)
 from mercer.solvers import Status
 
 KERNEL = Gaussian(sigma=0.7)
@@ -369,6 +377,24 @@ def test_an_interrupt_keeps_what_there_is(X):
     assert model.kappa_ == pytest.approx(0.7, rel=1e-10)
     assert model.certificate_.relative_gap > 0.1
     assert model.transform(X).shape == (80, model.indices_.size)
+
+
+@pytest.mark.parametrize("phase", ["elimination", "swapping", "merging"])
+def test_an_interrupt_while_nodes_are_taken_out_keeps_what_there_is(X, phase):
+    """Nodes that did not go in time stay, and the certificate is that of the weights on them."""
+
+    def interrupt(line):
+        if line.phase == phase and line.n_nodes <= 8:
+            raise KeyboardInterrupt
+
+    options = {"merge": "strong", "trace_fraction": 0.7} if phase == "merging" else {}
+    with pytest.warns(UserWarning, match="interrupted: this is the best iterate so far"):
+        model = QuadratureSparsifier(KERNEL, n_nodes=5, callback=interrupt, **options).fit(X)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.history_[-1].phase == phase
+    assert model.indices_.size == model.history_[-1].n_nodes >= 5
+    assert model.certificate_.method.endswith("on the same nodes")
+    verify(model, X)
 
 
 def test_a_solver_that_stalls_far_from_the_optimum_is_told(X, monkeypatch):

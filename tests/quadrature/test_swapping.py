@@ -7,8 +7,8 @@ import pytest
 
 from mercer import Gaussian, GramOperator, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
+from mercer.solvers import Goal, solve
 from mercer.solvers.measure import swapping
-from mercer.solvers.measure.swapping import swap
 
 
 def _problem(n, seed, kernel=Gaussian(sigma=0.7), **options):  # noqa: B008  (immutable)
@@ -23,6 +23,10 @@ def _least(problem, nodes):
     matrix = problem.squared.to_dense() + np.diag(problem.ridge)
     weights = np.linalg.solve(matrix[np.ix_(nodes, nodes)], problem.distortion[nodes])
     return problem.constant - 0.5 * problem.distortion[nodes] @ weights
+
+
+def swap(problem, nodes, n_sweeps=3):
+    return solve(problem, swapping.Swapping(), nodes, goal=Goal(0.0, max_iter=n_sweeps)).point
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import Gaussian, GramOperator
+from mercer.certificates import certify_measure
 from mercer.problems import Discrepancy
 from mercer.solvers import Goal, Limits, Run, Status, exchange
 from mercer.solvers.measure.active_set import ActiveSet, solve_exactly
@@ -65,6 +66,18 @@ def test_levels_share_the_count_of_columns_and_its_budget(problem):
 def test_levels_are_checked_once_for_all(problem, kappa):
     with pytest.raises(ValueError, match="must be a positive number"):
         problem.constrained(kappa)
+
+
+def test_a_certificate_travels_with_the_solution(problem):
+    def certify(point):
+        return certify_measure(problem, point.nodes, point.values, kappa=0.5)
+
+    for solver in (solve_exactly, exchange):
+        found = solver(problem.constrained(0.5), run=Run(Goal(0.0), certify=certify))
+        assert found.certificate.holds(1e-5)
+        assert found.certificate.discrepancy == pytest.approx(found.history[-1].objective, rel=1e-12)
+        assert found.certificate.trace == pytest.approx(0.5, rel=1e-12)
+    assert solve_exactly(problem.constrained(0.5)).certificate is None
 
 
 def _interrupt_at(number):

@@ -59,7 +59,7 @@ class Discrepancy(Problem):
         ρ ≥ 0; zero if left out.
     distortion : array of shape (N,), optional
         Sω where it is known already; one product with S otherwise.
-    weight_error, penalty_error : float, default=0
+    errors : (float, float), default=(0, 0)
         Bounds on the relative errors of ω and d: of weights that are normalised, of a diagonal that is evaluated.
 
     Attributes
@@ -77,8 +77,7 @@ class Discrepancy(Problem):
         caps: Array | None = None,
         ridge: Array | None = None,
         distortion: Array | None = None,
-        weight_error: float = 0.0,
-        penalty_error: float = 0.0,
+        errors: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.squared = squared
         self.size = squared.shape[0]
@@ -88,7 +87,7 @@ class Discrepancy(Problem):
         nothing = namespace(self.distortion).zeros_like(self.distortion)
         self.caps = nothing + math.inf if caps is None else caps
         self.ridge = nothing if ridge is None else ridge
-        self.weight_error, self.penalty_error = float(weight_error), float(penalty_error)
+        self.weight_error, self.penalty_error = errors
 
     @property
     def needs(self) -> frozenset[str]:

@@ -159,8 +159,7 @@ def make_problem(
         caps=caps,
         ridge=strengths,
         distortion=distortion,
-        weight_error=sample.weight_error,
-        penalty_error=sample.penalty_error,
+        errors=(sample.weight_error, sample.penalty_error),
     )
     xp = namespace(problem.distortion)
     if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():

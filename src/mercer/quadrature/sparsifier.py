@@ -22,7 +22,7 @@ from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import Choice, Claim, choice_of
+from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, refuse_idle
 from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.solvers import Iteration, Status
@@ -135,6 +135,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     n_iter_: int
     n_columns_: int
 
+    _checks = CHECKS
+
     def __init__(
         self,
         kernel: Any = None,
@@ -246,6 +248,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 refine=refine,
                 progress=report if upsilon else None,
             )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        refuse_idle(self)
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         from mercer.quadrature.recertification import verify_quadrature  # which knows this class

@@ -106,13 +106,9 @@ class TakingOut(Method[Discrepancy, Sequence], ABC):
     """Nodes go one by one. A step takes out a tenth of those gone so far at most; then it reports."""
 
     handles = frozenset({CAPS, RIDGE})
-    _least: int
+    _n_left: int
+    _least: int  # nodes, at which to end
     _values: list[float]  # the objective at the start and after each node
-
-    @property
-    @abstractmethod
-    def _n_left(self) -> int:
-        """Nodes left."""
 
     @abstractmethod
     def _take(self) -> bool:
@@ -125,10 +121,10 @@ class TakingOut(Method[Discrepancy, Sequence], ABC):
     @final
     def step(self, problem: Discrepancy, most: int) -> Report[Sequence]:
         """Take out nodes for which the objective grows least."""
-        made, wanted = 0, min(most, 1 + len(self._values) // 10)
+        made, wanted = 0, min(most, 1 + len(self._values) // 10, self._n_left - self._least)
         with single_threaded_blas():
-            while made < wanted and self._n_left > self._least and self._take():
-                made += 1
+            while made < wanted and self._take():
+                made, self._n_left = made + 1, self._n_left - 1
         return self._report(made, ended=made < wanted)
 
     @final
@@ -158,12 +154,8 @@ class Elimination(TakingOut[EliminationSequence]):
         value = max(problem.constant - 0.5 * float(problem.distortion[self._left] @ self._weights), 0.0)
         self._ceiling = np.inf if self._increase is None else value * (1 + self._increase)
         self._values, self._removed = [value] * (1 + idle.shape[0]), as_integers(namespace(idle).sort(idle))
-        self._shrinking = _Shrinking(inverse)
+        self._shrinking, self._n_left = _Shrinking(inverse), int(self._left.shape[0])
         return self._report(0)
-
-    @property
-    def _n_left(self) -> int:
-        return int(self._left.shape[0])
 
     def _take(self) -> bool:
         place, increase = _missed_least(self._weights, self._shrinking.diagonal())

@@ -7,7 +7,7 @@ from enum import Enum, IntEnum
 
 import numpy as np
 
-from mercer.backends.arrays import Array, like
+from mercer.backends.arrays import Array
 from mercer.backends.ordering import as_indices
 
 
@@ -85,34 +85,3 @@ class Kinks:
         free = [i for i, kind in state.items() if kind in (Event.ENTERS, Event.LEAVES_CAP)]
         capped = [i for i, kind in state.items() if kind is Event.REACHES_CAP]
         return as_indices(sorted(free), self.alphas), as_indices(sorted(capped), self.alphas)
-
-
-@dataclass(frozen=True)
-class Track:
-    """The path so far. The lists grow as the path goes on, so it says how much of them belongs to it."""
-
-    rows: list[tuple[float, float, float]]  # α, ϰ and D at each kink
-    events: list[tuple[int, int, int]]  # kink, point and kind
-    n_rows: int
-    n_events: int
-    in_order: int | None
-    reference: Array
-    end: PathEnd | None
-
-    def kinks(self, end: PathEnd) -> Kinks:
-        """The path with its own reason to end, or with this one if it has none."""
-        alphas, kappas, values = (np.array(column) for column in zip(*self.rows[: self.n_rows], strict=True))
-        kinks, points, kinds = np.array(self.events[: self.n_events], dtype=np.intp).reshape(-1, 3).T
-        change = (kinds == Event.ENTERS).astype(int) - (kinds == Event.LEAVES)
-        n_nodes = np.cumsum(np.bincount(kinks, change, self.n_rows)).astype(int)
-        return Kinks(
-            alphas=like(alphas, self.reference),
-            kappas=like(kappas, self.reference),
-            values=like(values, self.reference),
-            n_nodes=like(n_nodes, self.reference),
-            event_kinks=kinks,
-            event_points=points,
-            event_kinds=kinds.astype(np.int8),
-            end=self.end or end,
-            n_in_order=self.n_rows if self.in_order is None else self.in_order,
-        )

@@ -167,13 +167,9 @@ class Merging(TakingOut[MergeSequence]):
         self._values = [problem.value(self._nodes, self._start, gradient)]
         self._ceiling = np.inf if self._increase is None else _ceiling(self._values[0], self._increase)
         self._pairs: list[tuple[int, int]] = []
-        self._exhausted = False
+        self._exhausted, self._n_left = False, int(self._nodes.shape[0])
         self._state = _STRATEGIES[self._strategy](problem, self._nodes, self._start, gradient)
         return self._report(0)
-
-    @property
-    def _n_left(self) -> int:
-        return self._state.size
 
     def _take(self) -> bool:
         best = self._state.best()

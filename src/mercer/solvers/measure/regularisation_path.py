@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, copied, is_tensor, namespace
+from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
@@ -32,7 +32,7 @@ from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.column_store import FreeColumns, NoRoomError
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
-from mercer.solvers.measure.kinks import Event, Kinks, PathEnd, Track
+from mercer.solvers.measure.kinks import Event, Kinks, PathEnd
 from mercer.solvers.run import Goal, Limits, Method, Report, Run
 from mercer.solvers.solution import Solution, Status
 
@@ -91,9 +91,10 @@ def follow(
     """
     shared = Run[Any](Goal(0.0)) if run is None else run
     most = np.iinfo(np.int64).max if limits.n_kinks is None else limits.n_kinks
+    follower = PathFollower(limits, refactor)
     with single_threaded_blas():
-        found = shared.phase(problem, PathFollower(limits, refactor), limits=Limits(max_iter=int(most)))
-    return replace(found, point=found.point.kinks(_ENDS.get(found.status, PathEnd.REQUESTED)))
+        found = shared.phase(problem, follower, limits=Limits(max_iter=int(most)))
+    return replace(found, point=follower.kinks(found.point, _ENDS.get(found.status, PathEnd.REQUESTED)))
 
 
 _AT_ZERO, _FREE, _AT_CAP = 0, 1, 2
@@ -117,7 +118,16 @@ class _Segment(NamedTuple):
     slope: Array
 
 
-class PathFollower(Method[Discrepancy, Track]):
+class _Mark(NamedTuple):
+    """A place on the path: the rows and events up to it in the follower's lists, which grow as the path goes on."""
+
+    n_rows: int
+    n_events: int
+    in_order: int | None
+    end: PathEnd | None
+
+
+class PathFollower(Method[Discrepancy, _Mark]):
     """The state of a path at a kink; a step goes to the next event."""
 
     name = "regularisation path"
@@ -127,7 +137,7 @@ class PathFollower(Method[Discrepancy, Track]):
     def __init__(self, limits: PathLimits, refactor: bool = False) -> None:
         self._limits, self._refactor = limits, refactor
 
-    def start(self, problem: Discrepancy, point: Any) -> Report[Track]:
+    def start(self, problem: Discrepancy, point: Any) -> Report[_Mark]:
         """The kink at α₀, where the first point enters."""
         self._problem = problem
         sample, xp = problem.distortion, namespace(problem.distortion)
@@ -145,11 +155,11 @@ class PathFollower(Method[Discrepancy, Track]):
         self._idle = 0
         return self._moved(self._first_event)
 
-    def step(self, problem: Discrepancy, most: int) -> Report[Track]:
+    def step(self, problem: Discrepancy, most: int) -> Report[_Mark]:
         """Fall to the next event, which is at another kink unless events coincide."""
         return self._moved(self._next_event)
 
-    def _moved(self, move: Callable[[], PathEnd | None]) -> Report[Track]:
+    def _moved(self, move: Callable[[], PathEnd | None]) -> Report[_Mark]:
         """Where a move leads, and why the path ends there, if it does."""
         before = len(self._rows)
         try:
@@ -159,10 +169,19 @@ class PathFollower(Method[Discrepancy, Track]):
         except NoRoomError:
             end = PathEnd.NO_ROOM
         alpha, kappa, value = self._rows[-1]
-        counts = len(self._rows), len(self._events)
-        track = Track(self._rows, self._events, *counts, self._in_order, self._target, end)
+        mark = _Mark(len(self._rows), len(self._events), self._in_order, end)
         status = None if end is None else _STATUSES.get(end, Status.STALLED)
-        return Report(track, value + alpha * kappa, size=self._n_nodes, steps=counts[0] - before, status=status)
+        return Report(mark, value + alpha * kappa, size=self._n_nodes, steps=mark.n_rows - before, status=status)
+
+    def kinks(self, mark: _Mark, end: PathEnd) -> Kinks:
+        """The path up to a mark, with this reason to end if it has none of its own."""
+        rows = np.array(self._rows[: mark.n_rows])
+        kinks, points, kinds = np.array(self._events[: mark.n_events], dtype=np.intp).reshape(-1, 3).T
+        change = (kinds == Event.ENTERS).astype(int) - (kinds == Event.LEAVES)
+        n_nodes = np.cumsum(np.bincount(kinks, change, mark.n_rows)).astype(int)
+        alphas, kappas, values, counts = (like(column, self._target) for column in (*rows.T.copy(), n_nodes))
+        in_order = mark.n_rows if mark.in_order is None else mark.in_order
+        return Kinks(alphas, kappas, values, counts, kinks, points, kinds.astype(np.int8), mark.end or end, in_order)
 
     def _first_event(self) -> PathEnd | None:
         problem = self._problem
@@ -279,15 +298,15 @@ class PathFollower(Method[Discrepancy, Track]):
 
     def _next(self, segment: _Segment) -> tuple[float, int, Event]:
         """The least fall of α at which something happens, to the point of least index."""
-        find = _next_on_tensors if is_tensor(segment.v) else _next_kink
-        fall, point, kind = find(*segment, self._nodes, self._state, self._problem.caps, _TIE * self._alpha)
+        where = self._nodes, self._state, self._problem.caps, _TIE * self._alpha
+        found = _next_on_tensors(segment, *where) if is_tensor(segment.v) else _next_kink(*segment, *where)
+        fall, point, kind = found
         return fall, point, Event(kind)
 
 
-def _next_on_tensors(
-    v: Array, b: Array, gradient: Array, slope: Array, nodes: Array, state: Array, caps: Array, tie: float
-) -> tuple[float, int, int]:
+def _next_on_tensors(segment: _Segment, nodes: Array, state: Array, caps: Array, tie: float) -> tuple[float, int, int]:
     """As :func:`_next_kink`: of the falls that tie with the least, that of the least index."""
+    v, b, gradient, slope = segment
     xp = namespace(v)
     room = caps[nodes] - v
     bound = xp.where(b < 0, v / -b, xp.where((b > 0) & xp.isfinite(room), room / b, np.inf))

@@ -18,7 +18,7 @@ from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows, product
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
-from mercer.solvers.run import Goal, Method, Report, solve
+from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
 _POOL = 4000
@@ -27,33 +27,17 @@ _WORTH = 1e-3  # of D: a swap that gains less is not made
 _DEPENDENT = 1e-9  # of the diagonal, below which a point is a combination of the nodes
 
 
-def swap(problem: Discrepancy, nodes: Array, *, n_sweeps: int = 3) -> Array:
-    """Exchange nodes for other points while that lowers the least discrepancy on them.
+class Swapping(Method[Discrepancy, Array]):
+    """Exchange nodes for other points while that lowers the least discrepancy on them; a step is a sweep over all.
 
-    Parameters
-    ----------
-    problem : Discrepancy
-        Its caps take no part: weights are settled afterwards.
-    nodes : array of int of shape (m,)
-        Where to start from: independent nodes, as :func:`mercer.quadrature.eliminate` leaves them.
-    n_sweeps : int, default=3
-        Sweeps over the nodes, at most. In each sweep every node is tried once.
-
-    Returns
-    -------
-    array of int of shape (m,)
-        The nodes at the end.
+    It starts from independent nodes, as :func:`mercer.quadrature.eliminate` leaves them. Caps take no part: weights are
+    settled afterwards.
 
     Notes
     -----
     Cost of a sweep: N·m kernel evaluations to choose the pool of at most 4000 points in which partners are looked for,
     then for each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m, a part of the memory limit.
     """
-    return solve(problem, Swapping(), nodes, goal=Goal(0.0, max_iter=n_sweeps)).point
-
-
-class Swapping(Method[Discrepancy, Array]):
-    """A step is a sweep over the nodes."""
 
     name = phase = "swapping"
     handles = frozenset({CAPS, RIDGE})
