@@ -16,8 +16,8 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array
 from mercer.certificates import Certificate
 from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
-from mercer.linalg.random import as_generator
 from mercer.progress import make_visible
 from mercer.validation import (
     checked_pairs,

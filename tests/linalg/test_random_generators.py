@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.linalg.random import as_generator
+from mercer.kernels.checks import as_generator
 
 
 def test_a_seed_repeats():

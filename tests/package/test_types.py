@@ -14,9 +14,7 @@ import mercer
 # Expressions of a person's script, with X: numpy.ndarray, and their types.
 EXPECTED = {
     "mercer.SDPEmbedding().fit(X)": "mercer.embedding.sdp.SDPEmbedding",
-    "mercer.SDPEmbedding().fit(X).certificate_": (
-        "mercer.certificates.embedding_certificate.EmbeddingCertificate | None"
-    ),
+    "mercer.SDPEmbedding().fit(X).certificate_": ("mercer.certificates.certificate.EmbeddingCertificate | None"),
     "mercer.SDPEmbedding().fit(X).rank_": "int",
     "mercer.SDPEmbedding().fit(X).status_": "mercer.solvers.solution.Status",
     "mercer.SDPEmbedding().fit(X).history_[0].objective": "float",
@@ -33,7 +31,9 @@ EXPECTED = {
     "mercer.SumOfSquaresDensity().fit(X).certificate_": "mercer.certificates.certificate.Certificate",
     "mercer.SumOfSquaresDensity().fit(X).mmd_": "float",
     "mercer.SumOfSquaresDensity().fit(X).score(X)": "float",
-    "mercer.RobustKernelRidge().fit(X, X[:, 0]).certificate_": "mercer.certificates.certificate.Certificate",
+    "mercer.RobustKernelRidge().fit(X, X[:, 0]).certificate_": (
+        "mercer.certificates.regression_certificate.RegressionCertificate"
+    ),
     "mercer.RobustKernelRidge().fit(X, X[:, 0]).robust_risk_": "float",
     "mercer.RobustKernelRidge().fit(X, X[:, 0]).kernel_": "mercer.kernels.stationary.Gaussian",
     "mercer.verify(mercer.DiffusionMaps(), X)": "mercer.certificates.certificate.Certificate",

@@ -11,8 +11,8 @@ import mercer
 from mercer import Gaussian, GramOperator, Precomputed
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.problems import DenseElliptope, Elliptope
+from mercer.problems.elliptope import bytes_needed
 from mercer.solvers import Goal, InteriorPoint, Status, solve, solve_interior_point
-from mercer.solvers.elliptope.interior_point import bytes_needed
 
 KINDS = ["psd", "indefinite", "negative", "low rank", "rank one", "scales", "nearly diagonal", "blocks", "zero row"]
 

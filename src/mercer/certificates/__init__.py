@@ -1,15 +1,16 @@
 """Proofs by recomputation. They never import solvers, so no solver certifies itself."""
 
-from mercer.certificates.certificate import Certificate, CrossedBoundsError
+from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate
 from mercer.certificates.elliptope import certify_elliptope
-from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.measure import certify_measure
+from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
 __all__ = [
     "Certificate",
     "CrossedBoundsError",
     "EmbeddingCertificate",
+    "RegressionCertificate",
     "certify_elliptope",
     "certify_measure",
     "certify_spectrahedron",

@@ -7,7 +7,7 @@ import numpy as np
 from mercer.backends.arrays import Array, add_to_diagonal, as_double, like, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
-from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
+from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.factorisation import (
     bound_largest_eigenvalue,
     estimate_largest_eigenvalue,

@@ -27,8 +27,8 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like
+from mercer.certificates.certificate import EmbeddingCertificate
 from mercer.certificates.dense import certify_by_factorisation
-from mercer.certificates.embedding_certificate import EmbeddingCertificate
 from mercer.certificates.matrix_free import MatrixFreeProof
 from mercer.linalg.lanczos import RandomStarts
 from mercer.linalg.tall import first_axis

@@ -11,7 +11,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
-from mercer.certificates.embedding_certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
+from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.krylov import bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins

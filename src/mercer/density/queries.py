@@ -14,8 +14,8 @@ from mercer.backends.arrays import Array, namespace, to_numpy
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
-from mercer.linalg.random import as_generator
 from mercer.validation import whole_number
 
 _ALL_BUT = 1e-6

@@ -15,8 +15,8 @@ from mercer.consistency import require_equal, require_kernel, require_meeting, r
 from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.sos import SumOfSquaresDensity
+from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
-from mercer.linalg.random import as_generator
 from mercer.problems import SumOfSquares
 from mercer.problems.enclosed_squares import Sample
 from mercer.problems.sum_of_squares import Spans

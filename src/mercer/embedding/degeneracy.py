@@ -9,8 +9,8 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.kernels import Kernel, Precomputed
 from mercer.operators import DiffusionOperator
 from mercer.operators.diffusion import DegenerateKernelError
+from mercer.problems.elliptope import bytes_needed
 from mercer.progress import warn_user
-from mercer.solvers.elliptope.interior_point import bytes_needed
 from mercer.validation import distinct_rows
 
 _ISOLATED = 1e-12

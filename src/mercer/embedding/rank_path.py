@@ -13,8 +13,8 @@ from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.embedding.rank_path_result import STAYS, Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel
+from mercer.kernels.checks import as_generator
 from mercer.linalg.lanczos import BlockLanczos
-from mercer.linalg.random import as_generator
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status

@@ -30,7 +30,7 @@ from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
 from mercer.kernels import Kernel, Precomputed
-from mercer.linalg.random import as_generator
+from mercer.kernels.checks import as_generator
 from mercer.operators import DiffusionOperator
 from mercer.validation import checked_points, checked_weights
 

@@ -11,7 +11,7 @@ from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS, unit_of
 from mercer.backends.threads import run_chunks, single_threaded_blas
-from mercer.linalg.random import as_generator
+from mercer.kernels.checks import as_generator
 from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time

@@ -4,9 +4,8 @@ from mercer.operators.base import LinearMap
 from mercer.operators.centered import CenteredOperator
 from mercer.operators.diffusion import DiffusionOperator
 from mercer.operators.gram import GramOperator
-from mercer.operators.lowrank import LowRankOperator
+from mercer.operators.lowrank import LowRankOperator, RankOneUpdate
 from mercer.operators.normalized import NormalizedOperator
-from mercer.operators.rank_one import RankOneUpdate
 
 __all__ = [
     "CenteredOperator",

@@ -23,6 +23,7 @@ from mercer.operators import LinearMap
 from mercer.problems.problem import Problem
 
 INDEFINITE, LINEAR = "an indefinite matrix", "a linear term"
+_MATRICES = 10  # of doubles, of order n, that a method holds at once where it forms J
 
 
 @final
@@ -151,6 +152,11 @@ class Elliptope(Problem):
         problem = DenseElliptope((J + J.T) / 2, self.lengths[active], needs=self.needs)
         problem.n_columns = self.n_columns
         return problem
+
+
+def bytes_needed(n: int) -> int:
+    """Memory that a solve with the matrix of n rows formed takes."""
+    return 8 * _MATRICES * n * n
 
 
 @final

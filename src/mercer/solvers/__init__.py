@@ -2,10 +2,9 @@
 
 from mercer.problems import SparseMeasure
 from mercer.solvers.conic import solve_conic
-from mercer.solvers.elliptope.accelerated import AcceleratedPower
 from mercer.solvers.elliptope.interior_point import InteriorPoint, solve_interior_point
 from mercer.solvers.elliptope.minorise import Minorise
-from mercer.solvers.elliptope.power import ProjectedPower
+from mercer.solvers.elliptope.power import AcceleratedPower, ProjectedPower
 from mercer.solvers.elliptope.staircase import Climb
 from mercer.solvers.elliptope.trust_region import TrustRegion
 from mercer.solvers.measure.vertex_exchange import exchange

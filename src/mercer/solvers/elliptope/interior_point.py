@@ -39,7 +39,6 @@ from mercer.problems.elliptope import INDEFINITE, DenseElliptope
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Solution, Status
 
-MATRICES = 10  # of order n that a step holds at once
 STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
@@ -48,11 +47,6 @@ _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _BACK, _TRIES = 0.7, 40  # shortening a step
 _ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
 _SHORT = 1e-5  # steps below this part are rounding's
-
-
-def bytes_needed(n: int) -> int:
-    """Memory that the method takes for n rows: ten matrices of doubles."""
-    return 8 * MATRICES * n * n
 
 
 class PrimalDual(NamedTuple):

@@ -8,7 +8,7 @@ any point Y, so
 Maximising the right-hand side can only raise the left: one exact product a step, the rest with the stand-in. With J̃ = 0
 the maximiser is rownormalise(J Y), the papers' power step; with J̃ = J it is the solution. In between the error falls by
 about the largest eigenvalue that the stand-in leaves out, in units where the solution's are one. Steps are extrapolated
-as in :mod:`mercer.solvers.elliptope.accelerated`.
+as in :mod:`mercer.solvers.elliptope.power`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mercer.backends.arrays import Array
 from mercer.backends.rounding import UNIT
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
-from mercer.solvers.elliptope.accelerated import Momentum
 from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
+from mercer.solvers.elliptope.power import Momentum
 from mercer.solvers.elliptope.trust_region import TrustRegion
 from mercer.solvers.run import Goal, solve
 from mercer.solvers.solution import Status

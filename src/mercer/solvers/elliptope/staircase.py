@@ -30,12 +30,13 @@ from mercer.backends.arrays import Array, like, namespace
 from mercer.linalg.tall import first_axis
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope, ProductBudgetError
-from mercer.solvers.elliptope.accelerated import AcceleratedPower
+from mercer.problems.elliptope import bytes_needed
 from mercer.solvers.elliptope.boundary import extreme_rank, leading_columns, point_near
 from mercer.solvers.elliptope.escape import raised
-from mercer.solvers.elliptope.interior_point import STEPS, InteriorPoint, PrimalDual, bytes_needed
+from mercer.solvers.elliptope.interior_point import STEPS, InteriorPoint, PrimalDual
 from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 from mercer.solvers.elliptope.minorise import Minorise
+from mercer.solvers.elliptope.power import AcceleratedPower
 from mercer.solvers.elliptope.trust_region import TrustRegion
 from mercer.solvers.run import Goal, Limits, Run, solve
 from mercer.solvers.solution import Solution, Status
