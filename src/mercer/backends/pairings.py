@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -88,7 +87,7 @@ class DistanceForm(PairingForm):
 
     def _choose_scale(self) -> None:
         """Points times a power of two, distances times a factor: a division by the length without rounding."""
-        largest = max((float(abs(ends).max()) for ends in self._extremes() if ends.shape[0]), default=0.0)
+        largest = max(float(abs(ends).max()) if self.n_features else 0.0 for ends in self._extremes())
         scale = power_of_two_below(1 / self._length, COORDINATE_LIMIT["float64"], largest)
         narrow = self._name == "float32" and scale * largest < COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
         self._work = self.dtype if narrow else self._precision("float64")
@@ -96,13 +95,14 @@ class DistanceForm(PairingForm):
         rest = min(1 / max(self._length * scale, 1e-300), COORDINATE_LIMIT[self._name])
         self._factor = rest**2 if self._metric == "sqeuclidean" else rest
 
-    def _extremes(self) -> Iterator[Array]:
-        """Least and greatest coordinates, zero among them, of one side and of the other; found without a copy."""
-        for points in self._points.values():
-            xp = namespace(points)
-            none = xp.zeros(points.shape[1], dtype=points.dtype, device=points.device)
-            yield xp.minimum(xp.min(points, axis=0), none) if points.shape[0] else none
-            yield xp.maximum(xp.max(points, axis=0), none) if points.shape[0] else none
+    def _extremes(self) -> tuple[Array, Array]:
+        """The least and the greatest coordinates of all points, zero among them; found without a copy."""
+        xp, rows = namespace(self._points["rows"]), self._points["rows"]
+        low = high = xp.zeros(self.n_features, dtype=rows.dtype, device=rows.device)
+        for points in (rows,) if self.symmetric else self._points.values():
+            if points.shape[0]:
+                low, high = xp.minimum(low, xp.min(points, axis=0)), xp.maximum(high, xp.max(points, axis=0))
+        return low, high
 
     @property
     def cost(self) -> float:
@@ -120,10 +120,9 @@ class DistanceForm(PairingForm):
     def _most(self) -> float:
         """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""
         with np.errstate(over="ignore"):
-            ends = [as_double(end) / self._length for end in self._extremes()]
-            xp = namespace(ends[0])
-            ranges = xp.maximum(ends[1], ends[3]) - xp.minimum(ends[0], ends[2])
-            return float(xp.sum(ranges**2 if self._metric == "sqeuclidean" else ranges))
+            low, high = (as_double(end) / self._length for end in self._extremes())
+            ranges = high - low
+            return float((ranges**2 if self._metric == "sqeuclidean" else ranges).sum())
 
     def diagonal(self, side: Side = "rows") -> Array:
         at_zero = float(self._profiled(self.full((1, 1), 0.0))[0, 0])
