@@ -2,13 +2,14 @@
 
 from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate
 from mercer.certificates.elliptope import certify_elliptope
-from mercer.certificates.measure import certify_measure
+from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
 __all__ = [
     "Certificate",
     "CrossedBoundsError",
     "EmbeddingCertificate",
+    "MeasureCertificate",
     "certify_elliptope",
     "certify_measure",
     "certify_spectrahedron",
