@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.certificates import Certificate
-from mercer.estimator import Recheck
+from mercer.estimator import Certified, Recheck
 
 
 def verify(
-    model: Any,
+    model: Certified,
     X: Any,
     y: Any = None,
     *,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends import Config, config_context, get_config, memory
+from mercer.backends import Config, config_context, get_config
+from mercer.backends import config as memory
 from mercer.backends.config import usable_cores
 
 

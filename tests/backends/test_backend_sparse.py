@@ -182,6 +182,8 @@ def test_absolute_products_and_depth():
     matrix = symmetric(40, negative=True)
     made, dense = entries_of(K, matrix), matrix.toarray()
     assert_allclose(made.absolute_product(np.arange(40.0)), np.abs(dense) @ np.arange(40.0), rtol=1e-13)
+    every_other = np.arange(80.0)[::2]  # a vector whose entries lie apart
+    assert_allclose(made.absolute_product(every_other), np.abs(dense) @ every_other, rtol=1e-13)
     assert_allclose(K.matrix(dense).absolute_product(np.arange(40.0)), np.abs(dense) @ np.arange(40.0), rtol=1e-13)
     assert made.summation_depth == np.count_nonzero(dense, axis=1).max() + 1
     tall = entries_of(K, scipy.sparse.csr_array(np.ones((9, 2))), scipy.sparse.eye_array(2, format="csr"))

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from mercer import DiffusionOperator, Gaussian, GramOperator, Precomputed, config_context, rp_cholesky
-from mercer.certificates import certify_elliptope, factorisation, looks
+from mercer.certificates import certify_elliptope, factorisation
 from mercer.certificates import factor_errors as factor_errors_module
 from mercer.certificates.factor_errors import factor_errors
 from mercer.certificates.krylov import bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
+from mercer.linalg import lanczos
 from mercer.operators.base import LinearMap, MapRounding
 from mercer.problems import Elliptope
 
@@ -163,19 +164,19 @@ def _leftover_of(values):
 def test_the_residual_lanczos_bound_allows_for_an_underestimate(monkeypatch):
     """A Ritz value that is too small by all that the theorem allows: λmax is bounded nevertheless."""
     values = np.linspace(0.1, 1.0, 40)
-    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
-    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    monkeypatch.setattr(lanczos, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(lanczos.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
+    starts = lanczos.RandomStarts(np.random.default_rng(0), 1e-9)
     found, _ = bound_by_leftover_lanczos(_leftover_of(values), starts, goal=0.0)
     assert found >= 1.0
 
 
 def test_the_deflated_lanczos_bound_allows_for_an_underestimate(monkeypatch):
     values = np.concatenate([[0.9], np.linspace(0.1, 1.0, 39)])
-    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
+    monkeypatch.setattr(lanczos, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(lanczos.BlockLanczos, "ritz_values", lambda self: np.array([0.7, 0.1]))
     deflated = deflate(lambda V: values[:, None] * V, np.eye(40)[:, :1])
-    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    starts = lanczos.RandomStarts(np.random.default_rng(0), 1e-9)
     found, _ = bound_by_lanczos(deflated, starts, lift=0.0, goal=3.0)
     assert found >= 1.0
 
@@ -183,10 +184,10 @@ def test_the_deflated_lanczos_bound_allows_for_an_underestimate(monkeypatch):
 def test_the_deflated_lanczos_bound_lifts_what_is_below_zero(monkeypatch):
     """On -1 ≤ λ ≤ 1 the theorem speaks of M + I: a Ritz value of M + I that is too small by three tenths."""
     values = np.concatenate([[0.9], np.linspace(-1.0, 1.0, 39)])
-    monkeypatch.setattr(looks, "underestimate", lambda *args: 0.3)
-    monkeypatch.setattr(looks.BlockLanczos, "ritz_values", lambda self: np.array([0.7 * 2 - 1, 0.1]))
+    monkeypatch.setattr(lanczos, "underestimate", lambda *args: 0.3)
+    monkeypatch.setattr(lanczos.BlockLanczos, "ritz_values", lambda self: np.array([0.7 * 2 - 1, 0.1]))
     deflated = deflate(lambda V: values[:, None] * V, np.eye(40)[:, :1])
-    starts = looks.RandomStarts(np.random.default_rng(0), 1e-9)
+    starts = lanczos.RandomStarts(np.random.default_rng(0), 1e-9)
     found, _ = bound_by_lanczos(deflated, starts, lift=1.0, goal=3.0)
     assert found >= 1.0
 

@@ -7,8 +7,7 @@ import pytest
 
 from mercer.certificates.factorisation import bound_largest_eigenvalue, least_eigenvalues
 from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.certificates.looks import RandomStarts
-from mercer.linalg.lanczos import BlockLanczos
+from mercer.linalg.lanczos import BlockLanczos, RandomStarts
 
 
 def _with_spectrum(values, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

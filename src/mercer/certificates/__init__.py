@@ -3,6 +3,7 @@
 from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate
 from mercer.certificates.elliptope import certify_elliptope
 from mercer.certificates.measure import MeasureCertificate, certify_measure
+from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "CrossedBoundsError",
     "EmbeddingCertificate",
     "MeasureCertificate",
+    "RegressionCertificate",
     "certify_elliptope",
     "certify_measure",
     "certify_spectrahedron",

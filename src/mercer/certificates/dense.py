@@ -24,8 +24,8 @@ _SLACK = 1e-2  # of the tolerance
 def certify_by_factorisation(
     problem: Elliptope,
     H: Array,
-    *,
     rng: np.random.Generator,
+    *,
     spectrum: bool,
     tol: float | None,
     multipliers: Array | None = None,

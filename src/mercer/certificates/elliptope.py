@@ -20,8 +20,8 @@ n k entries, n k² flops and n k doubles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like
 from mercer.certificates.certificate import EmbeddingCertificate
 from mercer.certificates.dense import certify_by_factorisation
-from mercer.certificates.looks import RandomStarts
 from mercer.certificates.matrix_free import MatrixFreeProof
+from mercer.linalg.lanczos import RandomStarts
 from mercer.linalg.tall import first_axis
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
@@ -86,63 +86,31 @@ def certify_elliptope(
     Returns
     -------
     EmbeddingCertificate
-        Bounds for the kernel at the points given, and for the matrix whose entries it gives in floating point:
-        ``mercer.certificates.allowances`` says what is counted.
+        Bounds for the exact kernel at the points given and for its entries in floating point.
     """
+    H = _checked(problem, H, method)
+    factorise = partial(certify_by_factorisation, problem, H, rng, spectrum=spectrum, tol=tol, multipliers=multipliers)
+    n = int(problem.active.sum())
+    fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
+    small = fits and (n <= _DENSE_FIRST_UP_TO or tol is None)
+    direct = method == "auto" and small and (stand_in is None or problem.shift > 0)
+    if direct or method == "factorisation" or n == 0:
+        return factorise()
+    starts = RandomStarts(rng, failure_probability, _block(problem) if block is None else block)
+    proof = MatrixFreeProof(problem, H, starts, tol=tol)
+    proof.attempt(method, stand_in, quick=small)
+    certificate = _with_chance(proof.certificate(spectrum), problem)
+    return _better(certificate, factorise()) if method == "auto" and fits and not proof.done else certificate
+
+
+def _checked(problem: Elliptope, H: Array, method: str) -> Array:
+    """The point with rows of unit length, in double precision."""
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
     if problem.linear is not None:
         raise ValueError("A certificate is for a problem without a linear term.")
     H = as_double(like(H, problem.scale))
-    H = problem.project(H, first_axis(H.shape[1], H))
-    wanted = _Request(problem, H, rng, spectrum, failure_probability, stand_in, tol, block, multipliers)
-    return wanted.factorise() if method == "factorisation" or wanted.size == 0 else wanted.prove(method)
-
-
-@final
-@dataclass(frozen=True)
-class _Request:
-    """What is to be certified, and how: the arguments of :func:`certify_elliptope`, rows of unit length."""
-
-    problem: Elliptope
-    H: Array
-    rng: np.random.Generator
-    spectrum: bool
-    failure_probability: float
-    stand_in: LowRankOperator | None
-    tol: float | None
-    block: int | None
-    multipliers: Array | None
-
-    @property
-    def size(self) -> int:
-        return int(self.problem.active.sum())
-
-    def prove(self, method: str) -> EmbeddingCertificate:
-        """The certificate without the matrix, or what "auto" prefers to it."""
-        n = self.size
-        fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
-        small = fits and (n <= _DENSE_FIRST_UP_TO or self.tol is None)
-        auto = method == "auto"
-        if auto and small and (self.stand_in is None or self.problem.shift > 0):
-            return self.factorise()
-        proof = self._matrix_free_proof()
-        if auto:
-            proof.run_all(self.stand_in, quick=small)
-        else:
-            proof.attempt(method, self.stand_in)
-        certificate = _with_chance(proof.certificate(self.spectrum), self.problem)
-        return _better(certificate, self.factorise()) if auto and fits and not proof.done else certificate
-
-    def factorise(self) -> EmbeddingCertificate:
-        return certify_by_factorisation(
-            self.problem, self.H, rng=self.rng, spectrum=self.spectrum, tol=self.tol, multipliers=self.multipliers
-        )
-
-    def _matrix_free_proof(self) -> MatrixFreeProof:
-        block = _block(self.problem) if self.block is None else self.block
-        starts = RandomStarts(self.rng, self.failure_probability, block)
-        return MatrixFreeProof(self.problem, self.H, starts, tol=self.tol)
+    return problem.project(H, first_axis(H.shape[1], H))
 
 
 def _with_chance(certificate: EmbeddingCertificate, problem: Elliptope) -> EmbeddingCertificate:

@@ -21,8 +21,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh, qr
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
-from mercer.certificates.looks import Looks, Multiply, RandomStarts
-from mercer.linalg.lanczos import BlockLanczos
+from mercer.linalg.lanczos import BlockLanczos, Looks, Multiply, RandomStarts
 
 _DIRECTION = 1e-3  # directions that hardly occur in the solution are no eigenvectors yet
 _KNOWN = 0.1  # of those that occur more than this the product follows from that of the solution

@@ -26,9 +26,8 @@ from mercer.backends.arrays import Array, cholesky, copied, namespace, solve_tri
 from mercer.backends.rounding import TINY, UNIT
 from mercer.certificates.factorisation import prove_below
 from mercer.certificates.krylov import Deflated
-from mercer.certificates.looks import Looks, RandomStarts
 from mercer.linalg.eigen import largest_of
-from mercer.linalg.lanczos import BlockLanczos
+from mercer.linalg.lanczos import BlockLanczos, Looks, RandomStarts
 from mercer.linalg.tall import inner_products, tall_product, weighted_gram
 
 _LOOKS = 8

@@ -13,12 +13,12 @@ from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
 from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
 from mercer.certificates.krylov import bound_by_lanczos, deflate
-from mercer.certificates.looks import RandomStarts
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins
 from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows
 from mercer.certificates.residuals import least_on_space, optimality_residuals
 from mercer.certificates.scaled_matrix import ScaledMatrix, space_error
+from mercer.linalg.lanczos import RandomStarts
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
@@ -116,31 +116,23 @@ class MatrixFreeProof:
 
     # --- attempts -----------------------------------------------------------------------------------------------
 
-    def run_all(self, stand_in: LowRankOperator | None, *, quick: bool) -> None:
-        """From the cheapest to the most costly until done; ``quick``: no more than a stand-in that is given proves."""
-        if self.problem.shift == 0:
-            for candidate in self._candidates(stand_in):
+    def attempt(self, method: str, stand_in: LowRankOperator | None, *, quick: bool = False) -> None:
+        """One method alone, or "auto": from the cheapest to the most costly until done.
+
+        ``quick``: "auto" takes no more than a given stand-in.
+        """
+        auto, lanczos = method == "auto", method == "deflated-lanczos"
+        if self.problem.shift > 0 and not auto and not lanczos:
+            raise ValueError(f"method={method!r} needs a positive semi-definite operator, without a shift.")
+        if self.problem.shift == 0 and not lanczos:
+            for candidate in self._candidates(stand_in, everything=not auto):
                 self._by_trace(candidate)
                 if self.done:
-                    return
-            if not quick and self._stand_in is not None:
-                self._by_leftover_lanczos(self._stand_in, patient=False)
-        if not quick and not self.done:
+                    break
+            if self._stand_in is not None and (method == "residual-lanczos" or (auto and not quick and not self.done)):
+                self._by_leftover_lanczos(self._stand_in, patient=not auto)
+        if lanczos or (auto and not quick and not self.done):
             self._by_lanczos()
-
-    def attempt(self, method: str, stand_in: LowRankOperator | None) -> None:
-        """One method alone."""
-        if method == "deflated-lanczos":
-            self._by_lanczos()
-            return
-        if self.problem.shift > 0:
-            raise ValueError(f"method={method!r} needs a positive semi-definite operator, without a shift.")
-        for candidate in self._candidates(stand_in, everything=True):
-            self._by_trace(candidate)
-            if self.done:
-                break
-        if self._stand_in is not None and method == "residual-lanczos":
-            self._by_leftover_lanczos(self._stand_in, patient=True)
 
     def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
         if stand_in is not None:

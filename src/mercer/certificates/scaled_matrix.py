@@ -18,27 +18,9 @@ from mercer.problems import Elliptope
 class ScaledMatrix:
     """M = Diag(y)^-½ J Diag(y)^-½ for multipliers y > 0, with the space of Diag(y)^½ H taken out; no product is needed.
 
-    Parameters
-    ----------
-    problem : Elliptope
-        The problem.
-    allowed : Allowances
-        What rounding may change of it.
-    y : array of shape (m,)
-        Multipliers of the rows that take part.
-    H, G : arrays of shape (n, r)
-        Unit rows, zero where they take no part, and their product with J.
-
-    Attributes
-    ----------
-    root, inverse_root : arrays of shape (n,)
-        √(d/y) and y^-½, zero for rows that take no part.
-    deflated : Deflated
-        M and the space that is taken out of it.
-    lift : float
-        A number t ≥ 0 with M + tI ≽ 0.
-    rounding : float
-        How far rounding may take a bound on λmax(M) from products, relative to the larger of that and one.
+    ``y`` are the multipliers of the rows that take part, ``G`` is J H; ``root`` and ``inverse_root`` are √(d/y) and
+    y^-½, ``lift`` is a number t ≥ 0 with M + tI ≽ 0, and ``rounding`` is how far rounding may take a bound on λmax(M)
+    from products, relative to the larger of that and one.
     """
 
     def __init__(self, problem: Elliptope, allowed: Allowances, y: Array, H: Array, G: Array) -> None:

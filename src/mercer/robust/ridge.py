@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.threads import one_thread_for
-from mercer.certificates import Certificate
+from mercer.certificates import Certificate, RegressionCertificate
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
@@ -112,7 +112,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     support_: Array
     robust_risk_: float
     sample_risk_: float
-    certificate_: Certificate
+    certificate_: RegressionCertificate
     sample_share_: float
     adversary_: GaussianSquares | None
     adversary_coef_: Array

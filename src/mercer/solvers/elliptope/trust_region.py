@@ -20,7 +20,7 @@ from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 _LOOSE, _TIGHT = 0.1, 1e-3  # how far linear systems are solved: first loosely, in the end so that digits come by threes
 _FLAT = 1e-12  # a curvature below is that of a rotation of all rows, which changes nothing
 _ACCEPT, _SHRINK, _GROW = 0.05, 0.25, 0.75
-_ROUNDING = 1e-13  # of the objective: changes below are noise, and count as what the model promised
+_VALUE_NOISE = 1e-13  # of the objective: changes below are noise, and count as what the model promised
 _LEAST = 1e-300
 _PER_ROW = 0.5  # the first radius, in the metric of the preconditioner, that moves every row about this far
 
@@ -52,7 +52,7 @@ class TrustRegion(ElliptopeMethod):
         solution = model.solve(self._radius, self.max_inner)
         there = evaluated(problem, problem.project(at.H + solution.V, at.H))
         value = problem.objective(*there)
-        noise = _ROUNDING * max(abs(value), abs(self._value))
+        noise = _VALUE_NOISE * max(abs(value), abs(self._value))
         agreement = (value - self._value + noise) / (solution.gain + noise)
         if agreement < _SHRINK:
             self._radius = 0.25 * solution.length

@@ -22,6 +22,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, eigh, namespace, norm
 from mercer.backends.chunks import KEPT_BYTES
+from mercer.backends.rounding import EPS, TINY
 from mercer.backends.symmetric_entries import SymmetricEntries
 from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 from mercer.solvers.run import Goal, Method, Report
@@ -32,7 +33,7 @@ _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
 _LARGEST_FACE = 36
 _FIRST_FACE = 8
 _FEWEST_NEW, _MOST_NEW = 3, 5  # eigenvectors of the gradient that enter a face
-_TINY = 1e-10  # eigenvalues of C relative to the largest that an interior point leaves where there is no direction
+_NO_DIRECTION = 1e-10  # of the largest eigenvalue of C: what an interior point leaves where there is no direction
 _MAIN = 1e-6
 _REMEMBERED = 8
 _MOST_COLUMNS = 24  # of F on a face, which must have room for new ones
@@ -136,7 +137,7 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
     A = problem.embed_pairs(face) * entries.scale
     S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=tol)
     values, vectors = xp.linalg.eigh(S)
-    kept = values > _TINY * values[-1]
+    kept = values > _NO_DIRECTION * values[-1]
     return face @ (vectors[:, kept] * xp.sqrt(values[kept]))
 
 
@@ -182,7 +183,7 @@ def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
     xp, G = namespace(F), point.gradient
     tangent = problem.tangent(F)
     room = point.levels - point.level
-    flat = float(np.finfo(np.float64).eps) * norm(G)  # where all points are isolated, G is level·I
+    flat = EPS * norm(G)  # where all points are isolated, G is level·I
     if not float(room[-1]) > flat:
         return xp.zeros_like(F)
     scale = 1.0 / (2.0 * xp.clip(room, _FLOOR * float(room[-1]), None))
@@ -198,13 +199,13 @@ def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
 
     residual = -project(2.0 * (G @ F))
     first = norm(residual)
-    enough = first * min(0.1, float(np.sqrt(first / max(norm(G), np.finfo(np.float64).tiny))))
+    enough = first * min(0.1, float(np.sqrt(first / max(norm(G), TINY))))
     D, step = xp.zeros_like(F), precondition(residual)
     along = float((residual * step).sum())
     for number in range(_MOST_PRODUCTS):
         curved = hessian(step)
         curvature = float((step * curved).sum())
-        if curvature <= _TINY * float((step**2).sum()) * float(room[-1]):
+        if curvature <= _NO_DIRECTION * float((step**2).sum()) * float(room[-1]):
             return step if number == 0 else D
         D = D + (along / curvature) * step
         residual = residual - (along / curvature) * curved
