@@ -147,7 +147,7 @@ class _Search:
         problem, choice = self._problem, self._choice
         wanted = choice.nodes_wanted if choice.alone else None
         limits = PathLimits(choice.alpha or 0.0, choice.kappa or np.inf, wanted, choice.max_iter)
-        found = follow(problem, limits, run=self.run)
+        found = follow(problem, limits, run=replace(self.run, shown=False))  # a line a kink would flood the log
         kinks = found.point
         if wanted is not None and kinks.end is PathEnd.NO_ROOM:
             return Selection.of(self._enough_nodes(), kinks)
