@@ -2,7 +2,7 @@
 
 from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate
 from mercer.certificates.elliptope import certify_elliptope
-from mercer.certificates.measure import certify_measure
+from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
@@ -10,6 +10,7 @@ __all__ = [
     "Certificate",
     "CrossedBoundsError",
     "EmbeddingCertificate",
+    "MeasureCertificate",
     "RegressionCertificate",
     "certify_elliptope",
     "certify_measure",

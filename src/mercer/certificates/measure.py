@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -99,12 +98,12 @@ def certify_measure(
     proved = prove_square_definite(problem.squared, nodes) if whole is None and on_nodes and nodes.shape[0] else whole
     facts = MeasureFacts(problem, nodes, values, 0.0 if proved is None else proved.asymmetry)
     upper = _upper(facts, level)
-    ground = _Ground(on_nodes, 0.0 if proved is None else proved.defect, whole is not None)
+    bound = _LowerBound(facts, level, upper, on_nodes, proved, whole is not None)
     method = "Frank-Wolfe bound over measures on the same nodes" if on_nodes else "Frank-Wolfe bound"
     multiplier = level.multiplier(nodes, values, facts.gradient)
     slack = facts.gradient[nodes] + multiplier * problem.penalty[nodes]  # zero at an optimum
     return MeasureCertificate(
-        lower=-np.inf if proved is None else _LowerBound(facts, level, upper, ground).value(),
+        lower=-np.inf if proved is None else bound.value(),
         upper=upper,
         failure_probability=0.0,
         method=_UNPROVED if proved is None else method,
@@ -132,20 +131,21 @@ def _upper(facts: MeasureFacts, level: TraceProblem) -> float:
     return float(value + _MORE * error + 8 * UNIT * abs(value) + TINY)
 
 
-class _Ground(NamedTuple):
-    """What a lower bound compares with, and what is proved there: S + defect·Diag(S) ≽ 0, of all of S if whole."""
-
-    on_nodes: bool
-    defect: float
-    whole: bool
-
-
 class _LowerBound:
     """The Frank-Wolfe bound of one measure, rounding and definiteness counted."""
 
-    def __init__(self, facts: MeasureFacts, level: TraceProblem, upper: float, ground: _Ground) -> None:
+    def __init__(
+        self,
+        facts: MeasureFacts,
+        level: TraceProblem,
+        upper: float,
+        on_nodes: bool,
+        proved: SquareDefiniteness | None,
+        whole: bool,
+    ) -> None:
         self._facts, self._upper, self._alpha, self._kappa = facts, upper, level.alpha, level.kappa
-        self._on_nodes, self._defect, self._whole = ground
+        self._on_nodes, self._whole = on_nodes, whole
+        self._defect = 0.0 if proved is None else proved.defect
         problem = facts.problem
         self._allowed = facts.nodes if self._on_nodes else places(problem.size, facts.nodes)
         slopes = facts.roots[self._allowed] / problem.penalty[self._allowed]

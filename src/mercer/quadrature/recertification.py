@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
 from mercer.backends.ordering import among, appended, place_of
-from mercer.certificates import Certificate
-from mercer.certificates.measure import MeasureCertificate, certify_measure
+from mercer.certificates import Certificate, MeasureCertificate, certify_measure
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import checked_nodes
 from mercer.quadrature.features import NystromFeatures

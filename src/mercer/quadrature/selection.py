@@ -28,7 +28,6 @@ _TOO_MANY = 1.6  # times what is wanted: the penalty is raised again
 _LEAST_ALPHA = 1e-10  # of α₀
 _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
-_EXCHANGE_TOL = 1e-6  # of the exchange methods, where none is given
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
 _SWEEPS = 3
@@ -120,9 +119,8 @@ class _Search:
     def _exact(self, start: Any) -> Solution[SparseMeasure]:
         """The active set; where its factor would not fit the memory, the exchange method takes over for ϰ."""
         choice, most = self._choice, largest_active_set()
-        tolerances: dict[str, Any] = {} if choice.tol is None else {"gap_tol": choice.tol}
         found = solve_exactly(
-            self._level, start, max_nodes=most, max_passes=choice.max_iter, run=self.run, **tolerances
+            self._level, start, gap_tol=choice.tol, max_nodes=most, max_passes=choice.max_iter, run=self.run
         )
         if found.status is not Status.SLOW:
             return found
@@ -135,23 +133,21 @@ class _Search:
 
     def _exchanged(self, rule: Rule, start: SparseMeasure | None) -> Solution[SparseMeasure]:
         choice = self._choice
-        tol = _EXCHANGE_TOL if choice.tol is None else choice.tol
-        return exchange(self._level, start, rule=rule, tol=tol, max_iter=choice.max_iter, run=self.run)
+        return exchange(self._level, start, rule=rule, tol=choice.tol, max_iter=choice.max_iter, run=self.run)
 
     def _by_exchange(self) -> Solution[SparseMeasure]:
         """Exchanges by the rule that was asked for, then the exact solution where its factor fits."""
         found = self._exchanged(_RULES[self._choice.solver], None)
         if found.status in _CUT or found.point.nodes.shape[0] > largest_active_set():
             return found
-        tolerances: dict[str, Any] = {} if self._choice.tol is None else {"gap_tol": self._choice.tol}
-        return solve_exactly(self._level, found.point, run=self.run, **tolerances)
+        return solve_exactly(self._level, found.point, gap_tol=self._choice.tol, run=self.run)
 
     def _by_path(self) -> Selection:
         """Follow the path as far as needed; the last stretch, or what precision denies it, is solved exactly."""
         problem, choice = self._problem, self._choice
         wanted = choice.nodes_wanted if choice.alone else None
         limits = PathLimits(choice.alpha or 0.0, choice.kappa or np.inf, wanted, choice.max_iter)
-        found = follow(problem, limits, run=self.run)
+        found = follow(problem, limits, run=replace(self.run, shown=False))  # a line a kink would flood the log
         kinks = found.point
         if wanted is not None and kinks.end is PathEnd.NO_ROOM:
             return Selection.of(self._enough_nodes(), kinks)

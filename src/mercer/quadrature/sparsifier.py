@@ -183,8 +183,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         selection = select(problem, choice)
-        if problem.squared.dtype != double(problem.weights):  # what is proved, and read of the measure, is so in double
-            n_columns, problem = problem.n_columns, self._problem(X, sample, " in double precision")
+        dtype = double(problem.weights)  # of what is proved, and of what a person reads of the measure
+        if problem.squared.dtype != dtype:
+            n_columns, problem = problem.n_columns, self._problem(X, sample, dtype, "Sω in double precision")
             problem.n_columns = n_columns
             selection = settled(problem, choice, selection)
         choice.require_weight(problem, selection.nodes, selection.values, selection.reduction is not None)
@@ -291,13 +292,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._n_features_out = int(self.indices_.shape[0])
         self._warn(choice, problem)
 
-    def _problem(self, X: Any, sample: Sample, in_double: str = "") -> Discrepancy:
-        """The discrepancy on the sample, in the arithmetic of X unless double precision is named."""
-        dtype = double(sample.weights) if in_double else None
-        with progress_bar(f"Sω{in_double}", shown=bool(self.verbose)) as report:
-            return make_problem(
-                X, self.kernel_, sample, max_weight=self.max_weight, ridge=self.ridge, report=report, dtype=dtype
-            )
+    def _problem(self, X: Any, sample: Sample, dtype: Any = None, title: str = "Sω") -> Discrepancy:
+        """The discrepancy on the sample, in the arithmetic of X or in another."""
+        options = {"max_weight": self.max_weight, "ridge": self.ridge, "dtype": dtype}
+        with progress_bar(title, shown=bool(self.verbose)) as report:
+            return make_problem(X, self.kernel_, sample, **options, report=report)
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant

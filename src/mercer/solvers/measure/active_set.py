@@ -44,7 +44,7 @@ def solve_exactly(
     start: SparseMeasure | tuple[Array, Array] | None = None,
     *,
     tol: float = 1e-9,
-    gap_tol: float = _NO_GAP,
+    gap_tol: float | None = None,
     max_nodes: int | None = None,
     max_passes: int | None = None,
     run: Run[SparseMeasure] | None = None,
@@ -60,8 +60,8 @@ def solve_exactly(
         points of largest (Sω)ₖ/dₖ, to dᵀv = ϰ.
     tol : float, default=1e-9
         No gradient may be below -tol α dᵢ: a fraction of the penalty.
-    gap_tol : float, default=1e-12
-        Or the Frank-Wolfe bound is this part of the objective.
+    gap_tol : float, optional
+        Or the Frank-Wolfe bound is this part of the objective; 1e-12 if left out.
     max_nodes : int, optional
         With more nodes than this the status is ``SLOW``: another method should take over.
     max_passes : int, optional
@@ -74,7 +74,8 @@ def solve_exactly(
     Cost: a pass takes N kernel evaluations a node; a step inside the pool n² flops for the factor and 4 n for each of
     its points. Memory: n² for the factor, and the entries of A between pool and nodes.
     """
-    shared = Run(Goal(gap_tol)) if run is None else replace(run, goal=Goal(gap_tol))
+    goal = Goal(_NO_GAP if gap_tol is None else gap_tol)
+    shared = Run(goal) if run is None else replace(run, goal=goal)
     limits = Limits(max_iter=_MOST_PASSES if max_passes is None else max_passes)
     with single_threaded_blas():
         return shared.phase(problem, ActiveSet(tol, max_nodes), start, limits)
@@ -148,7 +149,10 @@ class ActiveSet(Method[TraceProblem, SparseMeasure]):
         value = problem.value(nodes, values, gradient)
         growing = xp.where(full, xp.maximum(penalised, 0.0), penalised)  # at its cap a node cannot grow
         lowest = float((growing / base.penalty).min())
-        gap = float(growing[nodes] @ values) - (_most_trace(problem, value) * lowest if lowest < 0 else 0.0)
+        most = problem.kappa  # of dᵀu, for a measure u that is no worse
+        if most is None:
+            most = value / problem.alpha if problem.alpha else math.inf
+        gap = float(growing[nodes] @ values) - (most * lowest if lowest < 0 else 0.0)
         self._objectives.append(value)
         return Report(
             SparseMeasure(nodes, values, gradient),
@@ -196,10 +200,3 @@ def _meet(problem: TraceProblem, values: Array) -> bool:
         nodes, more = base.filled(base.distortion / base.penalty, missing, base.caps - values)
         values[nodes] += more
     return True
-
-
-def _most_trace(problem: TraceProblem, value: float) -> float:
-    """What dᵀv can be for a measure that is no worse."""
-    if problem.kappa is not None:
-        return problem.kappa
-    return value / problem.alpha if problem.alpha else math.inf

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from mercer.backends.arrays import Array, copied, namespace
+from mercer.backends.arrays import Array, copied, is_tensor, namespace
 from mercer.backends.chunks import panel_rows
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, stable_order
 from mercer.backends.rounding import EPS, TINY
@@ -21,7 +22,6 @@ from mercer.linalg.cholesky_update import SingularUpdateError, UpdatedCholesky
 from mercer.linalg.column_store import FreeColumns
 from mercer.linalg.dense_products import product
 from mercer.problems import TraceProblem
-from mercer.solvers.measure.apart import first_apart
 
 NOISE = 16 * EPS  # of α₀: a gradient below that is rounding, for A v is about as large as Sω
 _FEW = 8  # new nodes at a time, and a tenth of the nodes at hand beyond
@@ -291,3 +291,49 @@ def _between(values: Array, caps: Array) -> Array:
     """The values, none below zero or above its cap."""
     xp = namespace(values)
     return xp.minimum(xp.maximum(values, 0.0), caps)
+
+
+def first_apart(block: Array, lengths: Array, wanted: int, alike: float) -> Array:
+    """Positions of the first ``wanted`` points of which none is a near-copy of one taken before it.
+
+    Parameters
+    ----------
+    block : array of shape (m, m)
+        The inner products of the points, in the order in which they are offered.
+    lengths : array of shape (m,)
+        The roots of its diagonal.
+    wanted : int
+        How many to take at most.
+    alike : float
+        The cosine above which two points are alike.
+    """
+    if not is_tensor(block):
+        return _first_apart(block, lengths, wanted, alike)
+    near = block > alike * lengths[:, None] * lengths
+    taken: list[int] = []
+    barred = near[0] & False if block.shape[0] else near
+    for k in range(block.shape[0]):
+        if len(taken) == wanted:
+            break
+        if not barred[k]:
+            taken.append(k)
+            barred = barred | near[k]
+    return as_indices(taken, block)
+
+
+@njit(cache=True, nogil=True)
+def _first_apart(block: Any, length: Any, wanted: int, alike: float) -> Any:
+    taken = np.empty(min(wanted, length.size), np.int64)
+    count = 0
+    for a in range(length.size):
+        apart = True
+        for b in range(count):
+            if block[a, taken[b]] > alike * length[a] * length[taken[b]]:
+                apart = False
+                break
+        if apart:
+            taken[count] = a
+            count += 1
+            if count == taken.size:
+                break
+    return taken[:count]

@@ -17,7 +17,7 @@ from mercer.backends.rounding import EPS
 from mercer.linalg.column_cache import ColumnCache
 from mercer.linalg.dense_products import over_rows
 from mercer.problems import Discrepancy
-from mercer.solvers.measure.apart import first_apart
+from mercer.solvers.measure.active_set_pool import first_apart
 from mercer.solvers.measure.exchange_inside import FLAT, exchange_inside
 
 _PRICE_NOISE = 4 * EPS  # of the largest terms that make up a price

@@ -29,6 +29,7 @@ from mercer.solvers.solution import Solution, Status
 Rule = Literal["block", "second-order", "plain"]
 
 _MOST_STEPS = {"block": 1_000, "second-order": 1_000_000, "plain": 1_000_000}
+_TOL = 1e-6
 _LONGEST_PAUSE = 1_000  # steps between two lines of the history
 
 
@@ -37,7 +38,7 @@ def exchange(
     start: SparseMeasure | tuple[Array, Array] | None = None,
     *,
     rule: Rule = "block",
-    tol: float = 1e-6,
+    tol: float | None = None,
     max_iter: int | None = None,
     cache: ColumnCache | None = None,
     run: Run[SparseMeasure] | None = None,
@@ -55,8 +56,8 @@ def exchange(
         ``"plain"`` is the paper's: from the dearest node to the cheapest point. ``"second-order"`` takes the node from
         which the move to the cheapest point promises most, as LIBSVM does. ``"block"`` collects the nodes and a choice
         of cheap points, makes many exchanges among these, and then brings the prices of all points up to date at once.
-    tol : float
-        The run ends when the Frank-Wolfe bound is at most ``tol`` times the value of v.
+    tol : float, optional
+        The run ends when the Frank-Wolfe bound is at most this part of the value of v; 1e-6 if left out.
     max_iter : int, optional
         Steps at most: 1 000 by default for ``"block"``, 1 000 000 single exchanges otherwise.
     cache : ColumnCache, optional
@@ -81,8 +82,9 @@ def exchange(
     The bound is Σ uₖ (priceₖ - price_i*)₊ with i* the cheapest point that has room under its cap. Without caps it is
     ε = (v - e_i*)ᵀg of QUAD 7.1. Before convergence is claimed it is computed again from a fresh gradient.
     """
-    method = VertexExchange(rule, tol, cache)
-    shared = Run(Goal(tol)) if run is None else replace(run, goal=Goal(tol))
+    goal = Goal(_TOL if tol is None else tol)
+    method = VertexExchange(rule, goal.tol, cache)
+    shared = Run(goal) if run is None else replace(run, goal=goal)
     limits = Limits(max_iter=_MOST_STEPS[rule] if max_iter is None else max_iter)
     with single_threaded_blas():  # vectors of length N wake its threads and wait for them longer than they work
         return shared.phase(problem, method, start, limits)
@@ -95,7 +97,7 @@ class VertexExchange(Method[TraceProblem, SparseMeasure]):
     phase = "exchange"
     handles = frozenset({CAPS, RIDGE, CONSTRAINT})
 
-    def __init__(self, rule: Rule = "block", tol: float = 1e-6, cache: ColumnCache | None = None) -> None:
+    def __init__(self, rule: Rule = "block", tol: float = _TOL, cache: ColumnCache | None = None) -> None:
         if rule not in _MOST_STEPS:
             raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, _MOST_STEPS))}.")
         self._rule, self._tol, self._cache = rule, tol, cache
