@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mercer.backends import ordering
 from mercer.backends.arrays import is_tensor, to_numpy
-from mercer.backends.sums import exact_sum, times_power_of_two
+from mercer.backends.rounding import exact_sum, times_power_of_two
 
 VALUES = np.array([3.0, -1.0, 0.0, 7.0, -1.0, 3.0, 0.5])
 

@@ -11,7 +11,7 @@ from mercer.certificates import certify_elliptope
 from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.krylov import deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
-from mercer.certificates.multipliers import raised_on_isolated_rows
+from mercer.certificates.scaled_matrix import raised_on_isolated_rows
 from mercer.datasets import three_clusters
 from mercer.linalg.lanczos import RandomStarts
 from mercer.problems import Elliptope

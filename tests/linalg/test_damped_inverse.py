@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import Gaussian
-from mercer.linalg.damped import damped_inverse
+from mercer.linalg.factors import damped_inverse
 
 
 def test_a_well_conditioned_matrix_is_inverted_as_it_is():

@@ -17,9 +17,9 @@ from mercer import (
 )
 from mercer.backends import config_context
 from mercer.linalg import eigen, leading_eigenpairs, least_eigenvalue, prove_definiteness
-from mercer.linalg.damped import damped_inverse
 from mercer.linalg.definiteness import spectral_radius
 from mercer.linalg.eigen import EigenvalueWarning, deterministic_signs, positive_eigenpairs
+from mercer.linalg.factors import damped_inverse
 from mercer.linalg.lanczos import BlockLanczos
 from mercer.operators import LinearMap
 

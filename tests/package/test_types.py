@@ -32,7 +32,7 @@ EXPECTED = {
     "mercer.SumOfSquaresDensity().fit(X).mmd_": "float",
     "mercer.SumOfSquaresDensity().fit(X).score(X)": "float",
     "mercer.RobustKernelRidge().fit(X, X[:, 0]).certificate_": (
-        "mercer.certificates.regression_certificate.RegressionCertificate"
+        "mercer.certificates.certificate.RegressionCertificate"
     ),
     "mercer.RobustKernelRidge().fit(X, X[:, 0]).robust_risk_": "float",
     "mercer.RobustKernelRidge().fit(X, X[:, 0]).kernel_": "mercer.kernels.stationary.Gaussian",

@@ -17,11 +17,11 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.rounding import fast_two_sum, two_product, two_sum
 
 _PAIR_UNIT = 2.0**-102  # of a sum or product of unevaluated pairs
 _UP = 1.0 + 2.0**-40
 _FLOOR = 1e-300
-_SPLITTER = 2.0**27 + 1.0
 _LOG2 = (6.931471805599452862e-01, 2.319046813846299558e-17)  # log 2, to 2⁻¹⁰⁹
 _HALVINGS, _TERMS = 8, 11
 _EXPONENTIAL = 2.0**-92  # ten terms and eight squarings of 2⁻¹⁰⁰ each, and log 2 times a thousand, with a margin of 8
@@ -86,8 +86,8 @@ class Ball:
         other = ball(other)
         s, e = two_sum(self.hi, other.hi)
         t, f = two_sum(self.lo, other.lo)
-        s, e = _fast_two_sum(s, e + t)
-        s, e = _fast_two_sum(s, e + f)
+        s, e = fast_two_sum(s, e + t)
+        s, e = fast_two_sum(s, e + f)
         return Ball(s, e, up(self.radius + other.radius + _PAIR_UNIT * np.abs(s)))
 
     __radd__ = __add__
@@ -102,7 +102,7 @@ class Ball:
         other = ball(other)
         p, e = two_product(self.hi, other.hi)
         e = e + (self.hi * other.lo + self.lo * other.hi)
-        p, e = _fast_two_sum(p, e)
+        p, e = fast_two_sum(p, e)
         spread = self.magnitude() * other.radius + self.radius * other.magnitude()
         return Ball(p, e, up(spread + _PAIR_UNIT * np.abs(p)))
 
@@ -202,33 +202,6 @@ def exponential(x: Ball) -> Ball:
     out = (1.0 + s).scaled(k.astype(np.int64))
     radius = out.hi * (_EXPONENTIAL + np.expm1(np.minimum(up(x.radius), 700.0)) * _UP)
     return Ball(np.where(gone, 0.0, out.hi), np.where(gone, 0.0, out.lo), np.where(gone, _SMALLEST, up(radius)))
-
-
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """fl(a + b) and its error (Knuth)."""
-    s = a + b
-    v = s - a
-    return s, (a - (s - v)) + (b - v)
-
-
-def _fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """fl(a + b) and its error, where a is the larger (Dekker)."""
-    s = a + b
-    return s, b - (s - a)
-
-
-def two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """fl(ab) and its error (Dekker, Veltkamp), for numbers below 2⁹⁹⁰."""
-    p = a * b
-    a1, a2 = _halves(a)
-    b1, b2 = _halves(b)
-    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
-
-
-def _halves(a: Any) -> tuple[Any, Any]:
-    c = _SPLITTER * a
-    high = c - (c - a)
-    return high, a - high
 
 
 _reciprocals = {term: Ball(1.0) / Ball(float(term)) for term in range(2, _TERMS)}

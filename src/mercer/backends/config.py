@@ -17,6 +17,13 @@ import numpy as np
 
 _NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_CGROUP_FILES = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+_CAUTIOUS = 2 * 10**9
+_FRESH = 0.02  # seconds: to read the system's files takes a quarter of a millisecond, and small fits ask twenty times
+_last = (-_FRESH, 0)
 
 
 @dataclass(frozen=True)
@@ -179,15 +186,6 @@ def _parse_bytes(amount: int | float | str) -> int:
     if isinstance(amount, bool) or not isinstance(amount, Real) or not np.isfinite(amount) or amount < 0:
         raise ValueError(f"memory_limit={amount!r} must be a number of bytes of at least 0.")
     return int(amount)
-
-
-_CGROUP_FILES = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-_CAUTIOUS = 2 * 10**9
-_FRESH = 0.02  # seconds: to read the system's files takes a quarter of a millisecond, and small fits ask twenty times
-_last = (-_FRESH, 0)
 
 
 def free_memory() -> int:

@@ -1,6 +1,6 @@
 """What is known of a form on given points before an entry is made, on any device: shape, sign, cost and accuracy.
 
-A device adds how tiles are made (:mod:`mercer.backends.cpu.evaluator`, :mod:`mercer.backends.torch.entries`). Here are
+A device adds how tiles are made (:mod:`mercer.backends.cpu.program`, :mod:`mercer.backends.torch.entries`). Here are
 forms made of other forms, of functions and of given entries; distances and inner products are in
 :mod:`mercer.backends.pairings`.
 """

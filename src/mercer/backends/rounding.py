@@ -1,19 +1,21 @@
-"""How far floating point can be from the numbers it stands for: units, sums, and the entries of a kernel matrix."""
+"""How far floating point can be from the numbers it stands for, and sums and products that lose nothing."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import dtype_name
+from mercer.backends.arrays import dtype_name, is_tensor, namespace
 
 EPS = float(np.finfo(np.float64).eps)  # between 1 and the next double
 UNIT = EPS / 2  # the unit roundoff of double precision
 TINY = float(np.finfo(np.float64).tiny)  # below, doubles lose digits
 
+_SPLITTER = 2.0**27 + 1.0
 _MORE = 1.01  # for products of errors, and for the rounding of these bounds
 
 
@@ -102,3 +104,58 @@ class EntryError:
     def doubled(self) -> EntryError:
         """Between two evaluations, and so between either of them and the exact value."""
         return EntryError(2 * _MORE * self.relative, 2 * _MORE * self.scaled, 2 * _MORE * self.absolute)
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """fl(a + b) and its error (Knuth)."""
+    s = a + b
+    v = s - a
+    return s, (a - (s - v)) + (b - v)
+
+
+def fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """fl(a + b) and its error, where a is the larger (Dekker)."""
+    s = a + b
+    return s, b - (s - a)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """fl(ab) and its error (Dekker, Veltkamp), for numbers below 2⁹⁹⁰."""
+    p = a * b
+    a1, a2 = _halves(a)
+    b1, b2 = _halves(b)
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    c = _SPLITTER * a
+    high = c - (c - a)
+    return high, a - high
+
+
+def exact_sum(terms: Any) -> float:
+    """Σ tᵢ of a vector of doubles, wrong by no more than u |Σ tᵢ| + u² (2 + log₂ n)² Σ |tᵢ|, u = 2⁻⁵³.
+
+    NumPy arrays are summed by :func:`math.fsum`, whose only rounding is the last. Tensors are halved until one number
+    is left, what each addition rounds away kept beside it: 20 n operations, on the device that they lie on.
+    """
+    if not is_tensor(terms):
+        return math.fsum(terms)
+    xp = namespace(terms)
+    lost = xp.zeros_like(terms)
+    while (n := int(terms.shape[0])) > 1:
+        half = n // 2
+        total, error = two_sum(terms[:half], terms[half : 2 * half])
+        error = error + (lost[:half] + lost[half : 2 * half])
+        terms, lost = xp.concat([total, terms[2 * half :]]), xp.concat([error, lost[2 * half :]])
+    return float(terms[0]) + float(lost[0]) if terms.shape[0] else 0.0
+
+
+def times_power_of_two(values: Any, power: int) -> Any:
+    """Values times 2^power, exact except for what leaves the range."""
+    if not is_tensor(values):
+        return np.ldexp(values, power)
+    if -1074 <= power <= 1023:
+        return values * math.ldexp(1.0, power)
+    first = math.copysign(1000, power)  # a power of two beyond is no double
+    return times_power_of_two(values * 2.0**first, power - int(first))

@@ -1,9 +1,8 @@
 """Proofs by recomputation. They never import solvers, so no solver certifies itself."""
 
-from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate
+from mercer.certificates.certificate import Certificate, CrossedBoundsError, EmbeddingCertificate, RegressionCertificate
 from mercer.certificates.elliptope import certify_elliptope
 from mercer.certificates.measure import MeasureCertificate, certify_measure
-from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.certificates.spectrahedron import certify_spectrahedron
 
 __all__ = [

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mercer.backends.arrays import Array
 
 _FAR = 0.1
+GOOD_GAP = 1e-9  # the relative gap aimed at where no tolerance is given
+N_LEAST = 6  # eigenvalues of the dual slack that are reported
 
 
 class CrossedBoundsError(ArithmeticError):
@@ -94,10 +96,6 @@ class Certificate:
         return f"Certified optimal to within {self.relative_gap:.1e}: {bounds}"
 
 
-GOOD_GAP = 1e-9  # the relative gap aimed at where no tolerance is given
-N_LEAST = 6  # eigenvalues of the dual slack that are reported
-
-
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):
     """A :class:`Certificate` of an embedding, with what only an embedding has.
@@ -127,3 +125,25 @@ class EmbeddingCertificate(Certificate):
         """The relative gap without the part that rounding alone makes: what a better solution could still close."""
         width = max(self.upper - self.lower - self.rounding, 0.0)
         return self.relative_gap * width / (self.upper - self.lower) if width > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class RegressionCertificate(Certificate):
+    """A :class:`Certificate` of a regression, with what only a regression has.
+
+    Attributes
+    ----------
+    robust_risk : float
+        The mean squared error of the function is no larger under any distribution that its adversary may choose; of
+        penalised least squares, the sample's plus the penalty on f².
+    sample_risk : float
+        Its mean squared error on the sample.
+    """
+
+    robust_risk: float = float("nan")
+    sample_risk: float = float("nan")
+
+    def in_units(self, factor: float) -> RegressionCertificate:
+        """The same for losses in other units, that is multiplied by a power of two."""
+        names = ("lower", "upper", "robust_risk", "sample_risk")
+        return replace(self, **{name: factor * getattr(self, name) for name in names})

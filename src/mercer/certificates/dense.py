@@ -13,8 +13,8 @@ from mercer.certificates.factorisation import (
     estimate_largest_eigenvalue,
     least_eigenvalues,
 )
-from mercer.certificates.multipliers import positive_multipliers
 from mercer.certificates.residuals import optimality_residuals
+from mercer.certificates.scaled_matrix import positive_multipliers
 from mercer.linalg.tall import row_products
 from mercer.problems import Elliptope
 

@@ -12,8 +12,7 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import gamma, unit_of
 from mercer.certificates.factor_errors import factor_errors, remembered_errors
 from mercer.certificates.low_rank_bound import StandIn
-from mercer.certificates.multipliers import removed_vector
-from mercer.certificates.scaled_matrix import ScaledMatrix
+from mercer.certificates.scaled_matrix import ScaledMatrix, removed_vector
 from mercer.linalg import rp_cholesky
 from mercer.linalg.tall import square_row_lengths
 from mercer.operators import LinearMap, LowRankOperator

@@ -15,9 +15,8 @@ from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertific
 from mercer.certificates.krylov import bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins
-from mercer.certificates.multipliers import positive_multipliers, raised_on_isolated_rows
 from mercer.certificates.residuals import least_on_space, optimality_residuals
-from mercer.certificates.scaled_matrix import ScaledMatrix, space_error
+from mercer.certificates.scaled_matrix import ScaledMatrix, positive_multipliers, raised_on_isolated_rows, space_error
 from mercer.linalg.lanczos import RandomStarts
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope

@@ -8,7 +8,7 @@ has no negative entry, so a product Ŝw with w ≥ 0 is a sum without cancellati
 and the gradient Sv - Sω by the two together: a (Sv + Sω)ᵢ + η κᵢ κᵀ(v + ω). All errors are taken for twice the entry
 error, so that they hold for the exact S and for any other matrix of computed entries alike. The weights ω are
 normalised by a division, their own relative error added to a. Sums over the points are taken with next to no rounding
-(:func:`mercer.backends.sums.exact_sum`) of products that have one each.
+(:func:`mercer.backends.rounding.exact_sum`) of products that have one each.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from mercer.backends.arrays import Array, as_double, copied
-from mercer.backends.rounding import TINY, UNIT, EntryError, gamma, unit_of
-from mercer.backends.sums import exact_sum
+from mercer.backends.rounding import TINY, UNIT, EntryError, exact_sum, gamma, unit_of
 from mercer.certificates.measure_definiteness import entry_error_of
 from mercer.operators import GramOperator, LinearMap
 from mercer.problems.discrepancy import Discrepancy

@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
+from mercer.certificates.certificate import RegressionCertificate
 from mercer.certificates.enclosures import least_ratio
-from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.problems.robust_regression_enclosures import RegressionEnclosures
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
-from mercer.backends.sums import times_power_of_two
+from mercer.backends.rounding import times_power_of_two
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
 INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."

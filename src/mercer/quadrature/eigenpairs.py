@@ -21,8 +21,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, cast, is_sparse_tensor, is_tensor, namespace
 from mercer.backends.chunks import ENTRY_ROWS, panel_rows, row_chunks
 from mercer.backends.ordering import flatnonzero, places
-from mercer.backends.rounding import unit_of
-from mercer.backends.sums import times_power_of_two
+from mercer.backends.rounding import times_power_of_two, unit_of
 from mercer.backends.threads import run_chunks, single_threaded_blas, watch
 from mercer.kernels import Kernel
 from mercer.kernels.checks import as_points, in_one_unit

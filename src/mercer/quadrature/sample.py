@@ -10,8 +10,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.config import require_free_memory
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
-from mercer.backends.rounding import UNIT, gamma
-from mercer.backends.sums import exact_sum
+from mercer.backends.rounding import UNIT, exact_sum, gamma
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import positive_number, scale_free

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from mercer.backends.arrays import Array, as_double, namespace
-from mercer.certificates.regression_certificate import RegressionCertificate
+from mercer.certificates.certificate import RegressionCertificate
 from mercer.kernels.integrals.squared_loss_enclosures import SquaredLossEnclosures
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import GramOperator

@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, norm
 from mercer.backends.config import require_free_memory
+from mercer.certificates.certificate import RegressionCertificate
 from mercer.certificates.game import certify_saddle_point
-from mercer.certificates.regression_certificate import RegressionCertificate
 from mercer.density.fitting_problem import make_programme
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import Setting

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
-from mercer.certificates.regression_certificate import RegressionCertificate
+from mercer.certificates.certificate import RegressionCertificate
 from mercer.certificates.strong_convexity import certify_strongly_convex
 from mercer.kernels import Gaussian
 from mercer.problems.hilbert_ball_regression import HilbertBallRegression

@@ -7,9 +7,8 @@ from typing import final
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.cpu.profiles import log_in_place
-from mercer.backends.cpu.program import Builder
+from mercer.backends.cpu.program import Builder, Evaluator
 from mercer.backends.cpu.steps import ADD, LOGARITHM, MULTIPLY, RAISE, SCALE
 from mercer.backends.entries import NormalizedForm, PairForm, ScalarForm, Which
 

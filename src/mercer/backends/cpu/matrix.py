@@ -10,9 +10,9 @@ from mercer.backends import forms
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.cpu import products
-from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.cpu.pairings import StoredEvaluator, compile_form
 from mercer.backends.cpu.profiles import log_in_place
+from mercer.backends.cpu.program import Evaluator
 from mercer.backends.matrix import EntriesMatrix, KernelMatrix
 from mercer.backends.threads import run_chunks
 

@@ -8,14 +8,12 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.accuracy import LARGEST_DISTANCE
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
-from mercer.backends.cpu.evaluator import Evaluator
 from mercer.backends.cpu.panels import largest_norm
 from mercer.backends.cpu.profiles import apply, apply_log, log_in_place
-from mercer.backends.cpu.program import Builder, Compiled, NotCompiledError
+from mercer.backends.cpu.program import Builder, Compiled, Evaluator, NotCompiledError
 from mercer.backends.cpu.steps import (
     ABSOLUTE,
     CHI2,
@@ -31,7 +29,7 @@ from mercer.backends.cpu.steps import (
 )
 from mercer.backends.cpu.tasks import fill
 from mercer.backends.entries import FunctionForm, Side, StoredForm, Which, entries_of
-from mercer.backends.pairings import DistanceForm, InnerProductForm, PairingForm
+from mercer.backends.pairings import LARGEST_DISTANCE, DistanceForm, InnerProductForm, PairingForm
 from mercer.backends.profiles import Exponential, Identity, PowerOfAffine, Profile, RootExponential, TanhOfAffine
 from mercer.backends.threads import run_chunks, unwatched
 

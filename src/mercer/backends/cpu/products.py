@@ -15,7 +15,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import panel_rows, row_chunks, run_of, size_of
 from mercer.backends.cpu import sweeps, tasks
-from mercer.backends.cpu.evaluator import Evaluator
+from mercer.backends.cpu.program import Evaluator
 from mercer.backends.threads import run_chunks
 
 

@@ -6,9 +6,8 @@ from typing import Any, final
 
 import torch
 
-from mercer.backends.accuracy import LARGEST_DISTANCE
 from mercer.backends.entries import Side, Which
-from mercer.backends.pairings import DistanceForm
+from mercer.backends.pairings import LARGEST_DISTANCE, DistanceForm
 from mercer.backends.torch.entries import Entries, Tensor
 from mercer.backends.torch.profiles import applied
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy, upper_triangle
 from mercer.backends.chunks import SECTION_ROWS, row_chunks
-from mercer.backends.rounding import EPS
-from mercer.backends.sums import times_power_of_two
+from mercer.backends.rounding import EPS, times_power_of_two
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.integrals.enclosed import PreciseGaussian, PreciseIntegrals
 from mercer.kernels.integrals.measures import GaussianMeasure, Lebesgue

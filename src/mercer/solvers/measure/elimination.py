@@ -19,8 +19,8 @@ from scipy.linalg import lapack
 from mercer.backends.arrays import Array, is_tensor, like, namespace
 from mercer.backends.ordering import among, appended, as_indices, as_integers, without
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows
+from mercer.linalg.factors import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.measure.active_set import solve_on

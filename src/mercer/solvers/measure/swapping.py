@@ -14,8 +14,8 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, namespace
 from mercer.backends.ordering import as_indices, as_integers, flatnonzero, least, places, stable_order
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.damped import damped_inverse
 from mercer.linalg.dense_products import over_rows, product
+from mercer.linalg.factors import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.run import Method, Report
