@@ -18,7 +18,7 @@ from mercer.certificates import certify_spectrahedron
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 
 _BOX = 1e-12
 _STORED = 1e-12

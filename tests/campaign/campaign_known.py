@@ -13,7 +13,7 @@ import mercer
 from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, SumOfSquaresDensity
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 
 TWO = np.array([[0.0], [1.0]])
 

@@ -10,7 +10,7 @@ import mercer.density.sos as sos
 from mercer import Gaussian, Laplacian, RobustKernelRidge, SumOfSquaresDensity, config_context, verify
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.solvers import Status
 from mercer.solvers.conic import conic_spectrahedron
 from mercer.solvers.spectrahedron.accelerated import project_on_simplex

@@ -11,7 +11,7 @@ from mercer import Gaussian, Laplacian, Matern, SumOfSquaresDensity
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import Lebesgue
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 
 torch = pytest.importorskip("torch")
 

@@ -7,12 +7,12 @@ import pytest
 from exact_programme import ExactProgramme, mpf
 
 import mercer.certificates.spectrahedron as spectrahedron
-import mercer.problems.enclosed_squares as precise_squares
+import mercer.problems.sum_of_squares_enclosures as precise_squares
 from mercer import Gaussian, SumOfSquaresDensity, verify
 from mercer.certificates import certify_spectrahedron
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 
 
 def drawn(seed):

@@ -1,7 +1,7 @@
 """How far a sum of squares can be from the best one: bounds from both sides that count every rounding.
 
-Of the programme that :mod:`mercer.problems.enclosed_squares` states, with g = Σ c_r φ(z_r) any function of the span
-that is projected on,
+Of the programme that :mod:`mercer.problems.sum_of_squares_enclosures` states, with g = Σ c_r φ(z_r) any function of
+the span that is projected on,
 
     ‖P(w_p - v)‖² ≥ 2⟨g, w_p - v⟩ - ‖g‖²,
 
@@ -20,8 +20,8 @@ from mercer.backends.arrays import Array, eigvalsh, norm, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
-from mercer.problems.enclosed_squares import PreciseSquares
 from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.problems.sum_of_squares_enclosures import SquaresEnclosures
 
 _EIGENVALUES = 6
 
@@ -55,8 +55,8 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     NumPy's, which a programme and a factor of tensors are brought to once.
     """
     factor = factor / norm(factor)
-    y, upper = objective_bound(problem.precise, to_numpy(factor))
-    lower = oracle_bound(problem.precise, y)
+    y, upper = objective_bound(problem.enclosures, to_numpy(factor))
+    lower = oracle_bound(problem.enclosures, y)
     if not np.isfinite(upper):
         raise ArithmeticError(
             "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
@@ -75,7 +75,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     )
 
 
-def objective_bound(programme: PreciseSquares, factor: Array) -> tuple[Array, float]:
+def objective_bound(programme: SquaresEnclosures, factor: Array) -> tuple[Array, float]:
     """The coordinates in Ω of P(w_p - v) for C = F Fᵀ over its mass, and a number no less than the objective."""
     L = programme.basis @ ball(factor)
     share = (L * (programme.mass @ L)).sum().inverse()
@@ -86,7 +86,7 @@ def objective_bound(programme: PreciseSquares, factor: Array) -> tuple[Array, fl
     return y, float(misfit.upper())
 
 
-def oracle_bound(programme: PreciseSquares, y: Array) -> float:
+def oracle_bound(programme: SquaresEnclosures, y: Array) -> float:
     """θ - 2⟨g, v⟩ - ‖g‖² for g with the coordinates y in Ω; minus infinity where no θ is found."""
     c = programme.whitening @ ball(y)
     theta = least_ratio(programme.tangent(c), programme.constraint)

@@ -11,8 +11,8 @@ from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals import kernel_integrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_squares import Sample
 from mercer.problems.sum_of_squares import Spans
+from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.validation import distinct_rows, normalised
 
 _LARGEST_LOG = 700.0

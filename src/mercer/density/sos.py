@@ -22,7 +22,7 @@ from mercer.density.squares import certify_squares, is_enough, log_squares, squa
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_squares import Sample
+from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.progress import warn_user
 from mercer.solvers.conic import Conic
 from mercer.solvers.run import Goal, Method, solve
@@ -233,7 +233,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         return squares + shift, rounding + shift
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
-        from mercer.density.recertification import verify_density  # which knows this class
+        from mercer.density.verify_density import verify_density  # which knows this class
 
         recheck.refuse_extension("a density")
         return verify_density(self, X)

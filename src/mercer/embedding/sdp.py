@@ -277,7 +277,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return self._extension.coordinates(X, capped=self.radius == "capped")
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
-        from mercer.embedding.recertification import verify_embedding  # which knows this class
+        from mercer.embedding.verify_embedding import verify_embedding  # which knows this class
 
         return verify_embedding(self, X, **recheck._asdict())
 

@@ -19,7 +19,7 @@ import numpy as np
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.kernels.integrals.squared_loss_enclosures import SquaredLossEnclosures
-from mercer.problems.enclosed_squares import SpanEnclosures, exact_shares, weighted_sum
+from mercer.problems.sum_of_squares_enclosures import SpanEnclosures, exact_shares, weighted_sum
 
 _KEPT = 10**6  # entries of k(x_i, ξ_a) that are kept between passes
 

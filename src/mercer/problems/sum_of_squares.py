@@ -16,8 +16,8 @@ import numpy as np
 from mercer.backends.arrays import Array, eigvalsh, namespace, norm
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.linalg.eigen import positive_eigenpairs
-from mercer.problems.enclosed_squares import PreciseSquares, Sample
 from mercer.problems.problem import Problem
+from mercer.problems.sum_of_squares_enclosures import Sample, SquaresEnclosures
 
 TRACE = "a trace constraint"
 _TRUNCATION = 1e-10
@@ -105,9 +105,9 @@ class SumOfSquares(Problem):
         return frozenset({TRACE})
 
     @cached_property
-    def precise(self) -> PreciseSquares:
+    def enclosures(self) -> SquaresEnclosures:
         """The programme's numbers with proved errors."""
-        return PreciseSquares(self.integrals, self.basis, self.whitening, self._sample, self.regularization)
+        return SquaresEnclosures(self.integrals, self.basis, self.whitening, self._sample, self.regularization)
 
     @property
     def constant(self) -> float:

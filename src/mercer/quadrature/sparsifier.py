@@ -255,7 +255,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         refuse_idle(self)
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
-        from mercer.quadrature.recertification import verify_quadrature  # which knows this class
+        from mercer.quadrature.verify_quadrature import verify_quadrature  # which knows this class
 
         recheck.refuse_extension("a quadrature")
         return verify_quadrature(self, X)

@@ -18,9 +18,9 @@ from mercer.kernels.integrals.measures import Lebesgue
 from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_squares import Sample
 from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
 from mercer.problems.sum_of_squares import Spans
+from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.robust.formulation import Coefficients, Effort, Formulation, Span, Terms, coordinates
 from mercer.robust.pairs import Pairs
 from mercer.solvers.game.barrier import Barrier

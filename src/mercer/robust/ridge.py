@@ -212,7 +212,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         return contiguous(self.support_[:, :_TARGET])
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
-        from mercer.robust.recertification import verify_robust_ridge  # which knows this class
+        from mercer.robust.verify_ridge import verify_robust_ridge  # which knows this class
 
         recheck.refuse_extension("a regression")
         return verify_robust_ridge(self, X, y)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.rounding import EPS
 from mercer.kernels.base import Kernel
-from mercer.kernels.integrals.enclosed import PreciseIntegrals
+from mercer.kernels.integrals.integral_enclosures import IntegralEnclosures
 from mercer.kernels.integrals.measures import Measure
 
 _SLIP = 16.0 * EPS  # of a square: twice that of its root, which has the rounding of an exponent of some ten
@@ -70,7 +70,7 @@ class KernelIntegrals(ABC):
         """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
 
     @abstractmethod
-    def precise(self) -> PreciseIntegrals:
+    def enclosures(self) -> IntegralEnclosures:
         """The same with proved errors, for a certificate."""
 
     def square_masses(self, F: Array) -> SquareMasses:

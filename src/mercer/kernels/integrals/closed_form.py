@@ -11,7 +11,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, double, namespace, special, to_numpy
 from mercer.backends.chunks import BALL_ENTRIES, SLAB_ENTRIES, row_chunks, rows_within
 from mercer.kernels.integrals.base import KernelIntegrals
-from mercer.kernels.integrals.enclosed import PreciseIntegrals, PreciseSlabs
+from mercer.kernels.integrals.integral_enclosures import IntegralEnclosures, SlabEnclosures
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.kernels.stationary import Gaussian, Laplacian
 
@@ -35,14 +35,14 @@ class LoopIntegrals(KernelIntegrals):
             total += namespace(c).tensordot(c[rows], self._slab(Y[rows]), axes=1)
         return total
 
-    def precise(self) -> PreciseIntegrals:
+    def enclosures(self) -> IntegralEnclosures:
         """The entries of W and of the tensor, as NumPy arrays."""
 
         def slabs() -> Iterator[tuple[slice, Array]]:
             parts = self._blocks(self.points.shape[0], BALL_ENTRIES)
             return ((rows, to_numpy(self._slab(self.points[rows]))) for rows in parts)
 
-        return PreciseSlabs(self.kernel, to_numpy(self.points), to_numpy(self.mass()), slabs)
+        return SlabEnclosures(self.kernel, to_numpy(self.points), to_numpy(self.mass()), slabs)
 
     def _blocks(self, n: int, entries: int = SLAB_ENTRIES) -> list[slice]:
         return row_chunks(n, rows_within(entries, self.points.shape[0] ** 2))

@@ -12,7 +12,7 @@ from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy, 
 from mercer.backends.chunks import SECTION_ROWS, row_chunks
 from mercer.backends.rounding import EPS, times_power_of_two
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses, summed_squares
-from mercer.kernels.integrals.enclosed import PreciseGaussian, PreciseIntegrals
+from mercer.kernels.integrals.integral_enclosures import GaussianEnclosures, IntegralEnclosures
 from mercer.kernels.integrals.measures import GaussianMeasure, Lebesgue
 from mercer.kernels.stationary import Gaussian
 
@@ -91,12 +91,12 @@ class GaussianIntegrals(KernelIntegrals):
         variance = float(np.ldexp(0.5 / rate, -2 * self._power))
         return GaussianMixture(weights, times_power_of_two(means, -self._power), variance)
 
-    def precise(self) -> PreciseIntegrals:
+    def enclosures(self) -> IntegralEnclosures:
         """The closed forms anew from the points, as NumPy arrays."""
         points = to_numpy(self.points)
         if isinstance(self.measure, GaussianMeasure):
-            return PreciseGaussian(points, self._sigma, to_numpy(self.measure.mean), self.measure.std)
-        return PreciseGaussian(points, self._sigma, None, None)
+            return GaussianEnclosures(points, self._sigma, to_numpy(self.measure.mean), self.measure.std)
+        return GaussianEnclosures(points, self._sigma, None, None)
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""

@@ -10,8 +10,8 @@ from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.config import require_free_memory
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses, summed_squares
-from mercer.kernels.integrals.enclosed import PreciseIntegrals, PreciseNodes
 from mercer.kernels.integrals.gaussian import GaussianMixture
+from mercer.kernels.integrals.integral_enclosures import IntegralEnclosures, NodeEnclosures
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.stationary import Gaussian
 
@@ -92,9 +92,9 @@ class NodeIntegrals(KernelIntegrals):
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return (self._K.T * (self._weights * function)) @ self._K
 
-    def precise(self) -> PreciseIntegrals:
+    def enclosures(self) -> IntegralEnclosures:
         """The values at the nodes and the weights, as NumPy arrays."""
-        return PreciseNodes(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, exponential, joined
-from mercer.kernels.integrals.enclosed import GaussianForms, ScaledPoints, powered
+from mercer.kernels.integrals.integral_enclosures import GaussianForms, ScaledPoints, powered
 from mercer.kernels.integrals.squared_loss import PairSupport
 
 

@@ -24,7 +24,7 @@ from mercer.kernels.base import Kernel
 _PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double precision, with their error
 
 
-class PreciseIntegrals(Protocol):
+class IntegralEnclosures(Protocol):
     """What a proof asks of the integrals; all of them scaled as those of :class:`KernelIntegrals`."""
 
     def mass(self) -> Ball:
@@ -119,7 +119,7 @@ class GaussianForms:
 
 
 @final
-class PreciseGaussian(GaussianForms):
+class GaussianEnclosures(GaussianForms):
     """The closed forms of :class:`~mercer.kernels.integrals.gaussian.GaussianIntegrals`, in units of 2^e ≈ σ."""
 
     def __init__(self, points: Array, sigma: float, centre: Array | None, std: float | None) -> None:
@@ -149,7 +149,7 @@ class _GivenValues:
 
 
 @final
-class PreciseNodes(_GivenValues):
+class NodeEnclosures(_GivenValues):
     """A measure Σ_q w_q δ(x_q) and the values K_qp = k(x_q, z_p), both taken as exact."""
 
     def __init__(self, kernel: Kernel, points: Array, values: Array, weights: Array) -> None:
@@ -175,7 +175,7 @@ class PreciseNodes(_GivenValues):
 
 
 @final
-class PreciseSlabs(_GivenValues):
+class SlabEnclosures(_GivenValues):
     """A mass matrix and a tensor u_pqr made a slab at a time, their entries taken as exact."""
 
     def __init__(

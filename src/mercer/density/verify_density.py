@@ -18,8 +18,8 @@ from mercer.density.sos import SumOfSquaresDensity
 from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, GaussianMeasure
 from mercer.problems import SumOfSquares
-from mercer.problems.enclosed_squares import Sample
 from mercer.problems.sum_of_squares import Spans
+from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.validation import are_rows_of, checked_weights, distinct_rows, normalised, require_rows
 
 _MASS = 1e-6

@@ -67,13 +67,13 @@ class SpanEnclosures:
 
 
 @final
-class PreciseSquares(SpanEnclosures):
+class SquaresEnclosures(SpanEnclosures):
     """W, K̃, the sample's embedding at the support and λ as balls.
 
     Parameters
     ----------
     integrals : KernelIntegrals
-        Whose :meth:`~KernelIntegrals.precise` is asked for.
+        Whose :meth:`~KernelIntegrals.enclosures` is asked for.
     basis, whitening : arrays of shape (m, s) and (m, q)
         T and Ω, taken as exact.
     sample : Sample or array of shape (m,)
@@ -94,7 +94,7 @@ class PreciseSquares(SpanEnclosures):
         sample: Sample | Array,
         regularization: float,
     ) -> None:
-        super().__init__(integrals.precise(), basis, whitening)
+        super().__init__(integrals.enclosures(), basis, whitening)
         self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
         self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
