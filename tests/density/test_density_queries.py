@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,11 @@ from mercer.density.queries import DensityQueries
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Laplacian
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
+
+
+@cache
+def _legendre():
+    return np.polynomial.legendre.leggauss(600)
 
 
 class _Fitted(DensityQueries, BaseEstimator):
@@ -100,7 +106,7 @@ def test_a_gaussian_reference_gives_marginals_and_conditionals():
 def test_marginals_and_conditionals_of_every_kind(measure, kernel):
     model = _Fitted(2, KERNELS[kernel], MEASURES[measure](2))
     low, high = (-1.2, 1.0) if measure == "box" else (-8.0, 8.0)
-    nodes, weights = np.polynomial.legendre.leggauss(600)
+    nodes, weights = _legendre()
     axis, weights = low + (high - low) * (nodes + 1) / 2, weights * (high - low) / 2
     accuracy = 1e-3 if kernel == "gaussian" else 0.02
     for swapped in (False, True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm, truncnorm
@@ -14,6 +16,11 @@ def _density(d, seed, *, m=6, rank=3, sigma=0.8):
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((m, rank))
     return GaussianSquares(rng.uniform(-1, 1, (m, d)), factor @ factor.T, sigma)
+
+
+@cache
+def _legendre():
+    return np.polynomial.legendre.leggauss(400)
 
 
 def _line(p):
@@ -33,8 +40,8 @@ def test_mass_moments_and_distribution_in_one_dimension(seed, sigma):
     mean = values @ x
     assert p.mean()[0] == pytest.approx(mean, abs=1e-9)
     assert p.covariance()[0, 0] == pytest.approx(values @ (x - mean) ** 2, rel=1e-8)
+    nodes, gauss = _legendre()
     for at in (-1.0, 0.2, 0.9):
-        nodes, gauss = np.polynomial.legendre.leggauss(400)
         low = x[0]
         inside = low + (at - low) * (nodes + 1) / 2
         assert p.cdf([at])[0] == pytest.approx((at - low) / 2 * gauss @ p.density(inside), abs=1e-9)
