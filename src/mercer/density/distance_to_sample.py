@@ -35,7 +35,7 @@ def squared_mmd(integrals: KernelIntegrals, kernel: Kernel, factor: Array, X: Ar
     ‖v‖² takes one product with the kernel matrix of the sample, ⟨v, w_p⟩ n m² operations, and ‖w_p‖² what
     :meth:`KernelIntegrals.squared_norm` says. Where that has no answer, w_p is projected on the span of the support, of
     midpoints between support points, and of up to 1 000 points of the sample: a lower bound, whose error is estimated
-    by leaving out half of these points. From 50 000 rows on v is projected too, for want of n² time. What is drawn at
+    by leaving out half of these points. From 50 000 rows on v is projected too, as n² takes long. What is drawn at
     random is drawn by NumPy.
     """
     few = X.shape[0] <= _MOST_ROWS

@@ -4,7 +4,7 @@
 
 The loop knows the *mass* uᵢ = dᵢvᵢ of a point (ϰ times the paper's ṽᵢ) and its *price* gᵢ/dᵢ, g = A v - Sω. Masses sum
 to ϰ. Moving mass σ from j to i changes the objective by σ(priceᵢ - priceⱼ) + ½σ²(Aᵢᵢ/dᵢ² + Aⱼⱼ/dⱼ² - 2Aᵢⱼ/(dᵢdⱼ)), so
-weight goes from dear points to cheap ones. (The paper's δ = e_j* - e_i* has its sign the wrong way round.)
+weight goes from expensive points to cheap ones. (The paper's δ = e_j* - e_i* has its sign the wrong way round.)
 
 The steps themselves are in :mod:`mercer.solvers.measure.exchange_steps`. No matrix is stored but a bounded number of
 columns.
@@ -53,9 +53,10 @@ def exchange(
         A first measure, for instance the solution for another ϰ: it is scaled to dᵀv = ϰ within the caps. By default
         all weight is on the points that are cheapest at v = 0.
     rule : {"block", "second-order", "plain"}
-        ``"plain"`` is the paper's: from the dearest node to the cheapest point. ``"second-order"`` takes the node from
-        which the move to the cheapest point promises most, as LIBSVM does. ``"block"`` collects the nodes and a choice
-        of cheap points, makes many exchanges among these, and then brings the prices of all points up to date at once.
+        ``"plain"`` is the paper's: from the most expensive node to the cheapest point. ``"second-order"`` takes the
+        node from which the move to the cheapest point promises most, as LIBSVM does. ``"block"`` collects the nodes and
+        a choice of cheap points, makes many exchanges among these, and then brings the prices of all points up to date
+        at once.
     tol : float, optional
         The run ends when the Frank-Wolfe bound is at most this part of the value of v; 1e-6 if left out.
     max_iter : int, optional
