@@ -98,7 +98,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):
-    """A :class:`Certificate` of an embedding, with what only an embedding has.
+    """The certificate of an embedding, with what only an embedding has.
 
     The ``least_eigenvalues`` are those of Diag(y) - Ã, y = z/d: found to working accuracy where the matrix is factored,
     estimates from above elsewhere. The ``complementarity`` is the Frobenius norm of (Diag(y) - Ã) B over that of Ã B.
@@ -129,7 +129,7 @@ class EmbeddingCertificate(Certificate):
 
 @dataclass(frozen=True)
 class RegressionCertificate(Certificate):
-    """A :class:`Certificate` of a regression, with what only a regression has.
+    """The certificate of a regression, with what only a regression has.
 
     Attributes
     ----------
