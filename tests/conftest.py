@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+# Before a library reads it. On a busy machine the threads of BLAS and torch wait for each other: the small matrices of
+# tests then take tens of times as long. Our own threads do not read it, and tests of threads say how many they want.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_points_in_single_precision_multiplied_in_double_know_what_that_changes(
     ]
     assert narrow[1].rows.dtype == torch.float64
     for name in ("relative", "scaled"):
-        assert getattr(narrow[1].entries, name) == pytest.approx(getattr(narrow[0].entries, name), rel=3, abs=1e-7)
+        assert getattr(narrow[1].entries, name) == pytest.approx(getattr(narrow[0].entries, name), rel=0.5, abs=0)
     assert GramOperator(Gaussian(2.0), tensor(X)).narrow_error(W) is None
 
 
