@@ -33,3 +33,11 @@ def test_public_name_exists(name):
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Gausian'"):
         mercer.Gausian  # noqa: B018
+
+
+def test_the_robust_regression_is_found_in_its_earlier_room():
+    from mercer.density import RobustKernelRidge
+
+    assert RobustKernelRidge is mercer.RobustKernelRidge
+    with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
+        from mercer.density import Nothing  # noqa: F401
