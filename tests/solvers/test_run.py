@@ -102,6 +102,15 @@ def test_no_certificate_of_another_point():
     assert found.certificate is None
 
 
+def test_another_point_has_no_certificate():
+    found = solve(Problem(), Halving(proves=True), goal=goal(), certify=proof)
+    other = found.at(0.25)
+    assert found.certificate is not None
+    assert (other.point, other.certificate) == (0.25, None)
+    assert (other.status, other.history) == (found.status, found.history)
+    assert other.ended(Status.FLAT).certificate is None
+
+
 def test_stationary_and_not_proved_is_trapped():
     found = solve(Problem(), Halving(), goal=goal(residual_tol=1e-6), certify=lambda x: proof(x, slack=1e5))
     assert found.status is Status.TRAPPED

@@ -149,6 +149,10 @@ class Solution(Generic[Point]):
         """Steps taken."""
         return self.history[-1].number if self.history else 0
 
+    def at(self, point: Point) -> Solution[Point]:
+        """Another point in place of this one, without its certificate, which says nothing of the other."""
+        return replace(self, point=point, certificate=None)
+
     def ended(self, status: Status, certificate: Any = None) -> Solution[Point]:
         """The same point with another reason to end, and with a certificate where one was found since."""
         return replace(self, status=status, certificate=certificate or self.certificate)

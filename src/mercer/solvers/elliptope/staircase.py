@@ -242,7 +242,7 @@ class Climb:
         rank = min(2 * extreme_rank(self.problem.size), whole.shape[1])
         while True:  # of the directions in which it lies, the leading ones that suffice
             point = evaluated(self.problem, leading_columns(self.problem, whole, rank))
-            solution, proved = self._proved(replace(solution, point=point, certificate=None), bound)
+            solution, proved = self._proved(solution.at(point), bound)
             if proved or rank == whole.shape[1]:
                 return solution.ended(Status.FLAT if proved else Status.STALLED)
             rank = min(2 * rank, whole.shape[1])
@@ -286,7 +286,7 @@ class Climb:
         """The best point of all phases: directions that a later phase dropped may not have come back."""
         if self._best is None or self._best[0] <= self.problem.objective(*solution.point):
             return solution
-        return replace(solution, point=self._best[1], certificate=None)
+        return solution.at(self._best[1])
 
     def _on_stand_in(self, stand_in: LinearMap, H: Array) -> tuple[Array, bool]:
         """Solve with the stand-in alone, the budget of exact products untouched, and say whether it was interrupted."""
