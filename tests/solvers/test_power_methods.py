@@ -1,4 +1,4 @@
-"""The loop, its two tests for stopping, and the two methods."""
+"""The two power methods, and the driver's two tests for stopping on their problem."""
 
 from __future__ import annotations
 
@@ -288,13 +288,7 @@ def test_other_exceptions_pass():
         _run(_problem(), AcceleratedPower, callbacks=(fail,))
 
 
-# --- records ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("status", list(Status))
-def test_every_status_is_a_sentence(status):
-    assert status.message[0].isupper()
-    assert status.message.endswith(".")
+# --- rows of zeros -------------------------------------------------------------------------------------------
 
 
 def test_zero_rows_do_not_break_a_step():

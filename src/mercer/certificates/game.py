@@ -37,7 +37,7 @@ class _Density(NamedTuple):
 
 
 def certify_saddle_point(
-    game: RobustRegression, precise: RegressionEnclosures, point: SaddlePoint
+    game: RobustRegression, enclosed: RegressionEnclosures, point: SaddlePoint
 ) -> RegressionCertificate:
     """Bound min max of the robust regression from both sides.
 
@@ -45,7 +45,7 @@ def certify_saddle_point(
     ----------
     game : RobustRegression
         ε, λ, the anchor, and double-precision guesses; no part of the proof.
-    precise : RegressionEnclosures
+    enclosed : RegressionEnclosures
         The integrals with proved errors.
     point : SaddlePoint
         The learner's function in the basis U, its prices y, the coordinates of g in the basis Ω, and any C and a: the
@@ -60,10 +60,10 @@ def certify_saddle_point(
     -----
     Cost: four losses of m⁴ operations each. The proof is NumPy's, which a solution of tensors is brought to once.
     """
-    alpha = precise.functions @ ball(to_numpy(point.beta))
-    risk = risk_bound(game, precise, point.beta, point.prices)
-    penalty = precise.squared_norm(alpha) * game.regularization
-    lower = response_bound(game, precise, point.adversary)
+    alpha = enclosed.functions @ ball(to_numpy(point.beta))
+    risk = risk_bound(game, enclosed, point.beta, point.prices)
+    penalty = enclosed.squared_norm(alpha) * game.regularization
+    lower = response_bound(game, enclosed, point.adversary)
     total = float((Ball(risk) + penalty).upper())
     if not np.isfinite(total):
         raise ArithmeticError(
@@ -78,81 +78,81 @@ def certify_saddle_point(
         n_products=0,
         minimised=True,
         robust_risk=risk,
-        sample_risk=float(precise.sample_loss(alpha)[0].hi),
+        sample_risk=float(enclosed.sample_loss(alpha)[0].hi),
     )
 
 
-def risk_bound(game: RobustRegression, precise: RegressionEnclosures, beta: Array, prices: Array) -> float:
+def risk_bound(game: RobustRegression, enclosed: RegressionEnclosures, beta: Array, prices: Array) -> float:
     """A number that ∫ (f - y)² dμ does not exceed for any admissible μ; infinity where none is found."""
-    alpha, c = precise.functions @ ball(to_numpy(beta)), precise.whitening @ ball(to_numpy(prices))
-    slack = precise.in_basis(precise.losses.loss_matrix(alpha) - precise.losses.weighted_mass(c))
-    top = -least_ratio(-slack, precise.constraint)
-    paid = (c * precise.target).sum()
+    alpha, c = enclosed.functions @ ball(to_numpy(beta)), enclosed.whitening @ ball(to_numpy(prices))
+    slack = enclosed.in_basis(enclosed.losses.loss_matrix(alpha) - enclosed.losses.weighted_mass(c))
+    top = -least_ratio(-slack, enclosed.constraint)
+    paid = (c * enclosed.target).sum()
     if game.keeps_sample:
-        top = max(top, float((precise.sample_loss(alpha)[0] - paid).upper()))
+        top = max(top, float((enclosed.sample_loss(alpha)[0] - paid).upper()))
     if not np.isfinite(top):
         return np.inf
-    cost = (c * (precise.gram @ c)).sum().root() * game.radius
+    cost = (c * (enclosed.gram @ c)).sum().root() * game.radius
     return float((Ball(top) + paid + cost).upper())
 
 
-def response_bound(game: RobustRegression, precise: RegressionEnclosures, adversary: Adversary) -> float:
+def response_bound(game: RobustRegression, enclosed: RegressionEnclosures, adversary: Adversary) -> float:
     """A number that no learner's objective is below, against a distribution near to this one; or minus infinity."""
-    density = _admissible(game, precise, adversary)
+    density = _admissible(game, enclosed, adversary)
     if density is None:
         return -np.inf
-    form = precise.losses.loss_form((density.factor @ density.factor.T) * density.scale)
-    least = game.regularization * least_ratio(precise.function_gram)
+    form = enclosed.losses.loss_form((density.factor @ density.factor.T) * density.scale)
+    least = game.regularization * least_ratio(enclosed.function_gram)
     if not least > 0:
         return -np.inf
-    hessian = _guessed_hessian(game, precise, density, form[0])
+    hessian = _guessed_hessian(game, enclosed, density, form[0])
     beta = np.zeros(hessian.shape[0])
     for _ in range(_CORRECTIONS):
-        _, slope = _objective(precise, density, form, beta, game.regularization)
+        _, slope = _objective(enclosed, density, form, beta, game.regularization)
         try:
             beta = beta - np.linalg.solve(hessian, slope.hi)
         except np.linalg.LinAlgError:
             break
-    value, slope = _objective(precise, density, form, beta, game.regularization)
+    value, slope = _objective(enclosed, density, form, beta, game.regularization)
     half = slope.magnitude()
     return float(value.widened(float(half @ half) / least * (1 + _MARGIN)).lower())
 
 
 def _objective(
-    precise: RegressionEnclosures, density: _Density, form: tuple[Ball, Ball, Ball], beta: Array, strength: float
+    enclosed: RegressionEnclosures, density: _Density, form: tuple[Ball, Ball, Ball], beta: Array, strength: float
 ) -> tuple[Ball, Ball]:
     """The learner's objective against a distribution, and half its gradient in β."""
     H, r, constant = form
-    alpha = precise.functions @ ball(beta)
-    image, kept = H @ alpha, precise.losses.input_gram @ alpha
+    alpha = enclosed.functions @ ball(beta)
+    image, kept = H @ alpha, enclosed.losses.input_gram @ alpha
     value = (alpha * (image - r.scaled(1))).sum() + constant + (alpha * kept).sum() * strength
     slope = image - r + kept * strength
     if np.any(density.share.hi):
-        loss, pull = precise.sample_loss(alpha)
+        loss, pull = enclosed.sample_loss(alpha)
         value, slope = value + density.share * loss, slope + pull * density.share
-    return value, precise.functions.T @ slope
+    return value, enclosed.functions.T @ slope
 
 
-def _guessed_hessian(game: RobustRegression, precise: RegressionEnclosures, density: _Density, H: Ball) -> Array:
-    inner = (precise.functions.T @ (H @ precise.functions)).hi
+def _guessed_hessian(game: RobustRegression, enclosed: RegressionEnclosures, density: _Density, H: Ball) -> Array:
+    inner = (enclosed.functions.T @ (H @ enclosed.functions)).hi
     inner = (
         inner
         + float(density.share.hi) * to_numpy(game.sample.curvature)
-        + game.regularization * precise.function_gram.hi
+        + game.regularization * enclosed.function_gram.hi
     )
     return np.asarray((inner + inner.T) / 2)
 
 
-def _admissible(game: RobustRegression, precise: RegressionEnclosures, adversary: Adversary) -> _Density | None:
+def _admissible(game: RobustRegression, enclosed: RegressionEnclosures, adversary: Adversary) -> _Density | None:
     """A distribution that is proved to lie in the ball, drawn towards the anchor as far as need be."""
     fair = game.admissible(adversary)
     anchor = _factor(to_numpy(game.anchor.matrix))
     F, share, part = _factor(to_numpy(fair.matrix)), float(fair.share), 1.0
     for _ in range(_SHRINKINGS):
         mixed = np.hstack([np.sqrt(part) * F, np.sqrt(1 - part) * anchor])
-        density = _normalised(precise, mixed, part * share + (1 - part) * float(game.anchor.share))
+        density = _normalised(enclosed, mixed, part * share + (1 - part) * float(game.anchor.share))
         if density is not None:
-            away = _distance(precise, density)
+            away = _distance(enclosed, density)
             if away <= game.radius:
                 return density
             if np.isfinite(away):
@@ -162,18 +162,18 @@ def _admissible(game: RobustRegression, precise: RegressionEnclosures, adversary
     return None
 
 
-def _normalised(precise: RegressionEnclosures, factor: Array, share: float) -> _Density | None:
-    L = precise.basis @ ball(factor) if factor.shape[1] else Ball(np.zeros((precise.basis.shape[0], 1)))
-    scale = ((L * (precise.mass @ L)).sum() + share).inverse()
+def _normalised(enclosed: RegressionEnclosures, factor: Array, share: float) -> _Density | None:
+    L = enclosed.basis @ ball(factor) if factor.shape[1] else Ball(np.zeros((enclosed.basis.shape[0], 1)))
+    scale = ((L * (enclosed.mass @ L)).sum() + share).inverse()
     return _Density(L, scale * share, scale) if np.isfinite(float(scale.radius)) else None
 
 
-def _distance(precise: RegressionEnclosures, density: _Density) -> float:
+def _distance(enclosed: RegressionEnclosures, density: _Density) -> float:
     """No less than the projected distance from the sample; zero for the sample itself."""
     if not np.any(density.factor.hi):
         return 0.0
-    moved = precise.losses.embed(density.factor) * density.scale - precise.target * (1.0 - density.share)
-    _, squared = inverse_form(precise.projected_gram, precise.whitening.T @ moved)
+    moved = enclosed.losses.embed(density.factor) * density.scale - enclosed.target * (1.0 - density.share)
+    _, squared = inverse_form(enclosed.projected_gram, enclosed.whitening.T @ moved)
     return float(np.nextafter(np.sqrt(max(float(squared.upper()), 0.0)), np.inf))
 
 

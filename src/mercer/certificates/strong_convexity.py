@@ -16,13 +16,13 @@ from mercer.problems.robust_regression_enclosures import RegressionEnclosures
 
 
 def certify_strongly_convex(
-    precise: RegressionEnclosures, beta: Array, *, radius: float, regularization: float
+    enclosed: RegressionEnclosures, beta: Array, *, radius: float, regularization: float
 ) -> RegressionCertificate:
     """Bound the minimum of the penalised least squares from β.
 
     Parameters
     ----------
-    precise : RegressionEnclosures
+    enclosed : RegressionEnclosures
         The sample and the functions with proved errors.
     beta : array of shape (l,)
         The function in the basis U.
@@ -34,12 +34,12 @@ def certify_strongly_convex(
     Cost: a pass over the sample, and two products of m × m matrices. The proof is NumPy's, which a function of tensors
     is brought to once.
     """
-    alpha = precise.functions @ ball(to_numpy(beta))
-    risk, slope = _penalised_risk(precise, alpha, radius)
-    kept = precise.losses.input_gram @ alpha
+    alpha = enclosed.functions @ ball(to_numpy(beta))
+    risk, slope = _penalised_risk(enclosed, alpha, radius)
+    kept = enclosed.losses.input_gram @ alpha
     value = risk + (alpha * kept).sum() * regularization
-    half = (precise.functions.T @ (slope + kept * regularization)).magnitude()
-    least = regularization * least_ratio(precise.function_gram)
+    half = (enclosed.functions.T @ (slope + kept * regularization)).magnitude()
+    least = regularization * least_ratio(enclosed.function_gram)
     off = float(half @ half) / least * (1 + 2.0**-40) if least > 0 else np.inf
     upper = float(value.upper())
     if not np.isfinite(upper):
@@ -52,21 +52,21 @@ def certify_strongly_convex(
         n_products=0,
         minimised=True,
         robust_risk=float(risk.upper()),
-        sample_risk=float(precise.sample_loss(alpha)[0].hi),
+        sample_risk=float(enclosed.sample_loss(alpha)[0].hi),
     )
 
 
-def _penalised_risk(precise: RegressionEnclosures, alpha: Ball, radius: float) -> tuple[Ball, Ball]:
+def _penalised_risk(enclosed: RegressionEnclosures, alpha: Ball, radius: float) -> tuple[Ball, Ball]:
     """R̂ + ε‖f²‖, and half its gradient in α.
 
     ‖f²‖² = αᵀ(P∘P)α with P = E Diag(α) E, see :mod:`mercer.problems.hilbert_ball_regression`, and half its gradient in
     α is 2 (P∘P)α. Where ‖f²‖ is not proved to be positive it is taken for a number between zero and its largest value
     that no gradient belongs to: a bound from below may leave a non-negative term out.
     """
-    loss, slope = precise.sample_loss(alpha)
+    loss, slope = enclosed.sample_loss(alpha)
     if radius == 0:
         return loss, slope
-    E = precise.losses.midpoint_gram
+    E = enclosed.losses.midpoint_gram
     P = (E * alpha) @ E
     pull = P.squared() @ alpha
     norm = (alpha * pull).sum().root()

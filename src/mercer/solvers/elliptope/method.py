@@ -41,9 +41,8 @@ class ElliptopeMethod(Method[Elliptope, Iterate]):
         self._at = self.moved(problem, self._at)
         return self._report(problem, self._at)
 
-    @abstractmethod
     def begin(self, problem: Elliptope, at: Iterate) -> None:
-        """Forget an earlier run, and be ready to move from here."""
+        """Forget an earlier run, and be ready to move from here; a method that remembers nothing has nothing to do."""
 
     @abstractmethod
     def moved(self, problem: Elliptope, at: Iterate) -> Iterate:

@@ -17,9 +17,6 @@ class ProjectedPower(ElliptopeMethod):
 
     name = "power"
 
-    def begin(self, problem: Elliptope, at: Iterate) -> None:
-        pass
-
     def moved(self, problem: Elliptope, at: Iterate) -> Iterate:
         return evaluated(problem, power_step(problem, at))
 
