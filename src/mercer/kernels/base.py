@@ -59,6 +59,11 @@ class Kernel(ABC):
         """Whether every parameter is fixed."""
         return all(kernel.is_resolved for kernel in self._inner_kernels())
 
+    @property
+    def is_local(self) -> bool:
+        """Whether k vanishes but for neighbours, so that its matrices are sparse."""
+        return False
+
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
         changed = {
