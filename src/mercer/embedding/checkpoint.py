@@ -76,8 +76,8 @@ class Checkpoint:
             return []
         try:
             with self._path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                key, count = str(stored["key"]), int(stored["levels"])
-                parts = [(np.asarray(stored[f"H{i}"]), np.asarray(stored[f"history{i}"])) for i in range(count)]
+                key, count = str(stored["key"]), sum(name.startswith("H") for name in stored.files)
+                parts = [tuple(np.asarray(stored[name]) for name in _names(level)) for level in range(count)]
         except PermissionError:
             raise ValueError(f"The checkpoint {self._path} may not be read: allow it, or name another file.") from None
         except Exception:  # an archive can be damaged in more ways than its readers have exceptions for
@@ -114,11 +114,10 @@ class Checkpoint:
                 )
 
     def _write(self) -> None:
-        parts: dict[str, Array] = {"key": np.array(self._key), "levels": np.array(len(self._kept))}
+        parts: dict[str, Array] = {"key": np.array(self._key)}
         for level, (H, history) in enumerate(self._kept):
-            parts[f"H{level}"] = to_numpy(H)
-            lines = np.array([_as_numbers(iteration) for iteration in history], np.float64)
-            parts[f"history{level}"] = lines.reshape(-1, _FIELDS)
+            lines = np.array([_as_numbers(iteration) for iteration in history], np.float64).reshape(-1, _FIELDS)
+            parts.update(zip(_names(level), (to_numpy(H), lines), strict=True))
         handle, temporary = tempfile.mkstemp(suffix=".npz", dir=self._path.resolve().parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -135,6 +134,12 @@ class Checkpoint:
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(H, axis=1)
         return bool(np.all(np.abs(lengths - 1) <= _LENGTH_ERROR))  # a NaN is not
+
+
+def _names(level: int) -> tuple[str, str]:
+    """How the iterate and the history of a level are called in the file."""
+    number = level + 1 if level else ""
+    return f"H{number}", f"history{number}"
 
 
 class LevelCheckpoint(NamedTuple):

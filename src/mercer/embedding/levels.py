@@ -180,7 +180,7 @@ def solve_levels(
         number = len(found)
         kept = None if checkpoint is None else checkpoint.of_level(number)
         solved = EmbeddingSolver(problem, settings, kept).solve(before[number] if number < len(before) else None)
-        found.append(_recorded(problem, solved, support, found))
+        found.append(recorded(problem, solved, support, found))
         if not extent.wants_another([each.level for each in found]):
             break
         problem = posed.complement(found[-1].complement.basis)
@@ -194,9 +194,10 @@ def level_weights(levels: Sequence[PosedLevel]) -> list[float]:
     return [(traces[0] / trace) ** 0.5 for trace in traces]
 
 
-def _recorded(
+def recorded(
     posed: DiffusionProblem[Any], solved: Solved, support: Support, earlier: Sequence[PosedLevel]
 ) -> PosedLevel:
+    """What a solved problem is as a level, and the basis that its coordinates widen."""
     problem, weights = posed.working, posed.operator.weights
     xp = namespace(weights)
     weighed, eigenvalues = problem.principal(solved.H)

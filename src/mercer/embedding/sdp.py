@@ -312,7 +312,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
 
 def _kernel_on(support: Support, given: FitInput) -> Kernel:
-    """The kernel with its parameters fixed from X; neighbours are those among the points that the problem is solved on."""
+    """The kernel with its parameters fixed from X; neighbours are those among the points that carry the problem."""
     kernel = checked_kernel(given.given_kernel)
     if support.indices is None or not kernel.is_local:
         return given.kernel
