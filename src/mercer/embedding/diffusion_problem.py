@@ -109,7 +109,7 @@ class DiffusionProblem(Generic[Operator]):
         Nor does it help a sparse matrix: a product with it takes less than one with a factor.
         """
         n = self.working.size
-        if self.working.shift > 0 or n // _PART < _LEAST:
+        if self.working.indefinite or n // _PART < _LEAST:
             return 0
         rank = min(n // _PART, _MOST, get_config().share(_FACTOR_SHARE) // (8 * n))
         return rank if _LEAST <= rank <= self.operator.gram.row_entries else 0
@@ -142,7 +142,7 @@ def _low_rank_form(operator: AnyOperator, found: Definiteness) -> Elliptope:
     return Elliptope(
         operator,
         diagonal,
-        shift=found.shift * float(diagonal.max()),  # J = Diag(√d) Ã Diag(√d)
+        shift=found.shift * diagonal,  # J = Diag(√d) Ã Diag(√d)
         removed=operator.stationary,
         lengths=namespace(diagonal).sqrt(diagonal / operator.weights),
         failure_probability=found.failure_probability,
