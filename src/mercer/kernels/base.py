@@ -61,8 +61,8 @@ class Kernel(ABC):
 
     @property
     def is_local(self) -> bool:
-        """Whether k vanishes but for neighbours, so that its matrices are sparse."""
-        return False
+        """Whether k is zero but between neighbours of a training set: a part of the set is then no small copy of it."""
+        return any(kernel.is_local for kernel in self._inner_kernels())
 
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
