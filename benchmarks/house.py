@@ -35,7 +35,7 @@ PAGES = HERE / "results" / "house.md", HERE / "results" / "house.csv"
 LONG_FILE, LONG_FUNCTION, MANY_PARAMETERS = 400, 60, 8
 
 JOBS = {
-    "SDPEmbedding().fit, 300 points": ("SDPEmbedding", {"random_state": 0}),
+    "SDPEmbedding(Gaussian()).fit, 300 points": ("SDPEmbedding", {"kernel": "gaussian", "random_state": 0}),
     "QuadratureSparsifier(n_nodes=20).fit, 300 points": ("QuadratureSparsifier", {"n_nodes": 20}),
     "SumOfSquaresDensity().fit, 300 points": ("SumOfSquaresDensity", {"random_state": 0}),
 }
