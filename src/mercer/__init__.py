@@ -11,7 +11,9 @@ __version__ = "0.1.0"
 # `import mercer` or `mercer --help` should not pay for them.
 _HOMES = {
     "backends": "Config config_context get_config",
-    "kernels": "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed SelfTuning Sigmoid Sobolev",
+    "kernels": (
+        "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed SelfTuning Sigmoid Sobolev"
+    ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "nystrom rp_cholesky",
     "embedding": "DiffusionMaps RankPath SDPEmbedding rank_path",
