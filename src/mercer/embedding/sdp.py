@@ -20,6 +20,7 @@ from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
 from mercer.embedding.support import Support, choose_support
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.kernels import SelfTuning
 from mercer.linalg.eigen import deterministic_signs
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
@@ -41,7 +42,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means ``Gaussian(sigma="median")``.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means :class:`SelfTuning`, a graph of
+        neighbours. The papers' setting is ``Gaussian("median")``.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -130,6 +132,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
+    _default_kernel = SelfTuning
     _checks = declared(
         n_components=optional(at_least(1)),
         initial_rank=at_least(1),
