@@ -12,6 +12,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.kernels import SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.validation import at_least, declared, non_negative
@@ -26,7 +27,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     ----------
     kernel : Kernel or str, default=None
         A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
+        ``"laplacian"``; None means :class:`SelfTuning`, a graph of neighbours. The papers' setting is
+        ``Gaussian("median")``.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1
@@ -64,6 +66,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     embedding_: Array
     eigenvalues_: Array
     stationary_: Array
+    _default_kernel = SelfTuning
     _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
 
     def __init__(

@@ -21,7 +21,7 @@ from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
 from mercer.embedding.support import Support, choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, SelfTuning
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.validation import (
@@ -51,7 +51,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means ``Gaussian(sigma="median")``.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means :class:`SelfTuning`, a graph of
+        neighbours. The papers' setting is ``Gaussian("median")``.
     n_components : int or None, default=None
         Coordinates to keep; None means as many as the solution has dimensions.
     initial_rank : int, default=10
@@ -141,6 +142,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
+    _default_kernel = SelfTuning
     _checks = declared(
         n_components=optional(at_least(1)),
         n_levels=optional(at_least(1)),
