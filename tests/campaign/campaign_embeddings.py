@@ -161,7 +161,7 @@ def _arbitrary(trial, rng, kernel, X, w, truth, family):
         H = rng.normal(size=(X.shape[0], int(rng.integers(1, 5))))
         for _ in range(int(rng.choice([0, 0, 2, 30]))):
             with np.errstate(all="ignore"):
-                H = programme.working.project(programme.working.apply(H) + programme.working.shift * H, H)
+                H = programme.working.project(programme.working.apply(H) + programme.working.shift[:, None] * H, H)
         tol = [None, 1e-6, 1e-3][rng.integers(3)]
         kind = f"{family} {method}"
         prove = partial(certify_elliptope, programme.working, H, rng=generator, tol=tol, method=method)

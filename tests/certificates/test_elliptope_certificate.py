@@ -13,6 +13,8 @@ import mercer.certificates.elliptope as elliptope_certificate
 import mercer.certificates.matrix_free as matrix_free
 from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Linear, Precomputed, SDPEmbedding
 from mercer.certificates import Certificate, CrossedBoundsError, certify_elliptope
+from mercer.certificates.allowances import Allowances
+from mercer.certificates.scaled_matrix import ScaledMatrix
 from mercer.datasets import three_clusters, two_moons
 from mercer.problems import Elliptope
 from mercer.solvers import AcceleratedPower, Goal, solve
@@ -181,7 +183,8 @@ def _map(A: np.ndarray):
     return GramOperator(Precomputed(), A)
 
 
-def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
+@pytest.mark.parametrize("each_row", [False, True])
+def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch, each_row):
     """Its bound holds for psd matrices, so the lift t must make M + tI psd, at any point."""
     K = Gaussian(sigma=1.5)(np.random.default_rng(0).standard_normal((50, 2)))
     operator = DiffusionOperator(GramOperator(Precomputed(), np.where(K > 0.3, K, 0.0)))
@@ -189,7 +192,8 @@ def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
     J = s[:, None] * operator.to_dense() * s
     least = np.linalg.eigvalsh(J)[0]
     assert least < 0
-    problem = Elliptope(operator, operator.diagonal(), shift=-least, removed=operator.stationary)
+    shift = -np.linalg.eigvalsh(operator.to_dense())[0] * operator.diagonal() if each_row else -least
+    problem = Elliptope(operator, operator.diagonal(), shift=shift, removed=operator.stationary)
     seen = []
     original = matrix_free.bound_by_lanczos
 
@@ -205,6 +209,33 @@ def test_lanczos_is_told_how_indefinite_the_matrix_is(lanczos, monkeypatch):
     assert len(seen) >= 3
     assert all(-smallest <= lift * (1 + 1e-12) for lift, smallest in seen)
     assert all(smallest < 0 for _, smallest in seen)
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_the_lift_of_shifts_of_single_rows_is_reached(additive, monkeypatch):
+    """Rows weigh between one and 10⁻⁶, and multipliers as much: the lift is that of the operator, and no less."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 40))
+    A, d = (A + A.T) / 8, 10.0 ** -rng.uniform(0, 6, 40)
+    c = -np.linalg.eigvalsh(A)[0]
+    problem = Elliptope(_map(A), d, shift=c * d)
+    H = problem.random_point(3, rng)
+    J = np.sqrt(d)[:, None] * A * np.sqrt(d)
+    if additive:
+        seen = []
+        monkeypatch.setattr(
+            matrix_free, "bound_by_lanczos", lambda *args, lift, **kwargs: seen.append(lift) or (1.0, args[0])
+        )
+        certify_elliptope(problem, H, rng=rng, method="deflated-lanczos", spectrum=False)
+        z = np.sum(H * (J @ H), axis=1)
+        assert -np.linalg.eigvalsh(J - np.diag(z))[0] <= seen[-1] <= c * d.max() + abs(z).max()
+        return
+    scaled = ScaledMatrix(problem, Allowances(problem), d, H, J @ H)
+    least = np.linalg.eigvalsh(scaled.multiply(np.eye(40)))[0]
+    assert least == pytest.approx(-c, rel=1e-9)
+    assert c <= scaled.lift <= c * (1 + 1e-9)
+    too_small = ScaledMatrix(Elliptope(_map(A), d, shift=0.99 * c * d), Allowances(problem), d, H, J @ H)
+    assert too_small.lift < -least  # so that a shift that is too small shows here
 
 
 def test_lanczos_states_its_probability_and_its_products(clusters, lanczos):

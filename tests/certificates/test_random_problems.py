@@ -46,11 +46,11 @@ class Case:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return METHODS if self.problem.shift == 0 else ("factorisation", "deflated-lanczos")
+        return ("factorisation", "deflated-lanczos") if self.problem.indefinite else METHODS
 
     def stand_in(self, rng: np.random.Generator) -> LowRankOperator | None:
         """A partial Cholesky factor of any rank, most often far too low."""
-        if self.problem.shift > 0:
+        if self.problem.indefinite:
             return None
         removed = self.problem.removed
         A = self.problem.operator if removed is None else RankOneUpdate(self.problem.operator, removed, 1.0)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.rst"
 SHARED = ("On every walk", "A product")
 WALKS = {
-    "SDPEmbedding().fit, 300 points": "An embedding",
+    "SDPEmbedding(Gaussian()).fit, 300 points": "An embedding",
     "QuadratureSparsifier(n_nodes=20).fit, 300 points": "Landmarks",
     "SumOfSquaresDensity().fit, 300 points": "A density",
 }

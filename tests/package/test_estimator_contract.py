@@ -117,7 +117,7 @@ ON_TRANSFORMERS = (
     estimator_checks.check_transformer_preserve_dtypes,
 )
 VARIANTS = [
-    SDPEmbedding(residual_tol=1e-9),
+    SDPEmbedding(Gaussian(), residual_tol=1e-9),
     SDPEmbedding(Laplacian(sigma=2.0), n_components=1, solver="power", radius="paper", max_iter=100_000),
     SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3),
     DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
@@ -313,7 +313,8 @@ def test_a_grid_search_of_an_embedding_alone(iris):
     def signal(model, X, y=None):
         return float(model.eigenvalues_[0])
 
-    search = GridSearchCV(SDPEmbedding(random_state=0), {"kernel__sigma": [2.0, 4.0]}, cv=2, scoring=signal).fit(X)
+    model = SDPEmbedding("rbf", random_state=0)
+    search = GridSearchCV(model, {"kernel__sigma": [2.0, 4.0]}, cv=2, scoring=signal).fit(X)
     assert search.best_estimator_.kernel_.sigma in (2.0, 4.0)
     assert not np.any(np.isnan(search.cv_results_["mean_test_score"]))
 
@@ -497,7 +498,7 @@ def test_what_the_user_does_to_the_kernel_later_does_not_matter(kind, kernel, ch
 @pytest.mark.parametrize("kind", WEIGHTED)
 def test_the_unit_of_weights_does_not_matter(kind, X, y):
     weights = 1.0 + np.arange(90) % 3
-    once, fourfold = (make(kind).fit(X, y, sample_weight=unit * weights) for unit in (1.0, 4.0))
+    once, fourfold = (make(kind, "rbf").fit(X, y, sample_weight=unit * weights) for unit in (1.0, 4.0))
     lengths = 2.0 if kind is SDPEmbedding else 1.0  # of its vectors, which go as one over the root of a weight
     np.testing.assert_array_equal(lengths * answers(fourfold, X), answers(once, X))
     assert fourfold.kernel_.sigma == once.kernel_.sigma

@@ -96,6 +96,17 @@ def test_shift_leaves_objective_and_multipliers_alone(problem):
     np.testing.assert_allclose(shifted.apply(H), problem.apply(H), rtol=0, atol=1e-15)  # the second from storage
 
 
+def test_a_shift_is_a_number_or_one_for_every_row(problem):
+    assert not problem.indefinite
+    assert problem.shift.shape == (30,)
+    same = Elliptope(problem.operator, problem.diagonal, shift=2.0)
+    np.testing.assert_array_equal(same.shift, np.full(30, 2.0))
+    of_one_row = Elliptope(problem.operator, problem.diagonal, shift=np.eye(30)[3])
+    assert same.indefinite
+    assert of_one_row.indefinite
+    assert of_one_row.needs == same.needs != problem.needs
+
+
 def test_rows_without_room_take_no_part():
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # the third is the mean direction: d = 0 for a linear kernel
     operator = DiffusionOperator(GramOperator(Linear(), X))

@@ -93,7 +93,7 @@ def certify_elliptope(
     n = int(problem.active.sum())
     fits = n <= _DENSE_UP_TO and 32 * n * n <= get_config().share(_DENSE_SHARE)
     small = fits and (n <= _DENSE_FIRST_UP_TO or tol is None)
-    direct = method == "auto" and small and (stand_in is None or problem.shift > 0)
+    direct = method == "auto" and small and (stand_in is None or problem.indefinite)
     if direct or method == "factorisation" or n == 0:
         return factorise()
     starts = RandomStarts(rng, failure_probability, _block(problem) if block is None else block)

@@ -77,7 +77,7 @@ class MatrixFreeProof:
 
     def _raise_isolated_rows(self) -> None:
         """Spend a part of a loose tolerance on isolated rows, whose eigenvalues would cost Lanczos many steps."""
-        if self.tol is None or self.tol < _LOOSE or self.lower <= 0 or self.problem.shift > 0:
+        if self.tol is None or self.tol < _LOOSE or self.lower <= 0 or self.problem.indefinite:
             return
         allowance = _RAISING * self.tol * self.lower
         self._scale_by(raised_on_isolated_rows(self._scaled.multipliers, self._diagonal, allowance))
@@ -106,7 +106,7 @@ class MatrixFreeProof:
 
     @property
     def _additive_may_help(self) -> bool:
-        return self.problem.shift > 0 or bool((self.z[self.active] <= 0).any())
+        return self.problem.indefinite or bool((self.z[self.active] <= 0).any())
 
     @property
     def _known_top(self) -> float:
@@ -121,9 +121,9 @@ class MatrixFreeProof:
         ``quick``: "auto" takes no more than a given stand-in.
         """
         auto, lanczos = method == "auto", method == "deflated-lanczos"
-        if self.problem.shift > 0 and not auto and not lanczos:
+        if self.problem.indefinite and not auto and not lanczos:
             raise ValueError(f"method={method!r} needs a positive semi-definite operator, without a shift.")
-        if self.problem.shift == 0 and not lanczos:
+        if not self.problem.indefinite and not lanczos:
             for candidate in self._candidates(stand_in, everything=not auto):
                 self._by_trace(candidate)
                 if self.done:
@@ -182,7 +182,7 @@ class MatrixFreeProof:
         count = int(active.sum())
         goal = (self.lower * (1 + (self.tol or 0.0)) - float(z.sum())) / count if self.goal is not None else None
         scale = as_double(self.problem.scale)
-        lift = self.problem.shift + max(float(z.max()), 0.0) + self._allowed.lift(scale)
+        lift = max(float((as_double(self.problem.shift) + z)[active].max()), 0.0) + self._allowed.lift(scale)
         deflated, resolution = deflate(multiply, self.H), GOOD_GAP * abs(self.lower) / count
         excess, _ = bound_by_lanczos(deflated, self._starts, lift=lift, goal=goal, resolution=resolution)
         size = self._allowed.product * (self._allowed.norm * float((scale**2).max()) + float(abs(z).max()))

@@ -38,7 +38,7 @@ class ScaledMatrix:
         double = dtype_name(problem.operator.dtype) == "float64"
         known = self.inverse_root[:, None] * G if double else None
         self.deflated = deflate(self.multiply, xp.sqrt(self.y)[:, None] * H, known)
-        self.lift = problem.shift * float((self.inverse_root**2).max()) + allowed.lift(self.root)
+        self.lift = float((as_double(problem.shift) * self.inverse_root**2).max()) + allowed.lift(self.root)
         product_error = allowed.product_error(self.root, removed_vector(problem), self.lift)
         self.rounding = space_error(self.deflated) * product_error
 

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, namespace
+from mercer.backends.arrays import Array
 from mercer.backends.config import require_memory
 from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, EmbeddingCertificate
@@ -16,14 +16,24 @@ from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
+from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
-from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
+from mercer.embedding.solve import SOLVERS, Settings
 from mercer.embedding.support import Support, choose_support
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.linalg.eigen import deterministic_signs
+from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.kernels import Kernel
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
-from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
+from mercer.validation import (
+    at_least,
+    checked_kernel,
+    declared,
+    fraction,
+    function_of,
+    one_of,
+    optional,
+    resolved_kernel,
+)
 
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 
@@ -118,6 +128,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     rank_: int
     eigenvalues_: Array
     coordinates_: Array
+    levels_: tuple[Level, ...]
     landmarks_: Array | None
     sample_weight_: Array | None
     diagonal_: Array
@@ -132,6 +143,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     phase_seconds_: dict[str, float]
     _checks = declared(
         n_components=optional(at_least(1)),
+        n_levels=optional(at_least(1)),
         initial_rank=at_least(1),
         max_iter=at_least(1),
         max_products=optional(at_least(1)),
@@ -149,6 +161,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         kernel: Any = None,
         *,
         n_components: int | None = None,
+        n_levels: int | None = None,
         initial_rank: int = 10,
         tol: float = 1e-6,
         residual_tol: float = 1e-6,
@@ -167,6 +180,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
+        self.n_levels = n_levels
         self.initial_rank = initial_rank
         self.tol = tol
         self.residual_tol = residual_tol
@@ -201,8 +215,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         given = self._begin_fit(X, sample_weight=sample_weight)
         X = given.points
         with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
-            self.kernel_ = given.kernel
             support = choose_support(self.landmarks, given.weights, X)
+            self.kernel_ = _kernel_on(support, given)
             points = support.points(X, self.kernel_)
             require_memory(
                 8 * _VECTORS * self.initial_rank * points.shape[0],
@@ -217,33 +231,34 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
                 check_dense(int(posed.working.active.sum()), self.max_products)
             path = self.checkpoint
             kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled)
-            solver = EmbeddingSolver(posed, Settings.of(self), kept)
+            extent = Extent(self.n_components, self.n_levels, self.kernel_.is_local)
+            before = [level.coordinates for level in getattr(self, "levels_", ())] if self.warm_start else []
             with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-                solved = solver.solve(getattr(self, "coordinates_", None) if self.warm_start else None)
+                solved = solve_levels(posed, support, Settings.of(self), extent, kept, before)
             phases.begin("storing", shown=False)
-            self._store(X, points, support, posed, solved)
+            self._store(X, points, support, solved)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
         self._report(posed.working.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
 
-    def _store(self, X: Any, points: Any, support: Support, posed: DiffusionProblem, solved: Solved) -> None:
-        operator, problem = posed.operator, posed.working
-        self.certificate_, self.multipliers_ = solved.certificate, solved.multipliers
-        self.status_, self.history_, self.n_iter_ = solved.status, solved.history, solved.history[-1].number
-        self.n_products_, self.n_stand_in_products_ = posed.n_columns, solved.n_stand_in_columns
-        weighted, self.eigenvalues_ = problem.principal(solved.H)
-        self.rank_ = solved.H.shape[1]
-        coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
-        coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
-        self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
-        self.stationary_ = operator.stationary**2
+    def _store(self, X: Any, points: Any, support: Support, solved: list[PosedLevel]) -> None:
+        self.levels_ = tuple(each.level for each in solved)
+        first = self.levels_[0]
+        self.certificate_, self.multipliers_, self.history_ = first.certificate, first.multipliers, first.history
+        self.coordinates_, self.rank_, self.eigenvalues_ = first.coordinates, first.rank, first.eigenvalues
+        self.diagonal_, self.stationary_ = first.diagonal, solved[0].posed.operator.stationary ** 2
+        self.status_ = next((each.status for each in self.levels_ if each.status is not Status.CONVERGED), first.status)
+        self.n_iter_ = sum(each.history[-1].number for each in self.levels_)
+        self.n_products_ = sum(each.n_products for each in self.levels_)
+        self.n_stand_in_products_ = sum(each.n_stand_in_products for each in self.levels_)
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = support.lengths(coordinates)
-        self._extension = Extension.of(self.kernel_, points, support, operator, coordinates)
-        self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        embedded = embedded_rows(self.coordinates_, self._extension, X, capped=self.radius == "capped")
-        self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
+        self._extension = Extension.of(self.kernel_, points, support, [each.for_extension() for each in solved])
+        available = sum(each.rank for each in self.levels_)
+        self._n_features_out = available if self.n_components is None else self.n_components
+        coordinates = [each.coordinates for each in self.levels_]
+        embedded = embedded_rows(coordinates, self._extension, X, capped=self.radius == "capped")
+        self.embedding_ = pad_components(embedded, self._n_features_out, available)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -255,9 +270,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         The direction is that of Σⱼ ā(x, xⱼ) Ξⱼ, the length √d(x), see ``radius``. All dimensions are extended, then
         ``n_components`` of them are kept. At a training point this gives its row of ``embedding_``.
         """
-        coordinates = self._extend(X)
         wanted = self._n_features_out
-        return widened(coordinates[:, : min(wanted, self.rank_)], wanted)
+        return widened(self._extend(X)[:, :wanted], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
@@ -295,3 +309,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
         warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
+
+
+def _kernel_on(support: Support, given: FitInput) -> Kernel:
+    """The kernel with its parameters fixed from X; neighbours are those among the points that carry the problem."""
+    kernel = checked_kernel(given.given_kernel)
+    if support.indices is None or not kernel.is_local:
+        return given.kernel
+    return resolved_kernel(kernel, support.points(given.points, kernel), support.weights)

@@ -9,6 +9,15 @@ positive semi-definite for all that its entries can say.
 For affinities that are not negative, normalised to a Markov chain, x = √(w m) gives one: the lazy walk M + I is
 positive semi-definite whatever the affinities.
 
+**By dominance**, for a sparse matrix without negative entries. For any positive x and f
+
+    Σᵢ fᵢ² Σ_{j≠i} M_ij x_j/x_i + Σ_{i≠j} M_ij fᵢfⱼ = Σ_{i<j} M_ij x_i x_j (fᵢ/xᵢ + fⱼ/xⱼ)² ≥ 0,
+
+so that M + Diag((Mx)ᵢ/xᵢ - 2M_ii) ≽ 0, and the spectrum lies above the least 2M_ii - (Mx)ᵢ/xᵢ. Normalised affinities
+have (Mx)ᵢ = xᵢ for x = √(w m): their spectrum lies above min 2wᵢk(xᵢ, xᵢ)/mᵢ - 1, without chance, at the cost of one
+product. (The diagonal itself would not do for Ã = M - xxᵀ/‖x‖²: x is an eigenvector of M and of multiples of the
+identity, which taking it out leaves in order, and of no other diagonal.)
+
 **By Lanczos**, where a dense copy is too large. With ϱ the bound above, ϱI - M is positive semi-definite, and its
 largest eigenvalue is bounded from random starts, up to a stated probability (:mod:`mercer.linalg.lanczos`).
 """
@@ -32,6 +41,7 @@ from mercer.operators import LinearMap
 _ENTRY_NOISE = {"float64": 1e-10, "float32": 1e-5}  # of the spectral radius, in entries that anyone may have computed
 _DENSE_UP_TO = 16384
 _EXACT_UP_TO = 1500
+_SPARSE, _SPARSE_FROM = 1 / 8, 2000  # part of the entries that are stored, and rows from which on dominance decides
 _DEPTH, _BLOCK, _FAILURE = 48, 4, 1e-10
 _BEYOND = 1.02  # times an estimate of the least eigenvalue: where the first proof is tried
 _GROWTH = 4.0
@@ -81,17 +91,25 @@ def prove_definiteness(
     Notes
     -----
     Cost: a dense copy and n³/3 flops where M is positive semi-definite; some more factorisations where it is not.
-    Beyond n = 16 384, or where the copy exceeds half of the memory allowed, 192 products.
+    Beyond n = 16 384, or where the copy exceeds half of the memory allowed, 192 products; of a sparse matrix without
+    negative entries, beyond n = 2000 or that memory, one product.
     """
+    n, fits = map_.shape[0], 8 * map_.shape[0] ** 2 <= get_config().memory_bytes // 2
+    if nonnegative and _is_sparse(map_) and not (fits and n <= _SPARSE_FROM):
+        return _by_dominance(map_, positive)
     radius = spectral_radius(map_, positive, nonnegative=nonnegative)
-    n = map_.shape[0]
-    if n <= _DENSE_UP_TO and 8 * n * n <= get_config().memory_bytes // 2:
+    if n <= _DENSE_UP_TO and fits:
         return _by_factorisation(map_, radius, rng)
     return _by_lanczos(map_, radius, rng)
 
 
 def spectral_radius(map_: LinearMap, positive: Array, *, nonnegative: bool = False) -> float:
     """An upper bound of |λ| over the spectrum: max (|M|x)ᵢ/xᵢ for a positive x, raised by the rounding of the sums."""
+    return float(_quotients(map_, positive, nonnegative).max())
+
+
+def _quotients(map_: LinearMap, positive: Array, nonnegative: bool) -> Array:
+    """Upper bounds of (|M|x)ᵢ/xᵢ."""
     xp = namespace(map_.reference)
     x = xp.clip(as_double(like(positive, map_.reference)), TINY, None)
     if nonnegative:
@@ -100,7 +118,21 @@ def spectral_radius(map_: LinearMap, positive: Array, *, nonnegative: bool = Fal
         sums = xp.empty_like(x)
         for rows in row_chunks(x.shape[0], ENTRY_ROWS):
             sums[rows] = as_double(xp.abs(map_.block(rows, slice(None)))) @ x
-    return float(xp.max(sums / x)) * (1 + 8 * x.shape[0] * unit_of(map_.dtype))
+    return sums / x * (1 + 8 * x.shape[0] * unit_of(map_.dtype))
+
+
+def _is_sparse(map_: LinearMap) -> bool:
+    """Whether most entries are zeros that are not stored."""
+    gram = getattr(map_, "gram", map_)
+    return bool(getattr(gram, "row_entries", np.inf) <= _SPARSE * map_.shape[0])
+
+
+def _by_dominance(map_: LinearMap, positive: Array) -> Definiteness:
+    quotients = _quotients(map_, positive, nonnegative=True)
+    loops = as_double(map_.diagonal()) * (1 - 8 * unit_of(map_.dtype))
+    bound = float((quotients - 2 * loops).max())
+    rounding = _ENTRY_NOISE[dtype_name(map_.dtype)] * float(quotients.max())
+    return Definiteness(bound) if bound > rounding else Definiteness(0.0, max(bound, 0.0))
 
 
 def _by_factorisation(map_: LinearMap, radius: float, rng: np.random.Generator) -> Definiteness:

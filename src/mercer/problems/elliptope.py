@@ -38,9 +38,10 @@ class Elliptope(Problem):
         Ã, symmetric, n × n.
     diagonal : array of shape (n,)
         d ≥ 0, the prescribed diagonal of B.
-    shift : float, default=0
-        A number c with J + cI ≽ 0, so that power steps ascend; 0 for a positive semi-definite J. Objective and
-        multipliers are those of J itself, never of the shifted matrix.
+    shift : float or array of shape (n,), default=0
+        c ≥ 0 with J + Diag(c) ≽ 0, so that power steps ascend; 0 for a positive semi-definite J. A diagonal changes the
+        objective by a constant: objective and multipliers are those of J itself, never of the shifted matrix. Where the
+        spectrum of Ã lies above -b, c = b·d serves: rows of little weight then need little.
     removed : array of shape (n,), optional
         A vector v if Ã was formed as A - vvᵀ. Certificates use it to bound the rounding of that subtraction.
     linear : array of shape (n, r), optional
@@ -48,7 +49,7 @@ class Elliptope(Problem):
     lengths : array of shape (n,), optional
         By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
     failure_probability : float, default=0
-        With which J + cI ≽ 0 may be false; certificates that build on it add it to their own.
+        With which J + Diag(c) ≽ 0 may be false; certificates that build on it add it to their own.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Elliptope(Problem):
         operator: LinearMap,
         diagonal: Array,
         *,
-        shift: float = 0.0,
+        shift: float | Array = 0.0,
         removed: Array | None = None,
         linear: Array | None = None,
         lengths: Array | None = None,
@@ -66,16 +67,21 @@ class Elliptope(Problem):
         self.diagonal = like(diagonal, operator.reference)
         self.scale = namespace(self.diagonal).sqrt(self.diagonal)
         self.active = self.scale > 0
-        self.shift = shift
+        self.shift = shift * namespace(self.diagonal).ones_like(self.diagonal)
         self.removed = removed
         self.linear = linear
         self.lengths = self.scale if lengths is None else like(lengths, operator.reference)
         self.failure_probability = failure_probability
 
     @property
+    def indefinite(self) -> bool:
+        """Whether J is not known to be positive semi-definite: some row has a shift."""
+        return bool((self.shift > 0).any())
+
+    @property
     def needs(self) -> frozenset[str]:
         """An indefinite matrix, a linear term."""
-        return frozenset({INDEFINITE} if self.shift > 0 else ()) | frozenset(() if self.linear is None else {LINEAR})
+        return frozenset({INDEFINITE} if self.indefinite else ()) | frozenset(() if self.linear is None else {LINEAR})
 
     @property
     def size(self) -> int:

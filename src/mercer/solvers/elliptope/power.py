@@ -1,4 +1,4 @@
-"""Projected power steps (PSD22 Algorithm 1), H ← rows of (J + cI) H brought to unit length, plain and with momentum."""
+"""Projected power steps (PSD22 Algorithm 1), H ← rows of (J + Diag(c)) H of unit length, plain and with momentum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 
 @final
 class ProjectedPower(ElliptopeMethod):
-    """One product a step; the objective never falls where J + cI is positive semi-definite."""
+    """One product a step; the objective never falls where J + Diag(c) is positive semi-definite."""
 
     name = "power"
 
@@ -22,8 +22,8 @@ class ProjectedPower(ElliptopeMethod):
 
 
 def power_step(problem: Elliptope, at: Iterate) -> Array:
-    """The rows of (J + cI) H, of unit length."""
-    ascent = at.G if problem.shift == 0 else at.G + problem.shift * at.H
+    """The rows of (J + Diag(c)) H, of unit length."""
+    ascent = at.G + problem.shift[:, None] * at.H if problem.indefinite else at.G
     return problem.project(ascent, at.H)
 
 
