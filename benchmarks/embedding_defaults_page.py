@@ -28,6 +28,7 @@ MEASURES = {
     "trust2": "trustworthiness, first two coordinates",
 }
 WHOLE, IN_THE_PLANE = ("nmi", "knn"), ("nmi2", "knn2")
+TABLES = {False: ("nmi", "knn", "knn2", "trust2"), True: ("nmi", "knn", "trust")}  # by whether ten were asked for
 
 
 # --- what was measured ----------------------------------------------------------------------------------------------
@@ -153,6 +154,37 @@ def under_outliers(measured: Measured, ours: str, peers: list[str]) -> Iterator[
         yield item(said + (f" Behind: {listed(lost, named=True)}." if lost else ""))
 
 
+def worst_contamination(measured: Measured, ours: str, peers: list[str]) -> Iterator[str]:
+    """Ours beside the best peer on the mean over all samples with the most outliers."""
+    families, share = {SAMPLES[name].family for name in contaminated(measured)}, max(SHARES)
+    parts = []
+    for key in WHOLE:
+        means = {name: measured_family(measured, families, name, key, share) for name in (ours, *peers)}
+        means = {name: value for name, value in means.items() if not np.isnan(value)}
+        order = sorted(means, key=lambda name: -means[name])
+        if ours in means and len(means) > 1:
+            best = next(name for name in order if name != ours)
+            place = f"place {1 + order.index(ours)} of {len(order)}"
+            parts.append(f"{MEASURES[key]}: {means[ours]:.3f}, {place}; best peer {title(best)} {means[best]:.3f}")
+    if parts:
+        yield item(f"**{title(ours)} with {share} % of outliers, mean over the samples**: {'; '.join(parts)}.")
+
+
+def standing(measured: Measured, ours: str, peers: list[str]) -> Iterator[str]:
+    """Ours beside every peer: cells ahead, level and behind, of clean samples and of contaminated ones."""
+    parts = {"clean": clean(measured), "contaminated": contaminated(measured)}
+    columns = [(part, key) for part in parts for key in WHOLE]
+    heads = [f"{part}: {MEASURES[key].split(',')[0]}" for part, key in columns]
+    yield f"| {title(ours)} beside | {' | '.join(heads)} |"
+    yield "|" + " --- |" * (1 + len(columns))
+    for peer in peers:
+        cells = []
+        for part, key in columns:
+            words = [one.word for one in verdicts(measured, ours, [peer], [key], parts[part])]
+            cells.append(" / ".join(str(words.count(word)) for word in ("ahead", "level", "behind")))
+        yield f"| {title(peer)} | {' | '.join(cells)} |"
+
+
 def means_under_outliers(measured: Measured, methods: list[str]) -> Iterator[str]:
     """The mean over the contaminated families by share of outliers: a row a method."""
     families = {SAMPLES[name].family for name in contaminated(measured)}
@@ -213,6 +245,7 @@ def reading(measured: Measured) -> Iterator[str]:
     for ten in (False, True):
         peers = [name for name in measured.methods(ten=ten) if not METHODS[name].ours]
         yield from under_outliers(measured, "sdp10" if ten else "sdp", peers)
+        yield from worst_contamination(measured, "sdp10" if ten else "sdp", peers)
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -274,9 +307,10 @@ def failures(measured: Measured) -> Iterator[str]:
 
 # --- the page -------------------------------------------------------------------------------------------------------
 
-HEAD = """Every method is called without arguments but the seed (PCA must be told how many coordinates), and a second time
-asked for ten coordinates where it takes that argument. Nobody tuned anything. `SDPEmbedding()` has as many coordinates
-as its levels have; the others have two.
+HEAD = """\
+Every method is called without arguments but the seed (PCA must be told how many coordinates), and a second time asked
+for ten coordinates where it takes that argument. Nobody tuned anything. `SDPEmbedding()` has as many coordinates as
+its levels have; the others have two.
 
 - *NMI of k-means*: as many centres as classes, five starts, mean over three seeds of k-means.
 - *5-NN accuracy*: stratified five-fold cross-validation.
@@ -285,11 +319,11 @@ as its levels have; the others have two.
   samples the seeds draw the outliers anew as well. One for a method that draws nothing.
 - *seconds*: of the fit, one thread a process, code loaded and compiled before; all cells of a run side by side.
 
-Scores are means over {seeds} seeds; two scores are called *level* within {level}. A name as `wine+10` means that ten per
-cent of the points are outliers, uniform on the bounding box made half as large again (`clusters`: on a box, away from the
-centres); `mixed` that they are means of two points of different classes. Outliers are embedded with the other points and
-k-means sees them, for nobody knows them in advance; all scores count the other points alone. Where a method fails, the
-score is zero.
+Scores are means over {seeds} seeds; two scores are called *level* within {level}. A name as `wine+10` means that ten
+per cent of the points are outliers, uniform on the bounding box made half as large again (`clusters`: on a box, away
+from the centres); `mixed` that they are means of two points of different classes. Outliers are embedded with the
+other points and k-means sees them, for nobody knows them in advance; all scores count the other points alone. Where a
+method fails, the score is zero.
 """
 
 
@@ -297,8 +331,7 @@ def sections(measured: Measured) -> Iterator[str]:
     for ten in (False, True):
         methods = measured.methods(ten=ten)
         yield f"## {'Asked for ten coordinates' if ten else 'Called without arguments'}"
-        measures = {key: text for key, text in MEASURES.items() if not ten or key in (*WHOLE, "trust")}
-        for key, text in {**measures, "stability": "stability over seeds"}.items():
+        for key, text in {**{key: MEASURES[key] for key in TABLES[ten]}, "stability": "stability over seeds"}.items():
             yield from ("", f"### {text[0].upper()}{text[1:]}", "", *score_table(measured, key, methods))
         yield from ("", "### Seconds", "", *seconds_table(measured, methods), "")
     yield from (
@@ -332,6 +365,12 @@ def document(measured: Measured) -> str:
         "Counted from the tables below, on NMI and 5-NN accuracy. A difference above zero means that ours is better.",
         "",
         *reading(measured),
+        "",
+        "Cells ahead / level / behind:",
+        "",
+        *standing(measured, "sdp", [name for name in main if name != "sdp"]),
+        "",
+        *standing(measured, "sdp10", [name for name in measured.methods(ten=True) if name != "sdp10"]),
         "",
         "### Where UMAP stays better",
         "",
