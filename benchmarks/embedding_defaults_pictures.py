@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from embedding_defaults_page import Measured
 
 SHOWN = ("moons", "moons+20", "roll", "wine", "wine+20", "cancer", "digits", "digits+20", "mnist3000", "marrow")
-CURVES = {"nmi": "NMI of k-means", "knn": "5-NN accuracy"}
+CURVES = {"nmi": (-0.03, 1.03), "knn": (0.73, 1.01)}  # with the range that is shown
+NAMES = {"nmi": "NMI of k-means", "knn": "5-NN accuracy"}
 COLOURS = {
     "pca": "#bbbbbb",
     "spectral": "#228833",
@@ -70,9 +71,10 @@ def outlier_curves(measured: Measured) -> Any:
         family, measure = families[i % len(families)], list(CURVES)[i // len(families)]
         for method in measured.methods(ten=False):
             _curve(ax, measured, family, method, measure)
-        ax.set_title(f"{family}: {CURVES[measure]}", fontsize=9)
+        ax.set_title(f"{family}: {NAMES[measure]}", fontsize=9)
         ax.set_xlabel("outliers, %", fontsize=8)
-    axes[0].legend(fontsize=6)
+        ax.set_ylim(*CURVES[measure])
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     return figure
 
 
