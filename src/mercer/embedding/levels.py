@@ -21,9 +21,10 @@ from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator
 from mercer.solvers import Iteration, Status
 
-_KEEPS = 0.5  # of a level in one step of the walk, for another to follow
-_MOST = 4  # levels, where nobody asked for a number
-_DEPENDENT = 1e-7  # of the longest: a direction of new coordinates that lies in the span of the earlier ones
+_KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps less is noise
+_ENOUGH = 10  # coordinates, where nobody asked for a number
+_SOONEST = 0.05  # of a level, lost in one step: slower ones count as if they lost that much
+_MINOR = 1e-3  # of the trace of a level: directions with less of it take none away from the levels that follow
 _ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_PRODUCTS)
 
 
@@ -95,13 +96,18 @@ class Extent(NamedTuple):
             return sum(level.rank for level in levels) < self.n_components
         if self.n_levels is not None:
             return True
-        return self.is_local and len(levels) < _MOST and levels[-1].correlation >= _KEEPS
+        return self.is_local and sum(level.rank for level in levels) < _ENOUGH
+
+    def drops(self, level: Level) -> bool:
+        """Whether a further level says too little to be kept, and none should follow."""
+        return self.n_components is None and self.n_levels is None and level.correlation < _KEEPS
 
 
 class Complement(NamedTuple):
     """An orthonormal basis of all coordinates so far, in the order of the levels, and how the last of it was made.
 
-    With F the weighed coordinates of a level and Q the basis before it, its columns are (F - Q·across)·turn. New points
+    Directions that carry next to nothing of a level, such as those that a loose solve leaves behind, are left out. With
+    F the weighed coordinates of a level and Q the basis before it, its columns are (F - Q·across)·turn. New points
     take part by the same formula.
 
     Attributes
@@ -129,7 +135,7 @@ class Complement(NamedTuple):
         again = Q.T @ left  # once more: what rounding left of the span of Q
         across, left = across + again, left - Q @ again
         _, sizes, turn = xp.linalg.svd(left, full_matrices=False)
-        kept = sizes > _DEPENDENT * float(sizes[0])
+        kept = sizes**2 > _MINOR * float(xp.sum(F**2))
         turn = turn[kept].T / sizes[kept]
         return cls(xp.concat([Q, left @ turn], axis=1), across, turn)
 
@@ -180,7 +186,10 @@ def solve_levels(
         number = len(found)
         kept = None if checkpoint is None else checkpoint.of_level(number)
         solved = EmbeddingSolver(problem, settings, kept).solve(before[number] if number < len(before) else None)
-        found.append(recorded(problem, solved, support, found))
+        latest = recorded(problem, solved, support, found)
+        if found and extent.drops(latest.level):
+            break
+        found.append(latest)
         if not extent.wants_another([each.level for each in found]):
             break
         problem = posed.complement(found[-1].complement.basis)
@@ -189,9 +198,14 @@ def solve_levels(
 
 
 def level_weights(levels: Sequence[PosedLevel]) -> list[float]:
-    """By what coordinates are multiplied, so that all levels have the mean squared length of the first."""
+    """By what coordinates are multiplied: squared lengths go as the steps after which the walk has forgotten a level.
+
+    A level of correlation c loses the part 1 - c of itself in a step. All have the mean squared length 1/(1 - c), in
+    units of the first level, whose weight is one.
+    """
     traces = [float(namespace(each.coordinates).sum(each.posed.exact.diagonal)) for each in levels]
-    return [(traces[0] / trace) ** 0.5 for trace in traces]
+    losses = [max(1 - each.level.correlation, _SOONEST) for each in levels]
+    return [(traces[0] * losses[0] / (trace * loss)) ** 0.5 for trace, loss in zip(traces, losses, strict=True)]
 
 
 def recorded(
