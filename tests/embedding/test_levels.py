@@ -124,12 +124,12 @@ def test_as_many_components_as_are_asked_for(X, model):
 
 
 def test_levels_end_where_the_kernel_has_no_dimension_left():
-    """Four points have three dimensions beside the stationary one: when they are taken, zeros are what is left."""
+    """The coordinates of four points span no more than four dimensions: then zeros are what is left."""
     square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.5], [2.0, 2.0]])
     with pytest.warns(RankWarning, match="n_components=9 exceeds the number of dimensions"):
         model = SDPEmbedding(KERNEL, n_components=9, random_state=0).fit(square)
     found = sum(level.rank for level in model.levels_)
-    assert np.linalg.matrix_rank(model.embedding_) == 3 <= found < 9
+    assert 3 <= np.linalg.matrix_rank(model.embedding_) <= found < 9
     assert np.all(model.embedding_[:, found:] == 0)
     assert np.all(model.transform(square + 0.1)[:, found:] == 0)
 
@@ -296,9 +296,9 @@ def test_pickled_models_say_the_same(X, new):
 
 def test_single_precision(X):
     with mercer.config_context(dtype="float32"):
-        model = SDPEmbedding(KERNEL, n_levels=2, tol=1e-3, residual_tol=1e-3, random_state=0).fit(X)
+        model = SDPEmbedding(KERNEL, n_levels=2, tol=1e-4, residual_tol=1e-5, random_state=0).fit(X)
     double = SDPEmbedding(KERNEL, n_levels=2, random_state=0).fit(X)
     for ours, theirs in zip(model.levels_, double.levels_, strict=True):
         assert ours.certificate.lower <= theirs.certificate.upper
         assert theirs.certificate.lower <= ours.certificate.upper
-    assert verify(model, X).holds(1e-2)
+    assert verify(model, X).holds(1e-3)
