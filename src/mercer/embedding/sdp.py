@@ -19,7 +19,7 @@ from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
-from mercer.embedding.support import Support, choose_support
+from mercer.embedding.support import Support, choose_support, without_copies
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Kernel, SelfTuning
 from mercer.progress import Phases, warn_user
@@ -97,7 +97,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     coordinates_ : array of shape (m, rank)
         All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
-        The rows it was solved on, None for all, and their weights, None for ones.
+        The rows it was solved on, None for all, and their weights, None for ones. Where most rows of a neighbour graph
+        are copies it is solved on one of each.
     diagonal_, stationary_ : arrays of shape (m,)
         The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
     kernel_ : Kernel
@@ -218,6 +219,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         X = given.points
         with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
             support = choose_support(self.landmarks, given.weights, X)
+            if self.landmarks is None and checked_kernel(given.given_kernel).is_local:
+                support = without_copies(support, X)
             self.kernel_ = _kernel_on(support, given)
             points = support.points(X, self.kernel_)
             require_memory(
