@@ -54,7 +54,11 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         A kernel with positive row sums, or the name of one, as ``"rbf"``; None means :class:`SelfTuning`, a graph of
         neighbours. The papers' setting is ``Gaussian("median")``.
     n_components : int or None, default=None
-        Coordinates to keep; None means as many as the solution has dimensions.
+        Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
+    n_levels : int or None, default=None
+        Programmes to solve, each on the complement of the coordinates before. None means one, as in the papers; for a
+        graph of neighbours, of which one tells little, until there are ten coordinates or a level that the walk between
+        the points forgets by half in one step.
     initial_rank : int, default=10
         Columns of the factor the solver works with; an upper bound on the rank of the solution.
     tol : float, default=1e-6
@@ -64,7 +68,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     rank_tol : float, default=1e-5
         Eigenvalues of B below this fraction of its trace are not counted as dimensions.
     max_iter : int, default=5000
-        Steps of the solver at most.
+        Steps of the solver at most, in every level.
     solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
         The stages that the guide describes, or one method alone; ``"interior-point"`` takes 80n² bytes, ``"conic"``
         up to 200 points and cvxpy.
@@ -76,9 +80,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     warm_start : bool, default=False
         Start the next ``fit`` from the last solution if it has as many points.
     max_products : int or None, default=None
-        Columns the operator may be applied to while solving; the final certificate is computed in any case.
+        Columns the operator may be applied to while solving a level; its certificate is computed in any case.
     checkpoint : path or None, default=None
-        A file that keeps the best iterate while the solver runs; if it exists, ``fit`` goes on from there.
+        A file that keeps the best iterates while the solver runs; if it exists, ``fit`` goes on from there.
     radius : {"capped", "paper"}, default="capped"
         The length of an extended vector: √d(x) as in the paper, or at most the largest length in the training set.
     random_state : None, int or generator, default=None
@@ -90,12 +94,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     Attributes
     ----------
-    embedding_ : array of shape (n, r), r = n_components or the rank
-        The coordinates of the training points, rows of squared length ``diagonal_`` where no dimension is cut.
+    embedding_ : array of shape (n, r), r = n_components or the sum of the ranks of all levels
+        The coordinates of the training points, level after level, each multiplied by its weight; those of the first
+        have the squared length ``diagonal_``.
+    levels_ : tuple of Level
+        Every level with its coordinates, rank, spectrum, weight, status and certificate.
     rank_, eigenvalues_ : int and array of shape (rank,)
-        The dimensions of the solution, and the eigenvalues of B / Tr B, in falling order.
+        The dimensions of the first level, and the eigenvalues of its B / Tr B, in falling order.
     coordinates_ : array of shape (m, rank)
-        All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
+        The first level on the points it was solved on: all n of them, or the landmarks.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
         The rows it was solved on, None for all, and their weights, None for ones. Where most rows of a neighbour graph
         are copies it is solved on one of each.
@@ -103,12 +110,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
     kernel_ : Kernel
         The kernel with its parameters fixed.
-    certificate_ : EmbeddingCertificate or None
-        Bounds on the optimum, recomputed from the solution alone.
-    status_, history_, n_iter_ : Status, tuple of Iteration, int
-        Why the solver stopped, its steps and their number, those of an earlier run that a checkpoint kept included.
-    multipliers_ : array of shape (m,) or None
-        Dual variables of the interior-point method where it ran: a hint that certificates check and never believe.
+    certificate_, history_, multipliers_ : EmbeddingCertificate or None, tuple of Iteration, array or None
+        Those of the first level.
+    status_, n_iter_ : Status, int
+        Why the solver stopped, of the first level that did not converge if there is one, and the steps of all levels.
     n_products_, n_stand_in_products_ : int
         Columns the operator was applied to, or whose entries were formed, and columns of a low-rank stand-in.
     phase_seconds_ : dict of str to float
@@ -124,6 +129,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     (310, 2)
     >>> model.certificate_.holds(1e-6)
     True
+    >>> more = SDPEmbedding(Gaussian(sigma=1.2), n_levels=2, random_state=0).fit(X)
+    >>> [level.rank for level in more.levels_]
+    [2, 2]
     """
 
     embedding_: Array
@@ -302,18 +310,23 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _report(self, staying: Array) -> None:
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
-        if self.status_ in (Status.CONVERGED, Status.STOPPED):
+        fine = (Status.CONVERGED, Status.STOPPED)
+        number, level = next(
+            ((k, each) for k, each in enumerate(self.levels_, 1) if each.status not in fine), (0, None)
+        )
+        if level is None:
             return
-        proof = self.certificate_
+        proof, status = level.certificate, level.status
         state = "" if proof is None else f" {proof}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
         most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
-        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
+        if status in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
-        elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
+        elif status is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
-        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
+        which = f"Level {number}: " if number > 1 else ""
+        warn_user(f"{which}{status.message}{reason}{state}", ConvergenceWarning)
 
 
 def _kernel_on(support: Support, given: FitInput) -> Kernel:
