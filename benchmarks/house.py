@@ -34,10 +34,11 @@ HERE = Path(__file__).resolve().parent
 PAGES = HERE / "results" / "house.md", HERE / "results" / "house.csv"
 LONG_FILE, LONG_FUNCTION, MANY_PARAMETERS = 400, 60, 8
 
-JOBS = {
-    "SDPEmbedding().fit, 300 points": ("SDPEmbedding", {"random_state": 0}),
-    "QuadratureSparsifier(n_nodes=20).fit, 300 points": ("QuadratureSparsifier", {"n_nodes": 20}),
-    "SumOfSquaresDensity().fit, 300 points": ("SumOfSquaresDensity", {"random_state": 0}),
+JOBS: dict[str, Callable[[Any], Any]] = {  # the estimator, from the package of the tree that is measured
+    "SDPEmbedding(Gaussian()).fit, 300 points": lambda mercer: mercer.SDPEmbedding(mercer.Gaussian(), random_state=0),
+    "SDPEmbedding().fit, 300 points": lambda mercer: mercer.SDPEmbedding(random_state=0),
+    "QuadratureSparsifier(n_nodes=20).fit, 300 points": lambda mercer: mercer.QuadratureSparsifier(n_nodes=20),
+    "SumOfSquaresDensity().fit, 300 points": lambda mercer: mercer.SumOfSquaresDensity(random_state=0),
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -152,9 +153,9 @@ def main_jobs(n_points: int = 300) -> dict[str, list[str]]:
     walks = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, (estimator, options) in JOBS.items():
-            getattr(mercer, estimator)(**options).fit(X)
-            walks[name] = files_passed(lambda e=estimator, o=options: getattr(mercer, e)(**o).fit(X), package)
+        for name, make in JOBS.items():
+            make(mercer).fit(X)
+            walks[name] = files_passed(lambda make=make: make(mercer).fit(X), package)
     return walks
 
 
@@ -174,9 +175,8 @@ def measure(root: Path) -> dict[str, int]:
     found = sizes(root)
     for name, files in traced(root).items():
         found[f"files passed by {name}"] = len(files)
-        found["… of them outside backends: " + name.split("(")[0]] = len(
-            [f for f in files if f.split("/")[0] != "backends"]
-        )
+        outside = [f for f in files if f.split("/")[0] != "backends"]
+        found[f"… of them outside backends: {name.split('.')[0]}"] = len(outside)
     return found
 
 

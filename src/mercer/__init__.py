@@ -11,7 +11,9 @@ __version__ = "0.1.0"
 # `import mercer` or `mercer --help` should not pay for them.
 _HOMES = {
     "backends": "Config config_context get_config",
-    "kernels": "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed Sigmoid Sobolev",
+    "kernels": (
+        "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed SelfTuning Sigmoid Sobolev"
+    ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "nystrom rp_cholesky",
     "embedding": "DiffusionMaps RankPath SDPEmbedding rank_path",
@@ -59,6 +61,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernels import Matern as Matern
     from mercer.kernels import Polynomial as Polynomial
     from mercer.kernels import Precomputed as Precomputed
+    from mercer.kernels import SelfTuning as SelfTuning
     from mercer.kernels import Sigmoid as Sigmoid
     from mercer.kernels import Sobolev as Sobolev
     from mercer.linalg import nystrom as nystrom

@@ -97,14 +97,15 @@ class KernelEstimator(BaseEstimator):
     the first of them to be set puts a new kernel object in its place: a grid search finds the bandwidth of an estimator
     without arguments.
 
-    A subclass declares what its parameters may be in ``_checks``, begins ``fit`` with :meth:`_begin_fit` and every
-    method for new points with :meth:`_new_points`; its ``fit`` is decorated by :func:`keeps_earlier_fit`. One that
-    certifies its solution is :class:`Certified`.
+    A subclass says in ``_default_kernel`` what None stands for, declares what its parameters may be in ``_checks``,
+    begins ``fit`` with :meth:`_begin_fit` and every method for new points with :meth:`_new_points`; its ``fit`` is
+    decorated by :func:`keeps_earlier_fit`. One that certifies its solution is :class:`Certified`.
     """
 
     kernel: Any
     kernel_: Kernel
     n_features_in_: int
+    _default_kernel: ClassVar[type[Kernel]] = Gaussian  # what None stands for
     _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False
@@ -112,7 +113,7 @@ class KernelEstimator(BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
         params: dict[str, Any] = super().get_params(deep=deep)
-        meant = _meant_kernel(self.kernel) if deep else None
+        meant = self._meant_kernel(self.kernel) if deep else None
         if meant is not None:
             params.update({f"kernel__{name}": value for name, value in meant.get_params().items()})
         return params
@@ -120,7 +121,7 @@ class KernelEstimator(BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name and return self; ``kernel__sigma`` reaches the kernel that None or a name means."""
         inner = {key: params[key] for key in params if key.startswith("kernel__")}
-        meant = _meant_kernel(params.get("kernel", self.kernel)) if inner else None
+        meant = self._meant_kernel(params.get("kernel", self.kernel)) if inner else None
         if meant is not None:
             meant.set_params(**{key.removeprefix("kernel__"): value for key, value in inner.items()})
             params = {key: value for key, value in params.items() if key not in inner} | {"kernel": meant}
@@ -130,6 +131,12 @@ class KernelEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
         return tags
+
+    def _meant_kernel(self, kernel: Any) -> Kernel | None:
+        """A new kernel where None or a known name was given; None where an object speaks for itself."""
+        if kernel is None:
+            return self._default_kernel()
+        return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None
 
     def _check_parameters(self) -> None:
         """Refuse parameters that are none; a subclass adds what concerns several of them."""
@@ -145,7 +152,8 @@ class KernelEstimator(BaseEstimator):
         weights = sample_weight
         if weights is not None:
             weights = checked_weights(weights, points.shape[0], "sample_weight", reference=points)
-        return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), self.kernel)
+        kernel = self._default_kernel() if self.kernel is None else self.kernel
+        return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
 
     def _new_points(self, X: Any) -> Any:
         """Points given to a fitted model, in the library and on the device of the fit."""
@@ -162,10 +170,3 @@ class KernelEstimator(BaseEstimator):
 
     def _arithmetic(self) -> AbstractContextManager[Any]:
         return config_context(dtype="float64") if self._always_double else nullcontext()
-
-
-def _meant_kernel(kernel: Any) -> Kernel | None:
-    """A new kernel where None or a known name was given; None where an object speaks for itself."""
-    if kernel is None:
-        return Gaussian()
-    return kernel_named(kernel) if isinstance(kernel, str) and kernel in NAMED else None

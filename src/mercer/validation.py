@@ -15,13 +15,13 @@ from mercer.backends.arrays import (
     Array,
     as_double,
     cast,
+    distinct_rows,
     dtype_name,
     is_sparse_tensor,
     is_tensor,
     like,
     namespace,
     to_numpy,
-    unique_rows,
 )
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.checks import (
@@ -278,18 +278,6 @@ def weighted_sample(X: Any, weights: Any, name: str, weights_name: str, *, signe
         raise ValueError(f"{name} has no rows: a sample needs at least one point.")
     given = 1 / n if weights is None else weights
     return X, checked_weights(given, n, weights_name, signed=signed, reference=X)
-
-
-def distinct_rows(X: Array) -> tuple[Array, Array]:
-    """The first row at which each distinct row of X occurs, in the order of the rows, and which of them each row is.
-
-    Cost: N d + N log N operations.
-    """
-    xp, (first, place) = namespace(X), unique_rows(X)
-    order = xp.argsort(first, stable=True)
-    rank = xp.empty_like(order)
-    rank[order] = xp.arange(order.shape[0], device=X.device)
-    return first[order], rank[place]
 
 
 def are_rows_of(points: Array, X: Array) -> bool:

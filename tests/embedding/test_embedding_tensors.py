@@ -49,15 +49,15 @@ def _assert_same(theirs, ours):
 @pytest.mark.parametrize(
     ("points", "options"),
     [
-        (X, {}),
-        (FEW, {}),
+        (X, {"kernel": Gaussian()}),
+        (FEW, {"kernel": Gaussian()}),
         (X, {"kernel": Laplacian(sigma=2.0), "n_components": 1}),
         (X, {"kernel": Gaussian(sigma=1.2), "certify": "residual-lanczos"}),
         (X, {"kernel": Gaussian(sigma=1.2), "certify": "deflated-lanczos"}),
         (X, {"kernel": Gaussian(sigma=1.2), "certify": "factorisation"}),
-        (FEW, {"solver": "power"}),
-        (FEW, {"solver": "accelerated"}),
-        (FEW, {"solver": "trust-region"}),
+        (FEW, {"kernel": Gaussian(), "solver": "power"}),
+        (FEW, {"kernel": Gaussian(), "solver": "accelerated"}),
+        (FEW, {"kernel": Gaussian(), "solver": "trust-region"}),
     ],
     ids=lambda part: None if isinstance(part, np.ndarray) else "-".join(map(str, part.values())) or "defaults",
 )
@@ -74,8 +74,8 @@ def test_fits_are_those_of_numpy(points, options, refuse_numpy):
 
 
 def test_interior_points(refuse_numpy):
-    ours = SDPEmbedding(solver="interior-point", random_state=0).fit(FEW)
-    theirs = SDPEmbedding(solver="interior-point", random_state=0).fit(torch.asarray(FEW))
+    ours = SDPEmbedding(Gaussian(), solver="interior-point", random_state=0).fit(FEW)
+    theirs = SDPEmbedding(Gaussian(), solver="interior-point", random_state=0).fit(torch.asarray(FEW))
     assert theirs.certificate_.holds(1e-6)
     assert theirs.certificate_.lower == pytest.approx(ours.certificate_.lower, rel=1e-9)
     assert isinstance(theirs.multipliers_, torch.Tensor)
@@ -96,23 +96,23 @@ def test_nearly_flat_optima_are_proved_on_tensors_too(refuse_numpy):
 def test_weights_and_rows_of_no_weight():
     w = np.random.default_rng(0).uniform(0.5, 2.0, len(FEW))
     w[3] = 0
-    ours = SDPEmbedding(random_state=0).fit(FEW, sample_weight=w)
+    ours = SDPEmbedding(Gaussian(), random_state=0).fit(FEW, sample_weight=w)
     T = torch.asarray(FEW)
-    theirs = SDPEmbedding(random_state=0).fit(T, sample_weight=torch.asarray(w))
+    theirs = SDPEmbedding(Gaussian(), random_state=0).fit(T, sample_weight=torch.asarray(w))
     _assert_same(theirs, ours)
     assert isinstance(theirs.landmarks_, torch.Tensor)
     assert isinstance(theirs.sample_weight_, torch.Tensor)
     assert verify(theirs, T).holds(1e-5)
     np.testing.assert_array_equal(
-        _host(SDPEmbedding(random_state=0).fit(T, sample_weight=w).embedding_), theirs.embedding_
+        _host(SDPEmbedding(Gaussian(), random_state=0).fit(T, sample_weight=w).embedding_), theirs.embedding_
     )
 
 
 @pytest.mark.parametrize("as_array", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 def test_landmarks(as_array):
     rows = np.arange(0, len(X), 4)
-    ours = SDPEmbedding(random_state=0, landmarks=rows).fit(X)
-    theirs = SDPEmbedding(random_state=0, landmarks=as_array(rows)).fit(torch.asarray(X))
+    ours = SDPEmbedding(Gaussian(), random_state=0, landmarks=rows).fit(X)
+    theirs = SDPEmbedding(Gaussian(), random_state=0, landmarks=as_array(rows)).fit(torch.asarray(X))
     _assert_same(theirs, ours)
     assert verify(theirs, torch.asarray(X)).holds(1e-5)
     assert verify(theirs, torch.asarray(X), extended=True).lower > 0
@@ -146,8 +146,8 @@ def test_single_precision(refuse_numpy):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_diffusion_maps(alpha, refuse_numpy):
-    ours = DiffusionMaps(alpha=alpha, time=2.0, n_components=3).fit(X)
-    theirs = DiffusionMaps(alpha=alpha, time=2.0, n_components=3).fit(torch.asarray(X))
+    ours = DiffusionMaps(Gaussian(), alpha=alpha, time=2.0, n_components=3).fit(X)
+    theirs = DiffusionMaps(Gaussian(), alpha=alpha, time=2.0, n_components=3).fit(torch.asarray(X))
     for found, expected in (
         (theirs.embedding_, ours.embedding_),
         (theirs.eigenvalues_, ours.eigenvalues_),
@@ -168,7 +168,10 @@ def test_paths_over_bandwidths():
 
 
 def test_new_points_of_the_other_library_are_brought_over():
-    theirs, ours = SDPEmbedding(random_state=0).fit(torch.asarray(FEW)), SDPEmbedding(random_state=0).fit(FEW)
+    theirs, ours = (
+        SDPEmbedding(Gaussian(), random_state=0).fit(torch.asarray(FEW)),
+        SDPEmbedding(Gaussian(), random_state=0).fit(FEW),
+    )
     for model, kind in ((theirs, torch.Tensor), (ours, np.ndarray)):
         for new in (NEW, torch.asarray(NEW)):
             assert isinstance(model.transform(new), kind)
@@ -192,7 +195,7 @@ def test_checkpoints_and_copies(tmp_path):
 
 
 def test_a_model_that_was_changed_is_refused():
-    model = SDPEmbedding(random_state=0).fit(torch.asarray(FEW))
+    model = SDPEmbedding(Gaussian(), random_state=0).fit(torch.asarray(FEW))
     model.diagonal_ = model.diagonal_ * 1.01
     with pytest.raises(ValueError, match="diagonal_ is not what"):
         verify(model, torch.asarray(FEW))

@@ -58,7 +58,7 @@ def test_one_point(Estimator, X):
 
 @_BOTH
 def test_two_points(Estimator, X):
-    model = Estimator(n_components=1, random_state=0).fit(X[:2])
+    model = Estimator(Gaussian(), n_components=1, random_state=0).fit(X[:2])
     _check(model, X[:2])
     assert model.embedding_.shape == (2, 1)
     assert model.embedding_[0] == pytest.approx(-model.embedding_[1])
@@ -70,13 +70,15 @@ def test_all_points_equal(Estimator, X, value):
     with pytest.raises(
         ValueError, match="All points are equal, so sigma cannot be chosen from the data: pass a number"
     ):
-        Estimator().fit(np.full((5, 2), value))
+        Estimator(Gaussian()).fit(np.full((5, 2), value))
     with pytest.raises(DegenerateKernelError, match="All points are equal: there is nothing to embed"):
         Estimator(Gaussian(sigma=1.0)).fit(np.full((5, 2), value))
 
 
 @_BOTH
-@pytest.mark.parametrize("kernel", [None, Gaussian(sigma=1.0), Laplacian(sigma=1.0), Matern(nu=0.5, length_scale=1.0)])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Gaussian(sigma=1.0), Laplacian(sigma=1.0), Matern(nu=0.5, length_scale=1.0)]
+)
 def test_many_duplicates(Estimator, X, kernel):
     places = np.repeat(X[:4], [40, 1, 20, 5], axis=0)
     model = Estimator(kernel, n_components=1, random_state=0).fit(places)
@@ -92,7 +94,7 @@ def _check_finite_and_grouped(model, places):
 
 @_BOTH
 def test_two_places(Estimator, X):
-    model = Estimator(n_components=1, random_state=0).fit(np.repeat(X[:2], 30, axis=0))
+    model = Estimator(Gaussian(), n_components=1, random_state=0).fit(np.repeat(X[:2], 30, axis=0))
     _check(model, np.repeat(X[:2], 30, axis=0))
     assert np.sign(model.embedding_[0, 0]) != np.sign(model.embedding_[-1, 0])  # the two places lie apart
 
@@ -107,10 +109,10 @@ def test_one_column_that_is_constant(Estimator, X):
 @_BOTH
 @pytest.mark.parametrize("factor", [1e300, 1e200, 1e-200, 1e-300])
 def test_units(Estimator, X, factor):
-    """The default kernel takes its length from the data: units do not matter, even absurd ones."""
-    reference = Estimator(random_state=0).fit(X)
+    """The bandwidth is taken from the data: units do not matter, even absurd ones."""
+    reference = Estimator(Gaussian(), random_state=0).fit(X)
     with np.errstate(all="raise", under="ignore"):
-        model = Estimator(random_state=0).fit(factor * X)
+        model = Estimator(Gaussian(), random_state=0).fit(factor * X)
         out = model.transform(factor * (X + 0.1))
     np.testing.assert_allclose(model.embedding_, reference.embedding_, atol=1e-7)
     np.testing.assert_allclose(out, reference.transform(X + 0.1), atol=1e-6)
@@ -118,8 +120,8 @@ def test_units(Estimator, X, factor):
 
 @_BOTH
 def test_offset(Estimator, X):
-    model = Estimator(random_state=0).fit(X + 1e6)
-    np.testing.assert_allclose(model.embedding_, Estimator(random_state=0).fit(X).embedding_, atol=1e-5)
+    model = Estimator(Gaussian(), random_state=0).fit(X + 1e6)
+    np.testing.assert_allclose(model.embedding_, Estimator(Gaussian(), random_state=0).fit(X).embedding_, atol=1e-5)
 
 
 @_BOTH
@@ -129,7 +131,7 @@ def test_one_point_far_away(Estimator, X, distance):
     data = np.vstack([X, [[distance, 0.0, 0.0]]])
     model = Estimator(Gaussian(sigma=1.0), random_state=0).fit(data)
     _check(model, data)
-    default = Estimator(random_state=0).fit(data)
+    default = Estimator(Gaussian(), random_state=0).fit(data)
     _check(default, data)
     assert len(model.embedding_) == len(default.embedding_) == len(data)
 
@@ -176,8 +178,8 @@ def test_strings(Estimator):
 @_BOTH
 def test_numbers_as_strings(Estimator, X):
     np.testing.assert_allclose(
-        Estimator(random_state=0).fit(X.astype(str).astype(object)).embedding_,
-        Estimator(random_state=0).fit(X).embedding_,
+        Estimator(Gaussian(), random_state=0).fit(X.astype(str).astype(object)).embedding_,
+        Estimator(Gaussian(), random_state=0).fit(X).embedding_,
         atol=1e-9,
     )
 
@@ -299,7 +301,8 @@ def test_n_components_that_is_no_count(Estimator, X, value):
 @_BOTH
 def test_more_components_than_dimensions(Estimator, X):
     with pytest.warns(RankWarning, match="n_components=100 exceeds the number of dimensions, .* are zero") as caught:
-        model = Estimator(n_components=100, random_state=0).fit(X)
+        one = {"n_levels": 1} if Estimator is SDPEmbedding else {}
+        model = Estimator(Gaussian(), n_components=100, random_state=0, **one).fit(X)
     assert len(caught) == 1
     assert model.embedding_.shape == (60, 100)
     dimensions = model.rank_ if Estimator is SDPEmbedding else 59
@@ -356,7 +359,7 @@ def test_random_state_that_is_none(Estimator, X, state):
 
 
 def test_initial_rank_beyond_the_number_of_points(X):
-    model = SDPEmbedding(initial_rank=1000, random_state=0).fit(X[:20])
+    model = SDPEmbedding(Gaussian(), initial_rank=1000, random_state=0).fit(X[:20])
     _check(model, X[:20])
     assert model.rank_ <= 20
     assert model.certificate_.holds(1e-6)
@@ -366,7 +369,7 @@ def test_initial_rank_beyond_the_number_of_points(X):
 
 
 @_BOTH
-@pytest.mark.parametrize("kernel", [None, Gaussian(sigma=2.0), Laplacian(sigma=3.0)], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(sigma=2.0), Laplacian(sigma=3.0)], ids=repr)
 def test_single_precision(Estimator, X, kernel):
     reference = Estimator(kernel, random_state=0).fit(X)
     with mercer.config_context(dtype="float32"), warnings.catch_warnings():
@@ -380,8 +383,8 @@ def test_single_precision(Estimator, X, kernel):
 
 @_BOTH
 def test_single_precision_data_in_double_precision_arithmetic(Estimator, X):
-    model = Estimator(random_state=0).fit(X.astype(np.float32))
-    np.testing.assert_allclose(model.embedding_, Estimator(random_state=0).fit(X).embedding_, atol=1e-4)
+    model = Estimator(Gaussian(), random_state=0).fit(X.astype(np.float32))
+    np.testing.assert_allclose(model.embedding_, Estimator(Gaussian(), random_state=0).fit(X).embedding_, atol=1e-4)
 
 
 @_BOTH

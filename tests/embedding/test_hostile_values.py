@@ -47,7 +47,7 @@ def test_points_far_beyond_each_other_in_the_largest_numbers(Estimator, X):
     wide = np.vstack([X, [[1e308, -1e308, 0.0]], [[-1e308, 1e308, 0.0]]])
     assert Gaussian().resolve(wide).sigma == pytest.approx(Gaussian().resolve(wide / 16).sigma * 16)
     with pytest.raises(ValueError, match="distances that sigma is chosen from exceed the largest number: divide X"):
-        Estimator().fit(np.repeat([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]], 2, axis=0))
+        Estimator(Gaussian()).fit(np.repeat([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]], 2, axis=0))
 
 
 def test_a_sample_that_is_almost_constant_has_a_bandwidth():
@@ -74,7 +74,7 @@ def test_points_so_far_away_that_a_kernel_overflows(Estimator, X):
 
 def test_a_density_correction_out_of_range(X):
     with pytest.raises(DegenerateKernelError, match="alpha=1000 takes row sums .* out of the range of float64: choose"):
-        DiffusionMaps(alpha=1000.0).fit(X)
+        DiffusionMaps(Gaussian(), alpha=1000.0).fit(X)
 
 
 # --- matrices -----------------------------------------------------------------------------------------------------

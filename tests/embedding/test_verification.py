@@ -12,8 +12,8 @@ import mercer
 from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, verify
 from mercer.certificates import Certificate
 from mercer.datasets import three_clusters, two_moons
-from mercer.embedding.degeneracy import RankWarning
 from mercer.embedding.diffusion_problem import DiffusionProblem
+from mercer.embedding.levels import recorded
 from mercer.embedding.solve import Solved
 from mercer.embedding.support import Support
 
@@ -61,7 +61,8 @@ def test_a_forged_certificate_is_not_believed(clusters):
     programme = DiffusionProblem.of(model.kernel_, X, None, rng)
     H = programme.working.random_point(2, rng)
     solved = Solved(H, model.certificate_, model.status_, model.history_, None, 0)
-    forged._store(X, X, Support(None, None), programme, solved)
+    everything = Support(None, None)
+    forged._store(X, X, everything, [recorded(programme, solved, everything, [])])
     assert forged.certificate_.holds(1e-6)
     assert not verify(forged, X).holds(0.1)
 
@@ -105,7 +106,7 @@ TAMPERING = {
     "weights of the extension": _extension(weights=lambda w: 2 * w),
     "slopes": _extension(slopes=lambda b: -b),
     "volume": _extension(log_volume=lambda v: v + 1e-3),
-    "cap": _extension(log_longest=lambda v: v + 1e-3),
+    "cap": _extension(levels=lambda all: (replace(all[0], log_longest=all[0].log_longest + 1e-3), *all[1:])),
     "columns of transform": _attribute("_n_features_out", lambda n: 1),
     "certificate": _attribute("certificate_", lambda c: replace(c, lower=1.01 * c.upper, upper=1.02 * c.upper)),
     "no extension": lambda model: delattr(model, "_extension"),
@@ -127,9 +128,7 @@ def test_what_a_person_reads_or_predicts_with_is_what_is_certified(clusters, cha
 @pytest.mark.parametrize("part", ["extended rows", "solved rows"])
 def test_rows_without_weight_are_looked_at_too(part):
     X, _ = three_clusters(n_per_cluster=30, n_outliers=10)
-    model = SDPEmbedding(KERNEL, landmarks=np.arange(0, 100, 2), n_components=3, random_state=0)
-    with pytest.warns(RankWarning):
-        model.fit(X)
+    model = SDPEmbedding(KERNEL, landmarks=np.arange(0, 100, 2), n_components=3, random_state=0).fit(X)
     assert verify(model, X).holds(1e-6)
     model.embedding_[1 if part == "extended rows" else 0] *= -1
     with pytest.raises(ValueError, match="embedding_ is not what the coordinates, the kernel and X give"):

@@ -40,7 +40,7 @@ def test_the_median_under_equal_weights_is_the_median(value, X):
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_embeddings_are_the_same_bit_for_bit_but_for_their_unit(unit, X, w):
-    once, far = (SDPEmbedding(random_state=0).fit(X, sample_weight=u * w) for u in (1.0, unit))
+    once, far = (SDPEmbedding(Gaussian(), random_state=0).fit(X, sample_weight=u * w) for u in (1.0, unit))
     root = np.sqrt(unit)
     assert far.certificate_.lower == once.certificate_.lower
     assert far.certificate_.upper == once.certificate_.upper
@@ -54,14 +54,14 @@ def test_embeddings_are_the_same_bit_for_bit_but_for_their_unit(unit, X, w):
 
 
 def test_a_warm_start_in_another_unit(X, w):
-    model = SDPEmbedding(warm_start=True, random_state=0).fit(X, sample_weight=1e-300 * w)
+    model = SDPEmbedding(Gaussian(), warm_start=True, random_state=0).fit(X, sample_weight=1e-300 * w)
     model.fit(X, sample_weight=w)
     assert model.certificate_.holds(1e-6)
 
 
 def test_weights_whose_lengths_cannot_be_written_are_refused(X):
     with pytest.raises(ValueError, match="go as one over the weights, and exceed the largest number: multiply"):
-        SDPEmbedding(random_state=0).fit(X, sample_weight=np.full(40, 1e-310))
+        SDPEmbedding(Gaussian(), random_state=0).fit(X, sample_weight=np.full(40, 1e-310))
 
 
 @pytest.mark.parametrize("unit", UNITS)

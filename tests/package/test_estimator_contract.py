@@ -30,6 +30,7 @@ from mercer import (
     QuadratureSparsifier,
     RobustKernelRidge,
     SDPEmbedding,
+    SelfTuning,
     SumOfSquaresDensity,
     verify,
 )
@@ -45,6 +46,9 @@ QUICK = {
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
 }
+# What a kernel left out stands for, and a parameter of it that a person would search.
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: SelfTuning, DiffusionMaps: SelfTuning}
+SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
 TRANSFORMERS = [SDPEmbedding, DiffusionMaps, QuadratureSparsifier]
 CERTIFIED = [kind for kind in QUICK if kind is not DiffusionMaps]
 WEIGHTED = [kind for kind in QUICK if has_fit_parameter(kind(), "sample_weight")]
@@ -118,6 +122,7 @@ ON_TRANSFORMERS = (
 )
 VARIANTS = [
     SDPEmbedding(residual_tol=1e-9),
+    SDPEmbedding(Gaussian(), residual_tol=1e-9),
     SDPEmbedding(Laplacian(sigma=2.0), n_components=1, solver="power", radius="paper", max_iter=100_000),
     SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3),
     DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
@@ -203,46 +208,50 @@ def test_clone_and_repr(kind):
 
 @every
 def test_a_kernel_left_out_stays_none_and_lists_its_parameters(kind):
-    model = kind()
+    model, meant = kind(), DEFAULT_KERNEL[kind]()
     assert model.get_params(deep=False)["kernel"] is None
-    assert model.get_params()["kernel"] is None
-    assert model.get_params()["kernel__sigma"] == "median"
-    assert "kernel__sigma" not in model.get_params(deep=False)
+    listed = {name: value for name, value in model.get_params().items() if name.startswith("kernel")}
+    assert listed == {"kernel": None} | {f"kernel__{name}": value for name, value in meant.get_params().items()}
+    assert not any(name.startswith("kernel__") for name in model.get_params(deep=False))
     assert clone(model).kernel is None
     assert "kernel" not in repr(model)
-    assert "sigma" in model._repr_html_()
+    assert SEARCHED[type(meant)] in model._repr_html_()
 
 
 @every
-def test_setting_a_bandwidth_puts_a_new_kernel_in_place(kind):
+def test_setting_a_parameter_puts_a_new_kernel_in_place(kind):
+    name = SEARCHED[DEFAULT_KERNEL[kind]]
     model, other = kind(), kind()
-    assert model.set_params(kernel__sigma=0.5) is model
-    assert model.kernel.sigma == 0.5
+    assert model.set_params(**{f"kernel__{name}": 5}) is model
+    assert type(model.kernel) is DEFAULT_KERNEL[kind]
+    assert getattr(model.kernel, name) == 5
     assert other.kernel is None
     assert clone(model).kernel is not model.kernel
     kernel = model.kernel
-    model.set_params(kernel__sigma=2.0)
+    model.set_params(**{f"kernel__{name}": 20})
     assert model.kernel is kernel
-    assert kernel.sigma == 2.0
+    assert getattr(kernel, name) == 20
 
 
 @every
 def test_a_kernel_set_together_with_its_parameter(kind):
+    name = SEARCHED[DEFAULT_KERNEL[kind]]
     model = kind().set_params(kernel__sigma=3.0, kernel="laplacian")
     assert isinstance(model.kernel, Laplacian)
     assert model.kernel.sigma == 3.0
     other = next(name for name in model.get_params(deep=False) if name != "kernel")
-    model.set_params(kernel=None, kernel__sigma=4.0, **{other: 1e-3})
-    assert isinstance(model.kernel, Gaussian)
-    assert model.kernel.sigma == 4.0
+    model.set_params(**{"kernel": None, f"kernel__{name}": 4, other: 1e-3})
+    assert type(model.kernel) is DEFAULT_KERNEL[kind]
+    assert getattr(model.kernel, name) == 4
     assert getattr(model, other) == 1e-3
     assert kind("laplacian").set_params(kernel__sigma=2.0).kernel.sigma == 2.0
 
 
 @every
 def test_an_unknown_parameter_is_named_and_changes_nothing(kind):
-    model = kind()
-    with pytest.raises(ValueError, match=r"^Gaussian has no parameter 'gamma'; it has sigma\."):
+    model, meant = kind(), DEFAULT_KERNEL[kind]()
+    has = ", ".join(meant.get_params(deep=False))
+    with pytest.raises(ValueError, match=rf"^{type(meant).__name__} has no parameter 'gamma'; it has {has}\."):
         model.set_params(kernel__gamma=1.0)
     assert model.kernel is None
 
@@ -292,18 +301,20 @@ def test_precomputed_by_name_is_pairwise(kind, X):
 
 
 @pytest.mark.parametrize(("kind", "kernel"), [*((kind, None) for kind in QUICK), (SDPEmbedding, "rbf")])
-def test_a_grid_search_finds_the_bandwidth(kind, kernel, iris):
+def test_a_grid_search_finds_the_parameter_of_the_kernel(kind, kernel, iris):
     X, y = iris
-    model, by_hand = make(kind, kernel), make(kind, Gaussian(4.0))
-    name, cv = "kernel__sigma", KFold(2)
+    meant = Gaussian if kernel == "rbf" else DEFAULT_KERNEL[kind]
+    model, by_hand = make(kind, kernel), make(kind, meant(**{SEARCHED[meant]: 4}))
+    name, cv = f"kernel__{SEARCHED[meant]}", KFold(2)
     if kind in TRANSFORMERS:
         model, by_hand = (make_pipeline(each, KNeighborsClassifier(1)) for each in (model, by_hand))
         name = f"{kind.__name__.lower()}__{name}"
-    search = GridSearchCV(model, {name: [2.0, 4.0]}, cv=cv).fit(X, y)
+    search = GridSearchCV(model, {name: [2, 4]}, cv=cv).fit(X, y)
     by_hand = cross_val_score(by_hand, X, y, cv=cv)
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(by_hand.mean())
     best = search.best_estimator_
-    assert (best[0] if kind in TRANSFORMERS else best).kernel_.sigma == search.best_params_[name]
+    found = (best[0] if kind in TRANSFORMERS else best).kernel_
+    assert getattr(found, SEARCHED[meant]) == search.best_params_[name]
     assert (model[0] if kind in TRANSFORMERS else model).kernel == kernel
 
 
@@ -313,7 +324,8 @@ def test_a_grid_search_of_an_embedding_alone(iris):
     def signal(model, X, y=None):
         return float(model.eigenvalues_[0])
 
-    search = GridSearchCV(SDPEmbedding(random_state=0), {"kernel__sigma": [2.0, 4.0]}, cv=2, scoring=signal).fit(X)
+    model = SDPEmbedding("rbf", random_state=0)
+    search = GridSearchCV(model, {"kernel__sigma": [2.0, 4.0]}, cv=2, scoring=signal).fit(X)
     assert search.best_estimator_.kernel_.sigma in (2.0, 4.0)
     assert not np.any(np.isnan(search.cv_results_["mean_test_score"]))
 
@@ -384,11 +396,11 @@ def test_a_pipeline_scores(kind, X, y):
 @pytest.mark.parametrize("kind", [SDPEmbedding, DiffusionMaps])
 def test_no_arguments_at_all(kind, X):
     model = kind().fit(X)
-    assert model.embedding_.shape == (90, 2)
-    assert model.transform(X).shape == (90, 2)
+    assert model.embedding_.shape == model.transform(X).shape
+    assert model.embedding_.shape[1] >= 2
     assert model.kernel is None
-    assert isinstance(model.kernel_, Gaussian)
-    assert model.kernel_.sigma > 0
+    assert isinstance(model.kernel_, SelfTuning)
+    assert model.kernel_.is_resolved
 
 
 @every
@@ -497,7 +509,7 @@ def test_what_the_user_does_to_the_kernel_later_does_not_matter(kind, kernel, ch
 @pytest.mark.parametrize("kind", WEIGHTED)
 def test_the_unit_of_weights_does_not_matter(kind, X, y):
     weights = 1.0 + np.arange(90) % 3
-    once, fourfold = (make(kind).fit(X, y, sample_weight=unit * weights) for unit in (1.0, 4.0))
+    once, fourfold = (make(kind, "rbf").fit(X, y, sample_weight=unit * weights) for unit in (1.0, 4.0))
     lengths = 2.0 if kind is SDPEmbedding else 1.0  # of its vectors, which go as one over the root of a weight
     np.testing.assert_array_equal(lengths * answers(fourfold, X), answers(once, X))
     assert fourfold.kernel_.sigma == once.kernel_.sigma

@@ -120,7 +120,7 @@ def test_other_data_and_other_models_get_one_sentence(X):
     with pytest.raises(ValueError, match="a quadrature has none"):
         verify(model, X, extended=True)
     with pytest.raises(TypeError, match="not DiffusionMaps"):
-        verify(DiffusionMaps().fit(X), X)
+        verify(DiffusionMaps(KERNEL).fit(X), X)
     model = QuadratureSparsifier(KERNEL, trace_fraction=0.4, max_weight=0.02).fit(X)
     model.weights_ = model.weights_ * 2
     with pytest.raises(ValueError, match="above max_weight"):

@@ -146,6 +146,18 @@ def unique_rows(X: Any) -> tuple[Any, Any]:
     return (first, place) if bool((X[first[place]] == X).all()) else unique(X, axis=0)  # two rows met by chance
 
 
+def distinct_rows(X: Any) -> tuple[Any, Any]:
+    """The first row at which each distinct row of X occurs, in the order of the rows, and which of them each row is.
+
+    Cost: N d + N log N operations.
+    """
+    xp, (first, place) = namespace(X), unique_rows(X)
+    order = xp.argsort(first, stable=True)
+    rank = xp.empty_like(order)
+    rank[order] = xp.arange(order.shape[0], device=X.device)
+    return first[order], rank[place]
+
+
 def solve_triangular(matrix: Any, right: Any, *, lower: bool = True, transpose: bool = False) -> Any:
     """The solution X of A X = B, or of Aᵀ X = B, for a triangular A."""
     if is_tensor(matrix):

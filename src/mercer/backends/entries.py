@@ -213,11 +213,15 @@ class StoredForm(FormEntries):
         super().__init__(rows, cols, dtype)
         self.matrix = rows
         self.shape = (int(rows.shape[0]), int(rows.shape[1]))
-        self._new_diagonal = form.new_diagonal
+        self._new_diagonal, self._given, self._logarithms = form.new_diagonal, form.error, form.logarithms
 
     @abstractmethod
     def _diagonal_of(self, matrix: Any) -> Array:
         """The diagonal of a square matrix."""
+
+    def _values_of(self, given: Array) -> Array:
+        """k, where its logarithms may be given."""
+        return namespace(given).exp(given) if self._logarithms else given
 
     @property
     def cost(self) -> float:
@@ -225,15 +229,17 @@ class StoredForm(FormEntries):
 
     @property
     def entry_error(self) -> EntryError:
-        """None, but where the matrix may have been rounded to single precision on its way here."""
-        return EntryError(unit_of(self.matrix.dtype) if dtype_name(self.matrix.dtype) == "float32" else 0.0)
+        """What is stated of the entries; where they may have been rounded to single precision, that comes on top."""
+        narrow = self.dtype if self._logarithms else self.matrix.dtype
+        rounded = EntryError(unit_of(narrow) if dtype_name(narrow) == "float32" else 0.0)
+        return rounded if self._given == EntryError(0.0) else self._given.beside(rounded)
 
     def diagonal(self, side: Side = "rows") -> Array:
         if self.symmetric or side == "cols":
-            return cast(self._diagonal_of(self._points[side]), self.dtype)
+            return cast(self._values_of(self._diagonal_of(self._points[side])), self.dtype)
         value = self._new_diagonal
         if value is None:
-            training = self._diagonal_of(self._points["cols"])
+            training = self._values_of(self._diagonal_of(self._points["cols"]))
             if not bool((training == training[0]).all()):
                 raise ValueError(
                     "k(x, x) of new points is not known for this precomputed kernel, whose training diagonal is not "

@@ -25,6 +25,11 @@ class Form:
         """The forms that this one is made of."""
         return tuple(part for part in vars(self).values() if isinstance(part, Form))
 
+    @property
+    def of_logarithms(self) -> bool:
+        """Whether what is given are logarithms of entries."""
+        return any(part.of_logarithms for part in self.parts)
+
 
 @dataclass(frozen=True)
 class Pairing(Form):
@@ -37,9 +42,25 @@ class Pairing(Form):
 
 @dataclass(frozen=True)
 class Stored(Form):
-    """The entries are given: the points are rows of the matrix itself."""
+    """The entries are given: the points are rows of the matrix itself.
+
+    Attributes
+    ----------
+    new_diagonal : float or None
+        k(x, x) of points that are not training points; None means that of the training points, if it is constant.
+    error : EntryError
+        How far an entry given, in double precision, can be from the kernel's value that it stands for.
+    logarithms : bool
+        Whether log k is given, of which a sparse matrix leaves out minus infinity.
+    """
 
     new_diagonal: float | None = None
+    error: EntryError = EntryError(0.0)
+    logarithms: bool = False
+
+    @property
+    def of_logarithms(self) -> bool:
+        return self.logarithms
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Estimators that give points coordinates."""
 
 from mercer.embedding.diffusion_maps import DiffusionMaps
+from mercer.embedding.levels import Level
 from mercer.embedding.rank_path import rank_path
 from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 
-__all__ = ["Diagnosis", "DiffusionMaps", "RankPath", "RankPathEntry", "SDPEmbedding", "rank_path"]
+__all__ = ["Diagnosis", "DiffusionMaps", "Level", "RankPath", "RankPathEntry", "SDPEmbedding", "rank_path"]

@@ -1,4 +1,4 @@
-"""An iterate kept in a file with its history, so that a long run can be broken off and taken up again.
+"""The iterates of all levels kept in a file with their histories, so that a run can be broken off and taken up again.
 
 The file is a plain NumPy archive: reading it runs no code. It is written whole or not at all, and a file that cannot be
 written costs the fit nothing: a warning says so, once, and the run goes on.
@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -27,6 +27,8 @@ _LENGTH_ERROR = 1e-4  # how far the length of a row of an iterate may be from on
 _FIELDS = 8
 _PHASES = ("climb", "interior point")
 
+Kept = tuple[Array, Sequence[Iteration]]  # an iterate and its history
+
 
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written."""
@@ -34,7 +36,7 @@ class CheckpointWarning(UserWarning):
 
 @final
 class Checkpoint:
-    """The best iterate so far of one problem, and the history that led to it, in a file.
+    """The best iterate so far of every level of one embedding, and the history that led to it, in a file.
 
     Parameters
     ----------
@@ -57,16 +59,25 @@ class Checkpoint:
         self._key = _fingerprint(kernel, points, weights)
         self._size = points.shape[0]
         self._last = -np.inf
-        self._kept: tuple[Array, Sequence[Iteration]] | None = None
         self._warned = False
+        self._kept = self._read()
 
-    def read(self) -> tuple[Array, tuple[Iteration, ...]] | None:
-        """The iterate, of shape (n, r) with unit rows, and the lines of its history; None where there is no file."""
+    def of_level(self, level: int) -> LevelCheckpoint:
+        """What the file holds of one level, and where its iterates go."""
+        return LevelCheckpoint(self, level)
+
+    def at(self, level: int) -> Kept | None:
+        """The iterate of a level, of shape (n, r) with unit rows, and its history; None where there is none."""
+        return self._kept[level] if level < len(self._kept) else None
+
+    def _read(self) -> list[Kept]:
+        """What the file holds, level by level; nothing where there is no file."""
         if not self._path.exists():
-            return None
+            return []
         try:
             with self._path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                key, H, lines = str(stored["key"]), np.asarray(stored["H"]), np.asarray(stored["history"])
+                key, count = str(stored["key"]), sum(name.startswith("H") for name in stored.files)
+                parts = [tuple(np.asarray(stored[name]) for name in _names(level)) for level in range(count)]
         except PermissionError:
             raise ValueError(f"The checkpoint {self._path} may not be read: allow it, or name another file.") from None
         except Exception:  # an archive can be damaged in more ways than its readers have exceptions for
@@ -75,26 +86,24 @@ class Checkpoint:
             raise ValueError(
                 f"The checkpoint {self._path} is of other data, weights or kernel: delete it, or name another file."
             )
-        if not self._is_iterate(H) or not _is_history(lines):
+        if not all(self._is_iterate(H) and _is_history(lines) for H, lines in parts):
             raise ValueError(
                 f"The checkpoint {self._path} is damaged, for its iterate or its history is none that a run can have: "
                 "delete it, or name another file."
             )
-        return H, tuple(_as_iteration(line) for line in lines.tolist())
+        return [(H, tuple(_as_iteration(line) for line in lines.tolist())) for H, lines in parts]
 
-    def keep(self, iterate: Iterate, history: Sequence[Iteration]) -> None:
-        """Remember an iterate and the whole history so far, and write them if the last writing is some seconds ago."""
-        self._kept = iterate.H, history
+    def keep(self, level: int, iterate: Iterate, history: Sequence[Iteration]) -> None:
+        """Remember an iterate of a level and its history so far, and write all if the last writing is seconds ago."""
+        self._kept[level : level + 1] = [(iterate.H, history)]
         if time.monotonic() - self._last >= _SECONDS_BETWEEN:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was remembered last; warn, once, where the disk does not take it."""
-        if self._kept is None:
-            return
+        """Write what is remembered; warn, once, where the disk does not take it."""
         self._last = time.monotonic()
         try:
-            self._write(*self._kept)
+            self._write()
         except OSError as error:
             if not self._warned:
                 self._warned = True
@@ -104,12 +113,15 @@ class Checkpoint:
                     CheckpointWarning,
                 )
 
-    def _write(self, H: Array, history: Sequence[Iteration]) -> None:
-        lines = np.array([_as_numbers(iteration) for iteration in history], np.float64).reshape(-1, _FIELDS)
+    def _write(self) -> None:
+        parts: dict[str, Array] = {"key": np.array(self._key)}
+        for level, (H, history) in enumerate(self._kept):
+            lines = np.array([_as_numbers(iteration) for iteration in history], np.float64).reshape(-1, _FIELDS)
+            parts.update(zip(_names(level), (to_numpy(H), lines), strict=True))
         handle, temporary = tempfile.mkstemp(suffix=".npz", dir=self._path.resolve().parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, key=np.array(self._key), H=to_numpy(H), history=lines)
+                np.savez(file, **parts)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self._path)
@@ -122,6 +134,31 @@ class Checkpoint:
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(H, axis=1)
         return bool(np.all(np.abs(lengths - 1) <= _LENGTH_ERROR))  # a NaN is not
+
+
+def _names(level: int) -> tuple[str, str]:
+    """How the iterate and the history of a level are called in the file."""
+    number = level + 1 if level else ""
+    return f"H{number}", f"history{number}"
+
+
+class LevelCheckpoint(NamedTuple):
+    """The part of a checkpoint that belongs to one level."""
+
+    whole: Checkpoint
+    level: int
+
+    def read(self) -> Kept | None:
+        """The iterate, of shape (n, r) with unit rows, and its history; None where there is none."""
+        return self.whole.at(self.level)
+
+    def keep(self, iterate: Iterate, history: Sequence[Iteration]) -> None:
+        """Remember an iterate and its history so far, and write them if the last writing is some seconds ago."""
+        self.whole.keep(self.level, iterate, history)
+
+    def flush(self) -> None:
+        """Write what is remembered."""
+        self.whole.flush()
 
 
 def _as_numbers(iteration: Iteration) -> list[float]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, like
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
+from mercer.embedding.support import Copies, many_copies
 from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.kernels import SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.operators import DiffusionOperator, GramOperator
-from mercer.validation import at_least, declared, non_negative
+from mercer.validation import at_least, checked_kernel, declared, non_negative
 
 
 class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -26,7 +29,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     ----------
     kernel : Kernel or str, default=None
         A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``; None means ``Gaussian(sigma="median")``. ``kernel__sigma`` reaches its bandwidth in any case.
+        ``"laplacian"``; None means :class:`SelfTuning`, a graph of neighbours. The papers' setting is
+        ``Gaussian("median")``.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1
@@ -64,6 +68,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     embedding_: Array
     eigenvalues_: Array
     stationary_: Array
+    _default_kernel = SelfTuning
     _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
 
     def __init__(
@@ -87,21 +92,33 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         given = self._begin_fit(X)
         X, count = given.points, int(self.n_components)
         with one_thread_for(X.shape[0], X):
+            copies = many_copies(X) if checked_kernel(given.given_kernel).is_local else None
             self.kernel_ = given.kernel
-            operator = DiffusionOperator(GramOperator(self.kernel_, X), alpha=float(self.alpha))
-            refuse_degenerate(operator, self.kernel_, X)
-            available = min(count, X.shape[0] - 1)
-            values, vectors = leading_eigenpairs(operator, available, rng=given.rng)
+            operator = self._operator(X, copies)
+            values, vectors = leading_eigenpairs(operator, min(count, operator.shape[0] - 1), rng=given.rng)
         kept = values > X.shape[0] * 2 * unit_of(operator.dtype) * max(float(values[0]), 0.0)
         values, vectors = values[kept], vectors[:, kept]
-        self._training = X
         self._eigenfunctions = vectors / operator.stationary[:, None]
-        self._scale = operator.scale
+        self._scale = operator.weights * operator.scale
         self.stationary_ = operator.stationary**2
         self.eigenvalues_ = widened(values[None, :], count)[0]
-        self.embedding_ = pad_components(values ** float(self.time) * self._eigenfunctions, count, values.shape[0])
+        embedded = values ** float(self.time) * self._eigenfunctions
+        if copies is not None:
+            self.stationary_ = (self.stationary_ / operator.weights)[copies.place]
+            embedded = embedded[copies.place]
+        self.embedding_ = pad_components(embedded, count, values.shape[0])
         self._n_features_out = count
         return self
+
+    def _operator(self, X: Any, copies: Copies | None) -> DiffusionOperator:
+        """The diffusion on X; of copies, on one of each with as much weight as there are."""
+        weights = None if copies is None else like(copies.counts.astype(np.float64), X)
+        self._training = X if copies is None else X[copies.first]
+        operator = DiffusionOperator(
+            GramOperator(self.kernel_, self._training, weights=weights), alpha=float(self.alpha)
+        )
+        refuse_degenerate(operator, self.kernel_, self._training)
+        return operator
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit to X and return its coordinates."""

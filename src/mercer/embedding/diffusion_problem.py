@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mercer.embedding.degeneracy import widened
 from mercer.kernels import Kernel
 from mercer.linalg import Definiteness, prove_definiteness, rp_cholesky
 from mercer.linalg.tall import row_lengths
-from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, RankOneUpdate
+from mercer.operators import DiffusionOperator, GramOperator, LowRankOperator, ProjectedOperator, RankOneUpdate
 from mercer.problems import Elliptope
 from mercer.progress import Phases
 
@@ -23,17 +23,21 @@ _LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as 
 _FACTOR_SHARE, _STORED_SHARE = 1 / 8, 0.5  # of the memory limit: a factor, and a matrix that is stored
 _AT_ONCE = 1024  # rows of a matrix that is stored before the first product: every fit has more of them
 _WARM_NOISE = 0.03
+_ROOM = 1e-6  # of the first level's trace: what is left for a level beyond is nothing to look at
+
+AnyOperator = DiffusionOperator | ProjectedOperator
+Operator = TypeVar("Operator", bound=AnyOperator)
 
 
 @final
 @dataclass
-class DiffusionProblem:
+class DiffusionProblem(Generic[Operator]):
     """max ⟨Ã, B⟩ subject to B ≽ 0, diag B = diag Ã, for the diffusion operator Ã of weighted points.
 
     Attributes
     ----------
-    operator : DiffusionOperator
-        Ã.
+    operator : DiffusionOperator or ProjectedOperator
+        Ã, or Ã on the complement of earlier levels.
     working : Elliptope
         Its low-rank form, in the arithmetic of the fit.
     exact : Elliptope
@@ -42,18 +46,21 @@ class DiffusionProblem:
         Every random number of a fit.
     phases : Phases
         What the fit is at, and how long it was at what.
+    definiteness : Definiteness
+        How far below zero the spectrum of Ã can reach.
     """
 
-    operator: DiffusionOperator
+    operator: Operator
     working: Elliptope
     exact: Elliptope
     rng: np.random.Generator
     phases: Phases
+    definiteness: Definiteness
 
     @classmethod
     def of(
         cls, kernel: Kernel, points: Any, weights: Array | None, rng: np.random.Generator, phases: Phases | None = None
-    ) -> DiffusionProblem:
+    ) -> DiffusionProblem[DiffusionOperator]:
         """The programme of points under a resolved kernel; one pass of row sums, two for points in single precision."""
         phases = Phases("") if phases is None else phases
         gram = GramOperator(kernel, points, weights=weights)
@@ -68,9 +75,27 @@ class DiffusionProblem:
         operator.below_zero = found.slack if found.shift == 0 else None
         proof = _low_rank_form(operator, found)
         if exact is gram:
-            return cls(operator, proof, proof, rng, phases)
+            return DiffusionProblem(operator, proof, proof, rng, phases, found)
         single = DiffusionOperator(gram)
-        return cls(single, _low_rank_form(single, found), proof, rng, phases)
+        return DiffusionProblem(single, _low_rank_form(single, found), proof, rng, phases, found)
+
+    def complement(self, basis: Array) -> DiffusionProblem[ProjectedOperator] | None:
+        """The programme of a further level, on the complement of the columns Q of a basis; None where nothing is left.
+
+        Its diagonal is that of PÃP, P = I - QQᵀ, or zero where that of an indefinite matrix is negative. The basis is
+        that of all earlier levels: this is the problem of the first.
+        """
+        first: Any = self.exact.operator
+        exact = ProjectedOperator(first, basis)
+        proof = _low_rank_form(exact, self.definiteness)
+        if float(proof.diagonal.sum()) <= _ROOM * float(self.exact.diagonal.sum()):
+            return None
+        if self.exact is self.working:
+            return DiffusionProblem(exact, proof, proof, self.rng, self.phases, self.definiteness)
+        first = self.operator
+        single = ProjectedOperator(first, basis)
+        working = _low_rank_form(single, self.definiteness)
+        return DiffusionProblem(single, working, proof, self.rng, self.phases, self.definiteness)
 
     @property
     def n_columns(self) -> int:
@@ -111,8 +136,9 @@ class DiffusionProblem:
         return cast(problem.project(wide + noise, elsewhere), problem.operator.dtype)
 
 
-def _low_rank_form(operator: DiffusionOperator, found: Definiteness) -> Elliptope:
-    diagonal = operator.diagonal()
+def _low_rank_form(operator: AnyOperator, found: Definiteness) -> Elliptope:
+    """The programme of an operator; one on a complement reaches no further below zero than the whole."""
+    diagonal = operator.room() if isinstance(operator, ProjectedOperator) else operator.diagonal()
     return Elliptope(
         operator,
         diagonal,

@@ -8,8 +8,10 @@ xⱼ) is finite.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from itertools import pairwise
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -17,10 +19,56 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.embedding.support import Support
 from mercer.kernels import Kernel
 from mercer.kernels.checks import first_place
-from mercer.linalg.tall import row_lengths
-from mercer.operators import DiffusionOperator, GramOperator
+from mercer.linalg.tall import row_lengths, row_products
+from mercer.operators import DiffusionOperator, GramOperator, ProjectedOperator
 
 _LARGEST = float(np.log(np.finfo(np.float64).max))
+_SQUARED = 0.25 * _LARGEST  # a logarithm of a length whose square leaves room for others
+
+
+class SolvedLevel(NamedTuple):
+    """A level in the scaled weights: its operator, its coordinates with their squared lengths, and its place."""
+
+    operator: Any  # DiffusionOperator of the first level, ProjectedOperator of the others
+    coordinates: Array
+    diagonal: Array
+    weight: float
+    across: Array
+    turn: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LevelExtension:
+    """What one level needs beside the sums over the training points.
+
+    With Q the basis of the earlier levels, q(x) its row at a point x, U = (I - QQᵀ)Ξ and S = QᵀĀQ, the direction of the
+    level at x is that of ā(x)ᵀU - q(x)ᵀQᵀĀU and its squared length is d(x) - 2 ā(x)ᵀQ q(x) + q(x)ᵀSq(x). The first
+    level has no Q.
+
+    Attributes
+    ----------
+    rank : int
+        Columns of Ξ.
+    weight : float
+        By what the coordinates are multiplied.
+    log_longest : float
+        The logarithm of the largest length in the training set.
+    inside : array of shape (q, rank)
+        QᵀĀU.
+    middle : array of shape (q, q)
+        S.
+    across, turn : arrays of shapes (q, rank) and (rank, q of this level)
+        How this level widens the basis, see :class:`mercer.embedding.levels.Complement`.
+    """
+
+    rank: int
+    weight: float
+    log_longest: float
+    inside: Array
+    middle: Array
+    across: Array
+    turn: Array
 
 
 @final
@@ -29,7 +77,7 @@ class Extension:
     """All that new points need of a solved embedding (PSD22 (1.5)); made of the solution and the data alone.
 
     The direction of Ξ(x) is that of Σⱼ wⱼ k(x, xⱼ) βⱼ with βⱼ = Ξⱼ/√mⱼ - mean/√vol, its squared length is
-    d(x) = k(x, x)/m(x) - m(x)/vol.
+    d(x) = k(x, x)/m(x) - m(x)/vol. Further levels need the same sums of the columns of their U and of Q.
 
     Attributes
     ----------
@@ -42,9 +90,11 @@ class Extension:
     weights : array of shape (m,)
         w over the square of the support's unit.
     slopes : array of shape (m, r)
-        β, in these weights.
-    log_volume, log_longest : float
-        Logarithms of the sum of all affinities and of the largest √d in the training set, in these weights.
+        β, in these weights: of every level's U, then of the basis Q of all levels but the last.
+    log_volume : float
+        The logarithm of the sum of all affinities, in these weights.
+    levels : tuple of LevelExtension
+        What is each level's own.
     """
 
     kernel: Kernel
@@ -53,48 +103,111 @@ class Extension:
     weights: Array
     slopes: Array
     log_volume: float
-    log_longest: float
+    levels: tuple[LevelExtension, ...]
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, points: Any, support: Support, operator: DiffusionOperator, coordinates: Array
-    ) -> Extension:
-        """The extension of coordinates (m × r) of the points of a diffusion operator in the scaled weights."""
-        root = namespace(coordinates).sqrt
-        mean = as_double(operator.stationary * root(operator.weights)) @ as_double(coordinates)
-        slopes = coordinates / root(operator.degrees)[:, None] - mean / math.sqrt(operator.volume)
-        longest = float((operator.diagonal() / operator.weights).max())
-        logarithms = math.log(operator.volume), 0.5 * math.log(longest) if longest > 0 else -math.inf
-        return cls(kernel, points, support, as_double(operator.weights), slopes, *logarithms)
+    def of(cls, kernel: Kernel, points: Any, support: Support, solved: Sequence[SolvedLevel]) -> Extension:
+        """The extension of solved levels of the points of a diffusion operator in the scaled weights."""
+        operator: DiffusionOperator = solved[0].operator
+        root = namespace(operator.weights).sqrt(as_double(operator.weights))[:, None]
+        columns = [_outside(each, root) / root for each in solved]
+        if len(solved) > 1:
+            columns.append(solved[-1].operator.basis / root)
+        slopes = _slopes(operator, namespace(root).concat(columns, axis=1))
+        levels = tuple(_own(each, root) for each in solved)
+        return cls(kernel, points, support, as_double(operator.weights), slopes, math.log(operator.volume), levels)
 
     def novelty(self, X: Any) -> Array:
         """-log Σⱼ wⱼ k(x, xⱼ) for every row of X, in the user's weights."""
         return -self._sums(X, self.slopes[:, :0])[0] - 2 * math.log(self.support.unit)
 
     def coordinates(self, X: Any, *, capped: bool) -> Array:
-        """Ξ(x) for every row of X, of shape (n, r), in the unit of the user's weights."""
+        """Ξ(x) of all levels, weighed and side by side, for every row of X, in the unit of the user's weights."""
+        return self.weighed(self.level_coordinates(X, capped=capped))
+
+    def weighed(self, coordinates: Sequence[Array]) -> Array:
+        """The coordinates of all levels side by side, each multiplied by its weight."""
+        parts = [
+            part if own.weight == 1 else own.weight * part for own, part in zip(self.levels, coordinates, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=1)
+
+    def level_coordinates(self, X: Any, *, capped: bool) -> list[Array]:
+        """Ξ(x) of every level, not weighed, in the unit of the user's weights."""
         log_degrees, averages, log_diagonal = self._sums(X, self.slopes)
-        xp, lengths = namespace(averages), row_lengths(averages)[:, None]
-        directions = averages / xp.where(lengths > 0, lengths, 1.0)
-        radius = log_radius(log_degrees, log_diagonal, self.log_volume)
-        if capped:
-            radius = xp.clip(radius, None, self.log_longest)
-        elif (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
+        xp, radius = namespace(averages), log_radius(log_degrees, log_diagonal, self.log_volume)
+        first, ranks = self.levels[0], [level.rank for level in self.levels]
+        if not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
             row = int(xp.argmax(radius))
             raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
-        return self.support.lengths(xp.exp(radius)[:, None] * directions)
+        found = [_of_length(averages[:, : first.rank], radius, first, capped)]
+        if len(self.levels) > 1:
+            affinities = xp.exp(0.5 * log_degrees)[:, None] * averages  # ā(x)ᵀU of every level, and ā(x)ᵀQ
+            squares = xp.exp(2 * xp.clip(radius, None, _SQUARED))
+            basis, along = averages[:, :0], affinities[:, sum(ranks) :]
+            at = first.rank
+            for before, level in pairwise(self.levels):
+                basis = xp.concat([basis, (found[-1] - basis @ before.across) @ before.turn], axis=1)
+                q = basis.shape[1]
+                towards = affinities[:, at : at + level.rank] - basis @ level.inside
+                left = squares - 2 * row_products(along[:, :q], basis) + row_products(basis @ level.middle, basis)
+                found.append(_of_length(towards, _half_logarithm(left), level, capped))
+                at += level.rank
+        return [self.support.lengths(part) for part in found]
 
     def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
         columns = self.support.columns(X, self.kernel)
         return log_degrees_and_sums(self.kernel, columns, self.points, values, self.weights)
 
 
-def embedded_rows(coordinates: Array, extension: Extension, X: Any, *, capped: bool) -> Array:
-    """The solution on its points, extended to the others where it does not cover all rows of X."""
+def _slopes(operator: DiffusionOperator, coordinates: Array) -> Array:
+    """β of every column: what is averaged over the neighbours of a new point."""
+    root = namespace(coordinates).sqrt
+    mean = as_double(operator.stationary * root(operator.weights)) @ as_double(coordinates)
+    return coordinates / root(operator.degrees)[:, None] - mean / math.sqrt(operator.volume)
+
+
+def _outside(solved: SolvedLevel, root: Array) -> Array:
+    """U = (I - QQᵀ)Ξ, weighed; Ξ itself of the first level."""
+    weighed = root * as_double(solved.coordinates)
+    if not isinstance(solved.operator, ProjectedOperator):
+        return weighed
+    Q = solved.operator.basis
+    return weighed - Q @ (Q.T @ weighed)
+
+
+def _own(solved: SolvedLevel, root: Array) -> LevelExtension:
+    operator, weighed = solved.operator, _outside(solved, root)
+    longest = float(solved.diagonal.max())
+    log_longest = 0.5 * math.log(longest) if longest > 0 else -math.inf
+    inside, middle = weighed[:0], root[:0, :0]
+    if isinstance(operator, ProjectedOperator):
+        inside, middle = operator.image.T @ weighed, operator.middle
+    return LevelExtension(int(weighed.shape[1]), solved.weight, log_longest, inside, middle, solved.across, solved.turn)
+
+
+def _of_length(towards: Array, radius: Array, level: LevelExtension, capped: bool) -> Array:
+    """Rows of the given directions and logarithms of lengths."""
+    xp, lengths = namespace(towards), row_lengths(towards)[:, None]
+    if capped:
+        radius = xp.clip(radius, None, level.log_longest)
+    return xp.exp(radius)[:, None] * (towards / xp.where(lengths > 0, lengths, 1.0))
+
+
+def _half_logarithm(squares: Array) -> Array:
+    """½ log of what is positive, minus infinity elsewhere."""
+    xp = namespace(squares)
+    positive = squares > 0
+    return xp.where(positive, 0.5 * xp.log(xp.where(positive, squares, 1.0)), -math.inf)
+
+
+def embedded_rows(coordinates: Sequence[Array], extension: Extension, X: Any, *, capped: bool) -> Array:
+    """All levels on their points, weighed and side by side, extended to the rows of X that they do not cover."""
+    solved = extension.weighed(coordinates)
     if extension.support.indices is None:
-        return coordinates
+        return solved
     everywhere = extension.coordinates(X, capped=capped)
-    everywhere[extension.support.indices] = coordinates
+    everywhere[extension.support.indices] = solved
     return everywhere
 
 

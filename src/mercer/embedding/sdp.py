@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, namespace
+from mercer.backends.arrays import Array
 from mercer.backends.config import require_memory
 from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, EmbeddingCertificate
@@ -16,14 +16,24 @@ from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
+from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
-from mercer.embedding.solve import SOLVERS, EmbeddingSolver, Settings, Solved
-from mercer.embedding.support import Support, choose_support
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.linalg.eigen import deterministic_signs
+from mercer.embedding.solve import SOLVERS, Settings
+from mercer.embedding.support import Support, choose_support, without_copies
+from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.kernels import Kernel, SelfTuning
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
-from mercer.validation import at_least, declared, fraction, function_of, one_of, optional
+from mercer.validation import (
+    at_least,
+    checked_kernel,
+    declared,
+    fraction,
+    function_of,
+    one_of,
+    optional,
+    resolved_kernel,
+)
 
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
 
@@ -41,9 +51,14 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means ``Gaussian(sigma="median")``.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means :class:`SelfTuning`, a graph of
+        neighbours. The papers' setting is ``Gaussian("median")``.
     n_components : int or None, default=None
-        Coordinates to keep; None means as many as the solution has dimensions.
+        Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
+    n_levels : int or None, default=None
+        Programmes to solve, each on the complement of the coordinates before. None means one, as in the papers; for a
+        graph of neighbours, of which one tells little, three, without those that a step of the walk between the points
+        forgets by half.
     initial_rank : int, default=10
         Columns of the factor the solver works with; an upper bound on the rank of the solution.
     tol : float, default=1e-6
@@ -53,7 +68,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     rank_tol : float, default=1e-5
         Eigenvalues of B below this fraction of its trace are not counted as dimensions.
     max_iter : int, default=5000
-        Steps of the solver at most.
+        Steps of the solver at most, in every level.
     solver : {"auto", "power", "accelerated", "trust-region", "interior-point", "conic"}, default="auto"
         The stages that the guide describes, or one method alone; ``"interior-point"`` takes 80n² bytes, ``"conic"``
         up to 200 points and cvxpy.
@@ -66,9 +81,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     warm_start : bool, default=False
         Start the next ``fit`` from the last solution if it has as many points.
     max_products : int or None, default=None
-        Columns the operator may be applied to while solving; the final certificate is computed in any case.
+        Columns the operator may be applied to while solving a level; its certificate is computed in any case.
     checkpoint : path or None, default=None
-        A file that keeps the best iterate while the solver runs; if it exists, ``fit`` goes on from there.
+        A file that keeps the best iterates while the solver runs; if it exists, ``fit`` goes on from there.
     radius : {"capped", "paper"}, default="capped"
         The length of an extended vector: √d(x) as in the paper, or at most the largest length in the training set.
     random_state : None, int or generator, default=None
@@ -80,24 +95,26 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     Attributes
     ----------
-    embedding_ : array of shape (n, r), r = n_components or the rank
-        The coordinates of the training points, rows of squared length ``diagonal_`` where no dimension is cut.
+    embedding_ : array of shape (n, r), r = n_components or the sum of the ranks of all levels
+        The coordinates of the training points, level after level, each multiplied by its weight; those of the first
+        have the squared length ``diagonal_``.
+    levels_ : tuple of Level
+        Every level with its coordinates, rank, spectrum, weight, status and certificate.
     rank_, eigenvalues_ : int and array of shape (rank,)
-        The dimensions of the solution, and the eigenvalues of B / Tr B, in falling order.
+        The dimensions of the first level, and the eigenvalues of its B / Tr B, in falling order.
     coordinates_ : array of shape (m, rank)
-        All dimensions of the solution on the points it was solved on: all n of them, or the landmarks.
+        The first level on the points it was solved on: all n of them, or the landmarks.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
-        The rows it was solved on, None for all, and their weights, None for ones.
+        The rows it was solved on, None for all, and their weights, None for ones. Where most rows of a neighbour graph
+        are copies it is solved on one of each.
     diagonal_, stationary_ : arrays of shape (m,)
         The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
     kernel_ : Kernel
         The kernel with its parameters fixed.
-    certificate_ : EmbeddingCertificate or None
-        Bounds on the optimum, recomputed from the solution alone.
-    status_, history_, n_iter_ : Status, tuple of Iteration, int
-        Why the solver stopped, its steps and their number, those of an earlier run that a checkpoint kept included.
-    multipliers_ : array of shape (m,) or None
-        Dual variables of the interior-point method where it ran: a hint that certificates check and never believe.
+    certificate_, history_, multipliers_ : EmbeddingCertificate or None, tuple of Iteration, array or None
+        Those of the first level.
+    status_, n_iter_ : Status, int
+        Why the solver stopped, of the first level that did not converge if there is one, and the steps of all levels.
     n_products_, n_stand_in_products_ : int
         Columns the operator was applied to, or whose entries were formed, and columns of a low-rank stand-in.
     phase_seconds_ : dict of str to float
@@ -113,12 +130,16 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     (310, 2)
     >>> model.certificate_.holds(1e-6)
     True
+    >>> more = SDPEmbedding(Gaussian(sigma=1.2), n_levels=2, random_state=0).fit(X)
+    >>> [level.rank for level in more.levels_]
+    [2, 2]
     """
 
     embedding_: Array
     rank_: int
     eigenvalues_: Array
     coordinates_: Array
+    levels_: tuple[Level, ...]
     landmarks_: Array | None
     sample_weight_: Array | None
     diagonal_: Array
@@ -131,8 +152,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
+    _default_kernel = SelfTuning
     _checks = declared(
         n_components=optional(at_least(1)),
+        n_levels=optional(at_least(1)),
         initial_rank=at_least(1),
         max_iter=at_least(1),
         max_products=optional(at_least(1)),
@@ -150,6 +173,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         kernel: Any = None,
         *,
         n_components: int | None = None,
+        n_levels: int | None = None,
         initial_rank: int = 10,
         tol: float = 1e-6,
         residual_tol: float = 1e-6,
@@ -168,6 +192,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
+        self.n_levels = n_levels
         self.initial_rank = initial_rank
         self.tol = tol
         self.residual_tol = residual_tol
@@ -202,8 +227,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         given = self._begin_fit(X, sample_weight=sample_weight)
         X = given.points
         with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
-            self.kernel_ = given.kernel
             support = choose_support(self.landmarks, given.weights, X)
+            if self.landmarks is None and checked_kernel(given.given_kernel).is_local:
+                support = without_copies(support, X)
+            self.kernel_ = _kernel_on(support, given)
             points = support.points(X, self.kernel_)
             require_memory(
                 8 * _VECTORS * self.initial_rank * points.shape[0],
@@ -218,33 +245,34 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
                 check_dense(int(posed.working.active.sum()), self.max_products)
             path = self.checkpoint
             kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled)
-            solver = EmbeddingSolver(posed, Settings.of(self), kept)
+            extent = Extent(self.n_components, self.n_levels, self.kernel_.is_local)
+            before = [level.coordinates for level in getattr(self, "levels_", ())] if self.warm_start else []
             with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
-                solved = solver.solve(getattr(self, "coordinates_", None) if self.warm_start else None)
+                solved = solve_levels(posed, support, Settings.of(self), extent, kept, before)
             phases.begin("storing", shown=False)
-            self._store(X, points, support, posed, solved)
+            self._store(X, points, support, solved)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
         self._report(posed.working.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
         return self
 
-    def _store(self, X: Any, points: Any, support: Support, posed: DiffusionProblem, solved: Solved) -> None:
-        operator, problem = posed.operator, posed.working
-        self.certificate_, self.multipliers_ = solved.certificate, solved.multipliers
-        self.status_, self.history_, self.n_iter_ = solved.status, solved.history, solved.history[-1].number
-        self.n_products_, self.n_stand_in_products_ = posed.n_columns, solved.n_stand_in_columns
-        weighted, self.eigenvalues_ = problem.principal(solved.H)
-        self.rank_ = solved.H.shape[1]
-        coordinates = weighted / namespace(weighted).sqrt(operator.weights)[:, None]
-        coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
-        self.diagonal_ = support.lengths(problem.diagonal / operator.weights, 2)
-        self.stationary_ = operator.stationary**2
+    def _store(self, X: Any, points: Any, support: Support, solved: list[PosedLevel]) -> None:
+        self.levels_ = tuple(each.level for each in solved)
+        first = self.levels_[0]
+        self.certificate_, self.multipliers_, self.history_ = first.certificate, first.multipliers, first.history
+        self.coordinates_, self.rank_, self.eigenvalues_ = first.coordinates, first.rank, first.eigenvalues
+        self.diagonal_, self.stationary_ = first.diagonal, solved[0].posed.operator.stationary ** 2
+        self.status_ = next((each.status for each in self.levels_ if each.status is not Status.CONVERGED), first.status)
+        self.n_iter_ = sum(each.history[-1].number for each in self.levels_)
+        self.n_products_ = sum(each.n_products for each in self.levels_)
+        self.n_stand_in_products_ = sum(each.n_stand_in_products for each in self.levels_)
         self.landmarks_, self.sample_weight_ = support
-        self.coordinates_ = support.lengths(coordinates)
-        self._extension = Extension.of(self.kernel_, points, support, operator, coordinates)
-        self._n_features_out = self.rank_ if self.n_components is None else self.n_components
-        embedded = embedded_rows(self.coordinates_, self._extension, X, capped=self.radius == "capped")
-        self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
+        self._extension = Extension.of(self.kernel_, points, support, [each.for_extension() for each in solved])
+        available = sum(each.rank for each in self.levels_)
+        self._n_features_out = available if self.n_components is None else self.n_components
+        coordinates = [each.coordinates for each in self.levels_]
+        embedded = embedded_rows(coordinates, self._extension, X, capped=self.radius == "capped")
+        self.embedding_ = pad_components(embedded, self._n_features_out, available)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -256,9 +284,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         The direction is that of Σⱼ ā(x, xⱼ) Ξⱼ, the length √d(x), see ``radius``. All dimensions are extended, then
         ``n_components`` of them are kept. At a training point this gives its row of ``embedding_``.
         """
-        coordinates = self._extend(X)
-        wanted = self._n_features_out
-        return widened(coordinates[:, : min(wanted, self.rank_)], wanted)
+        coordinates, wanted = self._extend(X), self._n_features_out
+        return widened(coordinates[:, :wanted], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
@@ -284,15 +311,28 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _report(self, staying: Array) -> None:
         """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
-        if self.status_ in (Status.CONVERGED, Status.STOPPED):
+        fine = (Status.CONVERGED, Status.STOPPED)
+        number, level = next(
+            ((k, each) for k, each in enumerate(self.levels_, 1) if each.status not in fine), (0, None)
+        )
+        if level is None:
             return
-        proof = self.certificate_
+        proof, status = level.certificate, level.status
         state = "" if proof is None else f" {proof}."
         isolated = Diagnosis.NEARLY_ISOLATED
         reason = ""
         most_stay = 2 * int((staying > STAYS).sum()) > staying.shape[0]
-        if self.status_ in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
+        if status in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
-        elif self.status_ is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
+        elif status is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
-        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
+        which = f"Level {number}: " if number > 1 else ""
+        warn_user(f"{which}{status.message}{reason}{state}", ConvergenceWarning)
+
+
+def _kernel_on(support: Support, given: FitInput) -> Kernel:
+    """The kernel with its parameters fixed from X; neighbours are those among the points that carry the problem."""
+    kernel = checked_kernel(given.given_kernel)
+    if support.indices is None or not kernel.is_local:
+        return given.kernel
+    return resolved_kernel(kernel, support.points(given.points, kernel), support.weights)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 from mercer.backends.arrays import Array, like
 from mercer.certificates import EmbeddingCertificate, certify_elliptope
-from mercer.embedding.checkpoint import Checkpoint
+from mercer.embedding.checkpoint import LevelCheckpoint
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.operators import LowRankOperator
 from mercer.solvers import (
@@ -78,11 +78,11 @@ class EmbeddingSolver:
         What to solve.
     settings : Settings
         How.
-    checkpoint : Checkpoint or None
+    checkpoint : LevelCheckpoint or None
         Where the best iterate is kept while the solver runs, and where to go on from if it holds one.
     """
 
-    def __init__(self, posed: DiffusionProblem, settings: Settings, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, posed: DiffusionProblem[Any], settings: Settings, checkpoint: LevelCheckpoint | None) -> None:
         self._posed, self._settings, self._checkpoint = posed, settings, checkpoint
         self._kept = None if checkpoint is None else checkpoint.read()
         self._factored = self._factor()

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, taken, to_numpy
+from mercer.backends.arrays import Array, as_double, distinct_rows, is_tensor, like, namespace, taken, to_numpy
 from mercer.kernels import Kernel, Precomputed
+from mercer.operators.diffusion import DegenerateKernelError
 from mercer.validation import checked_weights, fitted_chooser, normalised
+
+_COPIES = 4  # that a row has on average before equal rows are made one
 
 
 class Support(NamedTuple):
@@ -54,6 +57,38 @@ class Support(NamedTuple):
     def columns(self, X: Any, kernel: Kernel) -> Any:
         """What :meth:`points` has to be compared with X: X itself, or its precomputed columns."""
         return taken(X, self.indices, axis=1) if isinstance(kernel, Precomputed) and self.indices is not None else X
+
+
+class Copies(NamedTuple):
+    """Equal rows: where each distinct one is first, which of them every row is, how often each occurs; NumPy's."""
+
+    first: Array
+    place: Array
+    counts: Array
+
+
+def many_copies(X: Any) -> Copies | None:
+    """The equal rows of X, if rows have many copies on average: a neighbour graph would store every pair of them."""
+    first, place = distinct_rows(to_numpy(X))
+    counts = np.bincount(place)
+    if first.size < 2:
+        raise DegenerateKernelError("All points are equal: there is nothing to embed.")
+    return Copies(first, place, counts) if float(counts @ counts) > _COPIES * place.size else None
+
+
+def without_copies(support: Support, X: Any) -> Support:
+    """The support with one of each set of equal rows, of the sum of their weights, where rows have many copies.
+
+    The programme is the same: a row of weight two counts as the same row twice.
+    """
+    rows = X if support.indices is None else taken(X, support.indices)
+    copies = many_copies(rows)
+    if copies is None:
+        return support
+    weights = np.bincount(copies.place, None if support.weights is None else to_numpy(support.weights))
+    indices = copies.first if support.indices is None else to_numpy(support.indices)[copies.first]
+    chosen = indices, weights.astype(np.float64)
+    return Support(*(like(part, X) if is_tensor(X) else part for part in chosen))
 
 
 def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:

@@ -6,6 +6,7 @@ code that ``fit`` uses, and a model that says otherwise is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,13 @@ from mercer.backends.arrays import (
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.degeneracy import widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
-from mercer.embedding.extension import Extension, embedded_rows
+from mercer.embedding.extension import Extension, LevelExtension, embedded_rows
+from mercer.embedding.levels import Complement, Level, PosedLevel, level_weights
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.embedding.support import Support
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator
-from mercer.operators import DiffusionOperator
+from mercer.operators import DiffusionOperator, ProjectedOperator
 from mercer.validation import checked_points, checked_weights
 
 _CLOSE = {"float64": 1e-9, "float32": 1e-3}  # two computations of one thing, in the same arithmetic
@@ -39,6 +41,7 @@ _PARTS = (
     "kernel_",
     "embedding_",
     "coordinates_",
+    "levels_",
     "rank_",
     "eigenvalues_",
     "diagonal_",
@@ -73,21 +76,48 @@ def verify_embedding(
     points = support.points(X, model.kernel_)
     programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng)
     if extended:
-        coordinates = model._extend(X)
-    else:
-        coordinates = _stored_coordinates(model, programme.operator, support)
-        _check_readings(model, programme.operator, support, coordinates)
-        _check_extension(model, X, points, programme.operator, support, coordinates)
-    certificate = certify_elliptope(
-        programme.exact,
-        coordinates,
-        rng=rng,
-        failure_probability=failure_probability,
-        multipliers=None if extended else _stored_multipliers(model, X.shape[0]),
-    )
-    if not extended:
-        _check_claims(getattr(model, "certificate_", None), certificate)
-    return certificate
+        directions = model._extension.level_coordinates(X, capped=model.radius == "capped")[0]
+        return certify_elliptope(programme.exact, directions, rng=rng, failure_probability=failure_probability)
+    levels = _posed_levels(model, programme, support)
+    _check_model(model, programme.operator)
+    _check_extension(model, X, points, support, levels)
+    certificates = []
+    for posed in levels:
+        multipliers = _stored_multipliers(posed.level, posed.coordinates.shape[0])
+        certificates.append(
+            certify_elliptope(
+                posed.posed.exact,
+                posed.coordinates,
+                rng=rng,
+                failure_probability=failure_probability,
+                multipliers=multipliers,
+            )
+        )
+        _check_claims(posed.level.certificate, certificates[-1])
+    _check_claims(getattr(model, "certificate_", None), certificates[0])
+    return max(certificates, key=lambda certificate: certificate.relative_gap)
+
+
+def _posed_levels(
+    model: SDPEmbedding, programme: DiffusionProblem[DiffusionOperator], support: Support
+) -> list[PosedLevel]:
+    """Every level with the programme that the coordinates before it leave, its own attributes checked against that."""
+    found: list[PosedLevel] = []
+    posed: DiffusionProblem[Any] | None = programme
+    for number, level in enumerate(model.levels_):
+        if found:
+            posed = programme.complement(found[-1].complement.basis)
+        if posed is None:
+            raise _damaged(f"the levels before level {number + 1} leave nothing for it")
+        coordinates = _stored_coordinates(model, level, posed, support)
+        _check_readings(model, level, posed, support, coordinates)
+        basis = found[-1].complement.basis if found else None
+        complement = Complement.after(basis, coordinates, programme.operator.weights)
+        found.append(PosedLevel(level, posed, coordinates, complement))
+    weights = level_weights(found)
+    if not np.allclose([level.weight for level in model.levels_], weights, rtol=_tolerance(model), atol=0):
+        raise _damaged("the weights of levels_ are not what the lengths of their coordinates give")
+    return found
 
 
 def _check_parts(model: SDPEmbedding) -> None:
@@ -99,6 +129,24 @@ def _check_parts(model: SDPEmbedding) -> None:
         raise _damaged("kernel_ is no kernel")
     if not isinstance(model._extension, Extension):
         raise _damaged("it has no extension to new points")
+    levels: Any = model.levels_
+    if not isinstance(levels, tuple) or not levels or not all(isinstance(level, Level) for level in levels):
+        raise _damaged("levels_ is no tuple of levels")
+
+
+def _check_model(model: SDPEmbedding, operator: DiffusionOperator) -> None:
+    """Refuse a model that says other things of its first level than that level does."""
+    first = model.levels_[0]
+    if model.rank_ != first.rank:
+        raise _damaged(f"rank_={model.rank_!r}, but coordinates_ has {first.rank} columns")
+    for name, value in (
+        ("coordinates_", first.coordinates),
+        ("eigenvalues_", first.eigenvalues),
+        ("diagonal_", first.diagonal),
+    ):
+        if not _equal(getattr(model, name), value):
+            raise _damaged(f"{name} is not what the coordinates, the kernel and X give")
+    _require("stationary_", model.stationary_, operator.stationary**2, _tolerance(model))
 
 
 def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:
@@ -136,9 +184,10 @@ def _dense(X: Any) -> Any:
     return X if is_tensor(X) else np.empty(0)
 
 
-def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, support: Support) -> Array:
+def _stored_coordinates(model: SDPEmbedding, level: Level, posed: DiffusionProblem[Any], support: Support) -> Array:
     """The coordinates in the scaled weights; those whose lengths are not what X prescribes, ‖Ξᵢ‖² = dᵢ, are refused."""
-    stored = like(model.coordinates_, operator.reference)
+    operator = posed.operator
+    stored = like(level.coordinates, operator.reference)
     xp = namespace(stored)
     if stored.ndim != 2 or stored.shape[0] != operator.shape[0] or not xp.isfinite(stored).all():
         raise ValueError(
@@ -147,8 +196,9 @@ def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, suppor
         )
     coordinates = as_double(stored) * support.unit
     lengths = xp.sum(coordinates**2, axis=1)
-    diagonal = as_double(operator.diagonal() / operator.weights)
-    staying = float((operator.gram.diagonal() / operator.degrees).max())
+    diagonal = as_double(posed.working.diagonal / operator.weights)
+    first: Any = operator.inner if isinstance(operator, ProjectedOperator) else operator
+    staying = float((first.gram.diagonal() / first.degrees).max())
     off = abs(lengths - diagonal)
     if float(off.max()) > _tolerance(model) * staying:
         row = int(xp.argmax(off))
@@ -159,30 +209,27 @@ def _stored_coordinates(model: SDPEmbedding, operator: DiffusionOperator, suppor
     return coordinates
 
 
-def _stored_multipliers(model: SDPEmbedding, n: int) -> Array | None:
+def _stored_multipliers(level: Level, rows: int) -> Array | None:
     """Dual variables that the solver left: a suggestion, of which the proof believes nothing but that it is one."""
-    stored = getattr(model, "multipliers_", None)
+    stored = level.multipliers
     if stored is None:
         return None
     values = as_double(stored if is_tensor(stored) else np.asarray(stored, np.float64))
-    rows = n if model.landmarks_ is None else len(model.landmarks_)
     if tuple(values.shape) != (rows,) or not namespace(values).isfinite(values).all():
         raise _damaged(f"multipliers_ is not {rows} finite numbers")
     return values
 
 
-def _check_readings(model: SDPEmbedding, operator: DiffusionOperator, support: Support, coordinates: Array) -> None:
-    """Refuse a diagonal, a stationary distribution, a rank or a spectrum that X and the coordinates do not have."""
-    close = _tolerance(model)
-    rank = coordinates.shape[1]
-    if model.rank_ != rank:
-        raise _damaged(f"rank_={model.rank_!r}, but coordinates_ has {rank} columns")
-    _require("diagonal_", model.diagonal_, support.lengths(operator.diagonal() / operator.weights, 2), close)
-    _require("stationary_", model.stationary_, operator.stationary**2, close)
+def _check_readings(
+    model: SDPEmbedding, level: Level, posed: DiffusionProblem[Any], support: Support, coordinates: Array
+) -> None:
+    """Refuse a diagonal or a spectrum of a level that X and the coordinates do not have."""
+    close, rank, weights = _tolerance(model), coordinates.shape[1], posed.operator.weights
+    _require("diagonal_", level.diagonal, support.lengths(posed.working.diagonal / weights, 2), close)
     xp = namespace(coordinates)
-    weighted = xp.sqrt(as_double(operator.weights))[:, None] * coordinates
+    weighted = xp.sqrt(as_double(weights))[:, None] * coordinates
     moments = weighted.T @ weighted
-    eigenvalues = as_double(like(model.eigenvalues_, coordinates))
+    eigenvalues = as_double(like(level.eigenvalues, coordinates))
     if tuple(eigenvalues.shape) != (rank,):
         raise _damaged(f"eigenvalues_ has shape {tuple(eigenvalues.shape)} for a rank of {rank}")
     spectrum = eigenvalues * xp.eye(rank, dtype=xp.float64, device=coordinates.device)
@@ -191,12 +238,10 @@ def _check_readings(model: SDPEmbedding, operator: DiffusionOperator, support: S
         raise _damaged("eigenvalues_ does not fall")
 
 
-def _check_extension(
-    model: SDPEmbedding, X: Any, points: Any, operator: DiffusionOperator, support: Support, coordinates: Array
-) -> None:
+def _check_extension(model: SDPEmbedding, X: Any, points: Any, support: Support, levels: Sequence[PosedLevel]) -> None:
     """Refuse an ``embedding_`` and an extension to new points that are not those of the coordinates."""
     stored, close = model._extension, _tolerance(model)
-    again = Extension.of(model.kernel_, points, support, operator, coordinates)
+    again = Extension.of(model.kernel_, points, support, [each.for_extension() for each in levels])
     if repr(stored.kernel) != repr(model.kernel_):
         raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
     if not _same_points(stored.points, points):
@@ -207,14 +252,27 @@ def _check_extension(
     _require("the weights of the extension", stored.weights, again.weights, close)
     _require("the slopes of the extension", stored.slopes, again.slopes, close)
     _require("the volume of the extension", np.exp(stored.log_volume - again.log_volume), np.ones(()), close)
-    if again.log_longest != stored.log_longest:
-        _require("the cap of the extension", np.exp(stored.log_longest - again.log_longest), np.ones(()), close)
-    rows = embedded_rows(like(model.coordinates_, coordinates), again, X, capped=model.radius == "capped")
+    if len(stored.levels) != len(again.levels):
+        raise _damaged(f"it extends {len(stored.levels)} levels of {len(again.levels)}")
+    for ours, theirs in zip(stored.levels, again.levels, strict=True):
+        _check_level_extension(ours, theirs, close)
+    coordinates = [like(each.level.coordinates, each.coordinates) for each in levels]
+    rows = embedded_rows(coordinates, again, X, capped=model.radius == "capped")
     wanted = rows.shape[1] if model.n_components is None else model.n_components
     expected = widened(rows[:, :wanted], wanted)
     if model._n_features_out != wanted:
         raise _damaged(f"transform gives {model._n_features_out} columns where {wanted} were asked for")
     _require("embedding_", model.embedding_, expected, close if support.indices is None else max(close, _EXTENDED))
+
+
+def _check_level_extension(stored: LevelExtension, again: LevelExtension, close: float) -> None:
+    """Refuse what one level adds to the extension if it is not that of its coordinates."""
+    if stored.rank != again.rank or not abs(stored.weight - again.weight) <= close * again.weight:
+        raise _damaged("the ranks or weights of the extension are not those of levels_")
+    if again.log_longest != stored.log_longest:
+        _require("the cap of the extension", np.exp(stored.log_longest - again.log_longest), np.ones(()), close)
+    for name in ("inside", "middle", "across", "turn"):
+        _require("the extension of a level", getattr(stored, name), getattr(again, name), max(close, _EXTENDED))
 
 
 def _check_claims(claimed: Certificate | None, certificate: Certificate) -> None:

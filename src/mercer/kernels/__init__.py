@@ -7,6 +7,7 @@ from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.histogram import ChiSquared
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.properties import Properties
+from mercer.kernels.self_tuning import SelfTuning
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern, Sobolev
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Properties",
+    "SelfTuning",
     "Sigmoid",
     "Sobolev",
     "TileFunction",

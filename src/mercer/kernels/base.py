@@ -59,6 +59,11 @@ class Kernel(ABC):
         """Whether every parameter is fixed."""
         return all(kernel.is_resolved for kernel in self._inner_kernels())
 
+    @property
+    def is_local(self) -> bool:
+        """Whether k is zero but between neighbours of a training set: a part of the set is then no small copy of it."""
+        return any(kernel.is_local for kernel in self._inner_kernels())
+
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
         changed = {

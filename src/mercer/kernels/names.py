@@ -6,6 +6,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.histogram import ChiSquared
 from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.self_tuning import SelfTuning
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 
 NAMED: dict[str, type[Kernel]] = {
@@ -20,6 +21,7 @@ NAMED: dict[str, type[Kernel]] = {
     "sigmoid": Sigmoid,
     "chi2": ChiSquared,
     "precomputed": Precomputed,
+    "self-tuning": SelfTuning,
 }
 
 

@@ -6,6 +6,7 @@ from mercer.operators.diffusion import DiffusionOperator
 from mercer.operators.gram import GramOperator
 from mercer.operators.lowrank import LowRankOperator, RankOneUpdate
 from mercer.operators.normalized import NormalizedOperator
+from mercer.operators.projected import ProjectedOperator
 
 __all__ = [
     "CenteredOperator",
@@ -14,5 +15,6 @@ __all__ = [
     "LinearMap",
     "LowRankOperator",
     "NormalizedOperator",
+    "ProjectedOperator",
     "RankOneUpdate",
 ]

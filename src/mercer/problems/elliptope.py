@@ -88,6 +88,12 @@ class Elliptope(Problem):
         """The number of rows n."""
         return int(self.scale.shape[0])
 
+    @property
+    def row_entries(self) -> float:
+        """Entries of a row of J that a product meets, on average."""
+        gram = getattr(self.operator, "gram", None)
+        return float(self.size if gram is None else gram.row_entries)
+
     def curvature(self, V: Array) -> Array:
         """J V, at the cost of one product with r columns."""
         self.spend(V.shape[1])

@@ -51,7 +51,9 @@ class SparseMatrix(EntriesMatrix):
     def __init__(self, form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> None:
         super().__init__(compile_form(form, rows, cols, dtype=dtype))
         self._cols = cols
-        given = csr_array((rows.data.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
+        self._logs = rows.data if isinstance(form, forms.Stored) and form.logarithms else None
+        values = np.exp(rows.data) if form.of_logarithms else rows.data
+        given = csr_array((values.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)
 
         def diagonal(inner: forms.Form, side: Any) -> Array:
             return compile_form(inner, rows, cols, dtype=dtype).diagonal(side)
@@ -78,6 +80,9 @@ class SparseMatrix(EntriesMatrix):
         return _part(self.entries, i, j)
 
     def log_block(self, rows: Any, cols: Any) -> Array:
+        if self._logs is not None:
+            i, j = (np.arange(n)[which] for n, which in zip(self.shape, (rows, cols), strict=True))
+            return _log_part(_with(self.entries, self._logs), i, j).astype(self.dtype)
         values = self.block(rows, cols)
         log_in_place(values)
         return values
@@ -85,6 +90,11 @@ class SparseMatrix(EntriesMatrix):
     def scaled_product(self, v: Any) -> tuple[Array, Array]:
         v = np.ascontiguousarray(v, dtype=np.float64)
         data, top = self.entries.data.astype(np.float64, copy=False), np.ones(self.shape[0])
+        if self._logs is not None:
+            top = _largest_of_rows(_with(self.entries, self._logs), -np.inf)
+            top = np.where(top > -np.inf, top, 0.0)
+            data = np.exp(self._logs - np.repeat(top, np.diff(self.entries.indptr)))
+            return top, _product(_with(self.entries, data), v, np.float64)
         if self.nonnegative:
             largest = _largest_of_rows(self.entries)
             top = np.where(largest > 0, largest, 1.0)
@@ -140,9 +150,17 @@ def _part(matrix: Any, rows: Array, cols: Array) -> Array:
     return np.asarray((part if whole else part[:, cols]).toarray())
 
 
-def _largest_of_rows(matrix: Any) -> Array:
-    """The largest entry of every row that has no negative one; zero where nothing is stored."""
-    largest = np.zeros(matrix.shape[0])
+def _log_part(matrix: Any, rows: Array, cols: Array) -> Array:
+    """The dense block of some rows and columns of logarithms, minus infinity where none is stored."""
+    part = matrix[rows][:, cols].tocoo()
+    out = np.full(part.shape, -np.inf)
+    out[part.row, part.col] = part.data
+    return out
+
+
+def _largest_of_rows(matrix: Any, least: float = 0.0) -> Array:
+    """The largest entry of every row that has none below the least; that where nothing is stored."""
+    largest = np.full(matrix.shape[0], least)
     np.maximum.at(largest, _rows_of(matrix), matrix.data)
     return largest
 

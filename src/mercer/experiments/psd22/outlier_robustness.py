@@ -240,7 +240,7 @@ def _in_a_box(X: Array, labels: Array, fraction: float, seed: int) -> tuple[Arra
 def _embeddings(X: Array, factors: Sequence[float], umap: bool, seed: int) -> Iterator[tuple[str, float, Array]]:
     """Method, setting and coordinates; from wide kernels to narrow ones, where the last solution is a good start."""
     median = float(Gaussian("median").resolve(X).get_params()["sigma"])
-    sdp = SDPEmbedding(warm_start=True, random_state=seed)
+    sdp = SDPEmbedding(Gaussian(), warm_start=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence, of graphs in pieces, of threads: the scores say it
         for factor in factors[::-1]:

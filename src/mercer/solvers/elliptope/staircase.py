@@ -47,6 +47,7 @@ _STAND_IN_RESIDUAL, _STAND_IN_STEPS, _STAND_IN_COLUMNS = 1e-5, 30, 10_000
 _MOST_RAISES = 20
 _DENSE_UP_TO = 2000  # rows up to which "auto" may end in the interior-point method
 _CLIMB, _LEAST_CLIMB = 2, 2000  # columns a row, and at least, before the climb hands over to it
+_SPARSE = 20.0  # times as many columns, at most, where a product meets few of the entries of a row
 _SLICE, _PAYS = 1000, 0.5  # of more rows: columns after which the gap is asked for, and to what part it must fall
 _SHARP = 1e-11  # the relative gap to which the interior-point method goes: so near, its face is nearly the solution
 _ENOUGH = 1e-9  # the gap from which on it may end sooner, where rounding holds it up
@@ -172,8 +173,9 @@ class Climb:
 
     @property
     def _climb_columns(self) -> int:
-        """Columns of the problem after which a climb has had its share."""
-        return max(_CLIMB * self.problem.size, _LEAST_CLIMB)
+        """Columns of the problem after which a climb has had its share; those of a sparse matrix count for less."""
+        share = max(_CLIMB * self.problem.size, _LEAST_CLIMB)
+        return int(share * min(self.problem.size / max(self.problem.row_entries, 1.0), _SPARSE))
 
     def _while_it_pays(self, H: Array) -> Solution[Iterate]:
         """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
