@@ -283,8 +283,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         The direction is that of Σⱼ ā(x, xⱼ) Ξⱼ, the length √d(x), see ``radius``. All dimensions are extended, then
         ``n_components`` of them are kept. At a training point this gives its row of ``embedding_``.
         """
-        wanted = self._n_features_out
-        return widened(self._extend(X)[:, :wanted], wanted)
+        coordinates, wanted = self._extend(X), self._n_features_out
+        return widened(coordinates[:, :wanted], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
