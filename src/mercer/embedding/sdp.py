@@ -57,8 +57,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
     n_levels : int or None, default=None
         Programmes to solve, each on the complement of the coordinates before. None means one, as in the papers; for a
-        graph of neighbours, of which one tells little, until there are ten coordinates or a level that the walk between
-        the points forgets by half in one step.
+        graph of neighbours, of which one tells little, three, without those that a step of the walk between the points
+        forgets by half.
     initial_rank : int, default=10
         Columns of the factor the solver works with; an upper bound on the rank of the solution.
     tol : float, default=1e-6
