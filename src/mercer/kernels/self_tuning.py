@@ -31,7 +31,7 @@ _log = logging.getLogger("mercer")
 _SEARCHES = ("auto", "exact", "approximate")
 _FAR = 20.0  # t = -log k beyond which an error of t is counted as one of k(x, x): t·exp(-t) falls
 _EXPONENTIAL = 4.0  # roundings of exp itself
-_LARGEST, _LEAST = 2.0**400, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
+_LARGEST, _LEAST = 2.0**500, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
 _NO_DIGITS = 1e-140  # a scale whose square has lost digits
 _NAMED = 5  # rows that a sentence names
 
