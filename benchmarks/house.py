@@ -36,6 +36,7 @@ LONG_FILE, LONG_FUNCTION, MANY_PARAMETERS = 400, 60, 8
 
 JOBS: dict[str, Callable[[Any], Any]] = {  # the estimator, from the package of the tree that is measured
     "SDPEmbedding(Gaussian()).fit, 300 points": lambda mercer: mercer.SDPEmbedding(mercer.Gaussian(), random_state=0),
+    "SDPEmbedding().fit, 300 points": lambda mercer: mercer.SDPEmbedding(random_state=0),
     "QuadratureSparsifier(n_nodes=20).fit, 300 points": lambda mercer: mercer.QuadratureSparsifier(n_nodes=20),
     "SumOfSquaresDensity().fit, 300 points": lambda mercer: mercer.SumOfSquaresDensity(random_state=0),
 }
@@ -174,9 +175,8 @@ def measure(root: Path) -> dict[str, int]:
     found = sizes(root)
     for name, files in traced(root).items():
         found[f"files passed by {name}"] = len(files)
-        found["… of them outside backends: " + name.split("(")[0]] = len(
-            [f for f in files if f.split("/")[0] != "backends"]
-        )
+        outside = [f for f in files if f.split("/")[0] != "backends"]
+        found[f"… of them outside backends: {name.split('.')[0]}"] = len(outside)
     return found
 
 

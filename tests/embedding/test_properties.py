@@ -153,7 +153,7 @@ def test_rigidity_and_bounds_of_the_objective(sample, family):
 @_SETTINGS
 @given(samples(), st.sampled_from(list(_FAMILIES)), st.integers(1, 4))
 def test_training_points_are_reproduced_and_cut_only_after(sample, family, count):
-    """Extension uses all rank(B) components; fewer are the first of these, and more are zeros."""
+    """Extension uses all rank(B) components; fewer are the first of these, and more of one level are zeros."""
     X, sigma, new, _ = sample
     kernel = _FAMILIES[family](sigma)
     full = _fit(X, kernel)
@@ -161,7 +161,7 @@ def test_training_points_are_reproduced_and_cut_only_after(sample, family, count
     np.testing.assert_allclose(full.transform(X.copy()), full.embedding_, atol=1e-7 * scale)
     with warnings.catch_warnings():
         warnings.simplefilter("error" if count <= full.rank_ else "ignore", RankWarning)
-        cut = _fit(X, kernel, n_components=count)
+        cut = _fit(X, kernel, n_components=count, n_levels=1)
     kept = min(count, full.rank_)
     assert cut.rank_ == full.rank_
     assert cut.transform(new).shape == (len(new), count)
@@ -178,7 +178,7 @@ def coarse():
     X = three_clusters(n_per_cluster=20, n_outliers=2)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return SDPEmbedding(Gaussian(sigma=1.2), rank_tol=0.6, n_components=2, random_state=0).fit(X), X
+        return SDPEmbedding(Gaussian(sigma=1.2), rank_tol=0.6, n_components=2, n_levels=1, random_state=0).fit(X), X
 
 
 def test_dimensions_that_are_not_counted_are_zero_everywhere(coarse):

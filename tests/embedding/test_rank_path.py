@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from mercer import Gaussian, Laplacian, Linear, Matern, Precomputed, SDPEmbedding, Sobolev, rank_path
 from mercer.datasets import interval, three_clusters, two_moons
@@ -85,6 +87,66 @@ def test_diffusion_eigenvalues_of_a_larger_sample(sigma, monkeypatch):
     assert np.all(sparse.diffusion_eigenvalues <= dense.diffusion_eigenvalues + 1e-12)
 
 
+def test_neighbours_kept_and_the_step_against_their_definitions(path, X):
+    n = len(X)
+    squares = np.sum((X[:, None] - X) ** 2, axis=2)
+    for entry in path.entries[2:4]:
+        model = SDPEmbedding(Gaussian(entry.sigma), random_state=3).fit(X)
+        assert entry.correlation == pytest.approx(model.certificate_.lower / model.diagonal_.sum(), rel=1e-5)
+        near = [
+            np.argsort(np.where(np.eye(n) == 1, np.inf, table), axis=1)[:, :15]
+            for table in (squares, np.sum((model.embedding_[:, None] - model.embedding_) ** 2, axis=2))
+        ]
+        kept = np.mean([len({*a} & {*b}) / 15 for a, b in zip(*near, strict=True)])
+        assert entry.kept == pytest.approx(kept, abs=5e-3)  # a neighbour more or less where the solutions differ
+
+
+def test_suggestion_is_the_best_of_those_that_remember(X):
+    path = rank_path(X, [1.0, 1.5, 2.0, 3.0, 8.0, 1e9], random_state=0)
+    fit = [entry for entry in path.entries if entry.diagnosis is Diagnosis.INFORMATIVE and entry.correlation >= 0.5]
+    assert 1 < len(fit) < sum(diagnosis is Diagnosis.INFORMATIVE for diagnosis in path.diagnoses)
+    assert path.suggested is max(fit, key=lambda entry: entry.kept)
+    forgetful = path.entries[4]
+    assert forgetful.kept > path.suggested.kept  # nearly the data again, and so no choice
+    assert forgetful.correlation < 0.5
+    assert repr(path.suggested_kernel) == f"Gaussian(sigma={path.suggested.sigma!r})"
+    assert f"sigma = {path.suggested.sigma:.4g}" in path.reason
+    assert f"{path.suggested.kept:.0%} of the nearest neighbours" in path.reason
+    assert f"{len(fit)} bandwidths" in path.reason
+
+
+def test_suggestion_on_moons_tells_them_apart():
+    X, labels = two_moons(150, random_state=0)
+    path = rank_path(X, random_state=0)
+    embedding = SDPEmbedding(path.suggested_kernel, random_state=0).fit_transform(X)
+    assert cross_val_score(KNeighborsClassifier(5), embedding, labels).mean() > 0.97
+    near = path.suggested.sigma / Gaussian().resolve(X).sigma
+    assert 0.1 < near < 0.6  # at the median they are one cloud
+    assert path.suggested.kept > 0.8
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "why"),
+    [
+        ([1e-6, 1e9], r"of 2 bandwidths none is informative \(1 isolated, 1 constant\)"),
+        ([20.0], r"of 1 bandwidth none .* one step of the walk keeps half \(the most is \d% at 20\)"),
+    ],
+)
+def test_no_suggestion_says_why(X, sigmas, why):
+    path = rank_path(X, sigmas, random_state=0)
+    assert path.suggested is None
+    with pytest.raises(ValueError, match=f"No bandwidth is suggested: {why}.*take SelfTuning"):
+        _ = path.suggested_kernel
+
+
+def test_doubts_about_a_suggestion_are_said():
+    """Clusters of fifty points, each nearly one point in the embedding: few of the neighbours stay the nearest."""
+    path = rank_path(three_clusters(n_per_cluster=50, n_outliers=0)[0], [1.2, 1e9], random_state=0)
+    assert path.suggested is path.entries[0]
+    assert "smallest of the grid" in path.reason
+    assert "less than half" in path.reason
+
+
 def test_arrays_over_the_path(path):
     ranks = path.ranks
     assert ranks[0] == ranks[-1] == 0
@@ -98,8 +160,9 @@ def test_arrays_over_the_path(path):
 
 
 def test_table_has_a_line_for_every_bandwidth(path):
-    lines = str(path).splitlines()
+    *lines, last = str(path).splitlines()
     assert len(lines) == 7
+    assert last == path.reason
     assert lines[0].startswith("sigma")
     column = lines[0].index("diagnosis")
     assert [line[column:] for line in lines[1:]] == [diagnosis.value for diagnosis in path.diagnoses]
@@ -216,6 +279,8 @@ def test_kernels_with_a_bandwidth(X, kernel, parameter, name):
     expected = SDPEmbedding(clone(kernel).set_params(**{name: 2.0}), random_state=0).fit(X)
     assert path.entries[0].objective == pytest.approx(expected.certificate_.lower, rel=2e-6)
     assert path.entries[0].rank == expected.rank_
+    path = dataclasses.replace(path, entries=(dataclasses.replace(path.entries[0], correlation=0.9),))
+    assert path.suggested_kernel.get_params()[name] == 2.0
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])

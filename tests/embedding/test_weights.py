@@ -292,7 +292,7 @@ def test_weight_zero_of_a_point_far_away(X):
     np.testing.assert_allclose(model.embedding_[-1:], model.transform(far[-1:]), atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [None, Gaussian(sigma="median"), Laplacian(sigma="slope")], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(sigma="median"), Laplacian(sigma="slope")], ids=repr)
 def test_bandwidth_of_the_data_counts_weights(kernel, X):
     """A row of weight two counts twice in the choice of the bandwidth, and one of weight zero does not."""
     counts = np.append(np.random.default_rng(6).integers(1, 5, len(X)), np.zeros(30, int))

@@ -30,8 +30,11 @@ def test_bands_are_named_and_ranks_written(X, tmp_path):
         assert ax.get_xlim()[1] > 1e9
     assert [text for text in _texts(left) if text not in names] == [str(rank) for rank in path.ranks if rank]
     assert [text for text in _texts(right) if text not in names] == []
-    assert len(right.lines) == 5
-    np.testing.assert_allclose(right.lines[0].get_ydata(), path.diffusion_eigenvalues[:, 0])
+    line, *curves = right.lines
+    assert line.get_label() == "suggested"
+    assert list(line.get_xdata()) == [path.suggested.sigma] * 2
+    assert len(curves) == 5
+    np.testing.assert_allclose(curves[0].get_ydata(), path.diffusion_eigenvalues[:, 0])
     assert save_figure(figure, tmp_path / "path.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -55,3 +58,4 @@ def test_own_axes_and_one_bandwidth(X):
 def test_path_without_any_embedding(X):
     figure = plot_rank_path(rank_path(X, [1e-9, 1e-8]))
     assert _texts(figure.axes[0]) == ["isolated"]
+    assert "suggested" not in {line.get_label() for line in figure.axes[0].lines}

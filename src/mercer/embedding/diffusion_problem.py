@@ -23,7 +23,7 @@ _LEFT_OUT = 1e-8  # of the trace: a stand-in that leaves out less is as good as 
 _FACTOR_SHARE, _STORED_SHARE = 1 / 8, 0.5  # of the memory limit: a factor, and a matrix that is stored
 _AT_ONCE = 1024  # rows of a matrix that is stored before the first product: every fit has more of them
 _WARM_NOISE = 0.03
-_ROOM = 1e-9  # of the first level's trace: what is left for a level beyond is rounding
+_ROOM = 1e-6  # of the first level's trace: what is left for a level beyond is nothing to look at
 
 AnyOperator = DiffusionOperator | ProjectedOperator
 Operator = TypeVar("Operator", bound=AnyOperator)

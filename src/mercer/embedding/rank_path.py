@@ -1,15 +1,16 @@
-"""What the embedding looks like at every bandwidth, so that a person can choose one."""
+"""What the embedding looks like at every bandwidth, so that one can be chosen."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends.arrays import Array, like, namespace, to_numpy
+from mercer.embedding.neighbourhoods import N_NEIGHBORS, nearest_by_kernel, nearest_points, shared
 from mercer.embedding.rank_path_result import STAYS, Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel
@@ -28,6 +29,7 @@ _GRID = 2.0 ** np.arange(-4, 2.25, 0.5)
 _DENSE_UP_TO = 1500
 _DEPTHS = range(10, 61, 10)
 _EIGENVALUE_ERROR = 1e-6
+_ASKED = 1000  # points whose neighbours are compared, evenly spread over the rows
 
 
 def rank_path(
@@ -41,10 +43,11 @@ def rank_path(
     random_state: Any = None,
     **parameters: Any,
 ) -> RankPath:
-    """Embed X at every bandwidth of a grid and say what each of them shows.
+    """Embed X at every bandwidth of a grid, say what each of them shows, and suggest one.
 
+    ``rank_path(X).suggested_kernel`` is a kernel with the suggested bandwidth, and ``rank_path(X).reason`` says why.
     The rank of the solution, the spectrum of B / Tr B and the eigenvalues of diffusion maps change with the bandwidth.
-    Where they stay the same over a range of bandwidths they belong to the data; a person chooses σ there.
+    Where they stay the same over a range of bandwidths they belong to the data.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def rank_path(
         The starting point.
     **parameters
         Further parameters of :class:`~mercer.SDPEmbedding`, such as ``tol`` or ``initial_rank``. ``warm_start`` is
-        True unless given.
+        True and ``n_levels`` is 1 unless given.
 
     Returns
     -------
@@ -77,11 +80,12 @@ def rank_path(
 
     Notes
     -----
-    The user guide says what the diagnoses mean and why no bandwidth is suggested. Bandwidths are fitted from large to
+    The user guide says what the diagnoses mean and how a bandwidth is suggested. Bandwidths are fitted from large to
     small, each from the solution of the one before.
 
     Cost: a fit for every bandwidth, and for the eigenvalues of diffusion maps a dense eigenproblem up to n = 1500 or
-    60 products of ``n_eigenvalues`` + 3 columns at most beyond, where they are exact to 1e-6 or too small.
+    60 products of ``n_eigenvalues`` + 3 columns at most beyond, where they are exact to 1e-6 or too small. Neighbours
+    are compared for 1000 points at most.
 
     Examples
     --------
@@ -93,26 +97,51 @@ def rank_path(
     array([0, 2, 2, 0])
     >>> [diagnosis.value for diagnosis in path.diagnoses]
     ['isolated', 'informative', 'informative', 'constant']
+    >>> path.suggested_kernel
+    Gaussian(sigma=1.2)
     """
     count = whole_number(n_eigenvalues, "n_eigenvalues", 1)
     kernel = clone(checked_kernel(kernel))
     name = _bandwidth_name(kernel, parameter)
-    parameters = {"warm_start": True, "max_products": max_products, "random_state": random_state, **parameters}
-    model = SDPEmbedding(kernel, **parameters)
+    defaults = {"warm_start": True, "n_levels": 1}
+    model = SDPEmbedding(kernel, max_products=max_products, random_state=random_state, **{**defaults, **parameters})
     X = checked_points(model, X, fitting=True)
     if (X[:1] == X).all():
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
-    grid = _default_grid(kernel, name, X) if sigmas is None else _checked_sigmas(sigmas)
+    middle = clone(kernel).set_params(**{name: "median"}).resolve(X)
+    grid = float(middle.get_params()[name]) * _GRID if sigmas is None else _checked_sigmas(sigmas)
+    sample = _Sample.of(X, middle)
     entries: list[RankPathEntry] = []
     for sigma in grid[::-1].tolist():
-        entries.append(_entry(model.set_params(kernel=clone(kernel).set_params(**{name: sigma})), X, sigma, count))
+        model.set_params(kernel=clone(kernel).set_params(**{name: sigma}))
+        entries.append(_entry(model, sample, sigma, count))
         if entries[-1].status is Status.INTERRUPTED:
             break
     return RankPath(tuple(entries[::-1]), kernel, name)
 
 
-def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEntry:
+class _Sample(NamedTuple):
+    """The points, and the nearest others of some of them by their affinity at the median bandwidth."""
+
+    points: Any
+    asked: Array
+    neighbours: Array
+
+    @classmethod
+    def of(cls, X: Any, kernel: Kernel) -> _Sample:
+        n = X.shape[0]
+        asked = np.unique(np.linspace(0, n - 1, min(n, _ASKED)).astype(np.int64))
+        return cls(X, asked, nearest_by_kernel(kernel, X, asked, min(N_NEIGHBORS, n - 1)))
+
+    def kept(self, coordinates: Array) -> float:
+        """The share of these neighbours that are neighbours in the embedding too."""
+        near = nearest_points(to_numpy(coordinates), self.asked, self.neighbours.shape[1])
+        return float(shared(self.neighbours, near).mean())
+
+
+def _entry(model: SDPEmbedding, sample: _Sample, sigma: float, count: int) -> RankPathEntry:
     """Fit at one bandwidth; a degenerate one becomes an entry without an embedding."""
+    X = sample.points
     try:
         with warnings.catch_warnings():  # the entry says both, for its bandwidth
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -144,6 +173,8 @@ def _entry(model: SDPEmbedding, X: Any, sigma: float, count: int) -> RankPathEnt
         signal,
         undetermined,
         rigidity,
+        model.levels_[0].correlation,
+        sample.kept(model.embedding_),
     )
 
 
@@ -231,11 +262,6 @@ def _bandwidth_name(kernel: Kernel, wanted: str | None) -> str:
     if wanted is not None and wanted not in names:
         raise ValueError(f"parameter={wanted!r} is no bandwidth of {kernel!r}, which has {', '.join(names)}.")
     return names[0] if wanted is None else wanted
-
-
-def _default_grid(kernel: Kernel, name: str, X: Any) -> Array:
-    rule = clone(kernel).set_params(**{name: "median"})
-    return float(rule.resolve(X).get_params()[name]) * _GRID
 
 
 def _checked_sigmas(sigmas: Any) -> Array:

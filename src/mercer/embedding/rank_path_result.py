@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer.backends.arrays import Array
 from mercer.kernels import Kernel
 from mercer.solvers import Status
 
 _SHOWN = 4
+REMEMBERS = 0.5  # of an embedding in one step of the walk, for its bandwidth to be suggested
+_MANY_KEPT = 0.5
 STAYS = 0.5  # a median of k(x, x)/m(x) above: the diffusion rather stays than moves
 
 
@@ -97,6 +102,11 @@ class RankPathEntry:
     rigidity : float
         How much B must change its diagonal to change at all within its own dimensions: of the order of 1 where it is
         the only solution there, 0 where it is not.
+    correlation : float
+        ⟨Ā, B⟩/Tr B: the part of the embedding that one step of the walk between the points keeps.
+    kept : float
+        The share of the 15 nearest others of a point, by their affinity, that are among its 15 nearest in the
+        embedding.
     """
 
     sigma: float
@@ -114,6 +124,8 @@ class RankPathEntry:
     signal: float = float("nan")
     undetermined: float = float("nan")
     rigidity: float = float("nan")
+    correlation: float = float("nan")
+    kept: float = float("nan")
 
     @property
     def spectral_gaps(self) -> Array:
@@ -123,7 +135,7 @@ class RankPathEntry:
 
 @dataclass(frozen=True, eq=False)
 class RankPath:
-    """Embeddings of one sample at rising bandwidths; ``str(path)`` is a table.
+    """Embeddings of one sample at rising bandwidths; ``str(path)`` is a table that ends in a suggestion.
 
     Attributes
     ----------
@@ -138,6 +150,28 @@ class RankPath:
     entries: tuple[RankPathEntry, ...]
     kernel: Kernel
     parameter: str
+
+    @property
+    def suggested(self) -> RankPathEntry | None:
+        """The bandwidth for who wants one; None if none is good, and :attr:`reason` says why.
+
+        Of the informative bandwidths at which one step of the walk keeps at least half of the embedding, the one
+        whose embedding keeps most neighbours.
+        """
+        return max(_candidates(self.entries), key=lambda entry: (entry.kept, -entry.sigma), default=None)
+
+    @property
+    def reason(self) -> str:
+        """Why :attr:`suggested` is the one, or why there is none, in sentences."""
+        chosen = self.suggested
+        return _refusal(self) if chosen is None else _praise(self, chosen)
+
+    @property
+    def suggested_kernel(self) -> Kernel:
+        """The kernel with the suggested bandwidth; a ValueError where none is suggested."""
+        if self.suggested is None:
+            raise ValueError(self.reason)
+        return clone(self.kernel).set_params(**{self.parameter: self.suggested.sigma})
 
     @property
     def sigmas(self) -> Array:
@@ -189,11 +223,57 @@ class RankPath:
         return sum(entry.n_stand_in_products for entry in self.entries)
 
     def __str__(self) -> str:
-        """A table with one line for every bandwidth."""
-        head = (self.parameter.rpartition("__")[2], "rank", "spectrum of B/TrB", "gap", "diffusion λ₁ λ₂ …")
-        rows = [(*head, "λ₁-λ₂", "columns (stand-in)", "diagnosis"), *(_cells(entry) for entry in self.entries)]
+        """A table with one line for every bandwidth, and the reason of the suggestion below it."""
+        head = [self.parameter.rpartition("__")[2], "rank", "spectrum of B/TrB", "gap", "diffusion λ₁ λ₂ …", "λ₁-λ₂"]
+        head += ["columns (stand-in)", "step keeps", "neighbours kept", "diagnosis"]
+        rows = [tuple(head), *(_cells(entry) for entry in self.entries)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        table = "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return f"{table}\n{self.reason}"
+
+
+def _informative(entries: Sequence[RankPathEntry]) -> list[RankPathEntry]:
+    return [entry for entry in entries if entry.diagnosis is Diagnosis.INFORMATIVE]
+
+
+def _candidates(entries: Sequence[RankPathEntry]) -> list[RankPathEntry]:
+    """Where the solution is unique and the walk remembers it; below, an embedding tends to a linear one."""
+    return [entry for entry in _informative(entries) if entry.correlation >= REMEMBERS]
+
+
+def _praise(path: RankPath, chosen: RankPathEntry) -> str:
+    """Why a bandwidth is suggested, and what there is to doubt."""
+    name = path.parameter.rpartition("__")[2]
+    sentences = [
+        f"Suggested: {name} = {chosen.sigma:.4g}, whose embedding keeps {chosen.kept:.0%} of the nearest neighbours of "
+        f"a point, the most of {_counted(len(_candidates(path.entries)))} that are informative and at which one step "
+        "of the walk keeps at least half of the embedding."
+    ]
+    if chosen is path.entries[0] and len(path.entries) > 1:
+        sentences.append("It is the smallest of the grid: smaller ones may do better.")
+    if chosen.kept < _MANY_KEPT:
+        sentences.append("That is less than half, so no bandwidth is good everywhere: SelfTuning() has one a point.")
+    return " ".join(sentences)
+
+
+def _refusal(path: RankPath) -> str:
+    """Why no bandwidth is suggested, and what to do."""
+    informative, count = _informative(path.entries), _counted(len(path.entries))
+    if informative:
+        best = max(informative, key=lambda entry: entry.correlation)
+        why = (
+            "none is informative and has an embedding of which one step of the walk keeps half (the most is "
+            f"{best.correlation:.0%} at {best.sigma:.4g}): they are too large or too far apart, or the data have no "
+            "structure that one bandwidth shows"
+        )
+    else:
+        words = Counter(diagnosis.value for diagnosis in path.diagnoses)
+        why = f"none is informative ({', '.join(f'{number} {word}' for word, number in words.items())})"
+    return f"No bandwidth is suggested: of {count} {why}. Pass others, or take SelfTuning()."
+
+
+def _counted(number: int) -> str:
+    return "1 bandwidth" if number == 1 else f"{number} bandwidths"
 
 
 def _padded(values: Array, width: int, fill: float) -> Array:
@@ -203,7 +283,7 @@ def _padded(values: Array, width: int, fill: float) -> Array:
 def _cells(entry: RankPathEntry) -> tuple[str, ...]:
     """One line of the table; a dash where there is no embedding."""
     if entry.diagnosis.degenerate:
-        return (f"{entry.sigma:.4g}", *"------", entry.diagnosis.value)
+        return (f"{entry.sigma:.4g}", *"--------", entry.diagnosis.value)
     more = " …" if entry.rank > _SHOWN else ""
     gaps = entry.spectral_gaps
     return (
@@ -214,5 +294,7 @@ def _cells(entry: RankPathEntry) -> tuple[str, ...]:
         " ".join(f"{value:.4f}" for value in entry.diffusion_eigenvalues[:_SHOWN]),
         f"{gaps[0]:.4f}" if gaps.size else "-",
         f"{entry.n_products} ({entry.n_stand_in_products})",
+        f"{entry.correlation:.0%}",
+        f"{entry.kept:.0%}",
         entry.diagnosis.value,
     )

@@ -57,8 +57,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
     n_levels : int or None, default=None
         Programmes to solve, each on the complement of the coordinates before. None means one, as in the papers; for a
-        graph of neighbours, of which one tells little, until there are ten coordinates or a level that the walk between
-        the points forgets by half in one step.
+        graph of neighbours, of which one tells little, three, without those that a step of the walk between the points
+        forgets by half.
     initial_rank : int, default=10
         Columns of the factor the solver works with; an upper bound on the rank of the solution.
     tol : float, default=1e-6
@@ -283,8 +283,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         The direction is that of Σⱼ ā(x, xⱼ) Ξⱼ, the length √d(x), see ``radius``. All dimensions are extended, then
         ``n_components`` of them are kept. At a training point this gives its row of ``embedding_``.
         """
-        wanted = self._n_features_out
-        return widened(self._extend(X)[:, :wanted], wanted)
+        coordinates, wanted = self._extend(X), self._n_features_out
+        return widened(coordinates[:, :wanted], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.

@@ -145,7 +145,7 @@ def _check_model(model: SDPEmbedding, operator: DiffusionOperator) -> None:
         ("diagonal_", first.diagonal),
     ):
         if not _equal(getattr(model, name), value):
-            raise _damaged(f"{name} is not that of the first level")
+            raise _damaged(f"{name} is not what the coordinates, the kernel and X give")
     _require("stationary_", model.stationary_, operator.stationary**2, _tolerance(model))
 
 

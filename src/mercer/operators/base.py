@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
@@ -35,6 +36,9 @@ class MapRounding:
         Whether the parts of M have no negative entry.
     semidefinite : bool
         Whether M is positive semi-definite for certain.
+    apart : float
+        A bound on the norm of the difference between two of those evaluated matrices, or one and its transpose;
+        infinite where nothing is known of it but ``entries``.
     """
 
     norm: float
@@ -43,6 +47,7 @@ class MapRounding:
     diagonal: Array
     nonnegative: bool = False
     semidefinite: bool = False
+    apart: float = math.inf
 
 
 class LinearMap(ABC):

@@ -110,9 +110,9 @@ class DiffusionOperator(LinearMap):
         absolute values of A have the norm q at most: that is what Collatz and Wielandt's quotient of the vector √(w m)
         says. Entries that err by a part of themselves change A by no more than that part of q, those that err by ρᵢρⱼ
         by no more than Σ wᵢρᵢ²/mᵢ, and degrees that err by a part r of themselves by r·q. The diagonal k/m - m/vol is a
-        difference: its error is that of its two terms, not of itself. Where points in single precision are multiplied
-        in double, entries may err as they would in single, so that what is proved holds of the matrix in either
-        precision.
+        difference: its error is that of its two terms, not of itself. Two evaluations share their degrees. Where points
+        in single precision are multiplied in double, entries may err as they would in single, so that what is proved
+        holds of the matrix in either precision.
         """
         if self.alpha:
             raise ValueError("The rounding of a density-corrected diffusion is not stated: nothing is proved of it.")
@@ -121,9 +121,13 @@ class DiffusionOperator(LinearMap):
         lost_weights = unit if dtype_name(self.dtype) == "float32" else 0.0
         error, ratio = self.gram.entry_error.doubled(), self._absolute_ratio()
         kernel_diagonal = xp.abs(as_double(self.gram.diagonal()))
-        summing = gamma(self.gram.product_depth + _ENTRY, unit)
+        product = summing = gamma(self.gram.product_depth + _ENTRY, unit)
         sums = (error.relative + summing + 2 * lost_weights) * ratio
         own = (error.relative + error.scaled) * kernel_diagonal + error.absolute
+        rounded = gamma(_ENTRY, unit) + lost_weights
+        rho = xp.sqrt(error.scaled * kernel_diagonal) + math.sqrt(error.absolute)
+        norm = float(xp.max(ratio)) if self.shape[0] else 0.0
+        apart = (error.relative + 2 * rounded) * (norm + 1) + float(xp.sum(weights * rho**2 / m))
         narrow = self.gram.narrow_error(self.weights)
         if narrow is not None:
             sums, own = sums + narrow.rows / m, own + narrow.diagonal
@@ -132,8 +136,6 @@ class DiffusionOperator(LinearMap):
         degrees = sums + rho * float(weights @ rho) / m
         worst = float(xp.max(degrees)) if self.shape[0] else 0.0
         volume = float(weights @ (m * degrees)) / self.volume + lost_weights + gamma(self.shape[0], UNIT)
-        norm = float(xp.max(ratio)) if self.shape[0] else 0.0
-        rounded = gamma(_ENTRY, unit) + lost_weights
         entries = (error.relative + worst + rounded) * norm + float(xp.sum(weights * rho**2 / m))
         staying = weights * kernel_diagonal / m
         stationary = as_double(self.stationary) ** 2
@@ -141,12 +143,14 @@ class DiffusionOperator(LinearMap):
         entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
+            product = (summing * norm + gamma(self.shape[0] + _ENTRY, unit)) / (norm + 1)  # v₀ᵀx sums over all points
             norm += 1.0
             diagonal = diagonal + stationary * (degrees + volume + rounded)
             diagonal = xp.where(self.diagonal() == 0, diagonal + 2 * _NOISE * unit * staying, diagonal)
         definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero is not None
-        product = gamma(self.gram.product_depth + _ENTRY, unit)
-        return MapRounding(1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite)
+        return MapRounding(
+            1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite, 1.01 * apart
+        )
 
     def _absolute_ratio(self) -> Array:
         """Σⱼ wⱼ |k(xᵢ, xⱼ)| / mᵢ: one where no value is negative."""

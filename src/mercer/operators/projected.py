@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import NamedTuple, final
 
 from mercer.backends.arrays import Array, as_double, cast, like, namespace
 from mercer.backends.rounding import UNIT, gamma, unit_of
@@ -14,6 +14,15 @@ from mercer.operators.lowrank import LowRankOperator
 _ENTRY = 8  # roundings of an entry beside those of its sums
 _NOISE = 8  # times the rounding of the diagonal: less than that is none
 _MORE = 1.01
+
+
+class _Sizes(NamedTuple):
+    """Bounds on the norms of Q (Frobenius' and the spectral one), W and S (Frobenius')."""
+
+    whole: float
+    spectral: float
+    image: float
+    middle: float
 
 
 @final
@@ -51,7 +60,8 @@ class ProjectedOperator(LinearMap):
         self.inner, self.basis = inner, as_double(like(basis, inner.reference))
         self._span = LowRankOperator(cast(self.basis, self.dtype))
         self.image = as_double(inner @ self.basis)
-        self.middle = self.basis.T @ self.image
+        middle = self.basis.T @ self.image
+        self.middle = (middle + middle.T) / 2
         self.stationary = self._complement(inner.stationary[:, None])[:, 0]
         self.weights, self.gram = inner.weights, inner.gram
 
@@ -95,24 +105,40 @@ class ProjectedOperator(LinearMap):
     def rounding(self) -> MapRounding:
         """What floating point adds to the errors of M.
 
-        With ‖P‖ ≤ 1, products with P err by a, those with M by p times its norm N: together by N(2a + p) but for
-        squares. An inner product with a column of Q errs by γₙ, whatever the signs (Cauchy–Schwarz). Entries and the
-        diagonal are made of the image W = MQ, whose columns err as products do, and of S = QᵀW; an error E of M, ‖E‖ ≤
-        e, changes the diagonal by Eᵢᵢ and by no more than e(2‖Qᵢ‖ + ‖Qᵢ‖²) beyond.
+        Let σ = ‖Q‖ and φ its Frobenius norm; ‖P‖ = p ≤ max(1, σ² - 1). Where products with P err by a, those with M by
+        a part b of its norm N, those with PMP err by N(2pa + a² + b(p + a)²); an inner product with a column of Q errs
+        by γₙ, whatever the signs (Cauchy–Schwarz). Entries and the diagonal are made of the image W = MQ + D and of S =
+        QᵀW, symmetric to the last bit: D changes entries by no more than (2σ + σ³)‖D‖ and a diagonal entry by (2‖Qᵢ‖ +
+        σ‖Qᵢ‖²)‖D‖. An error E that all evaluations of M share becomes PEP; by what they differ counts in full.
         """
         given, unit, xp = self.inner.rounding(), unit_of(self.dtype), namespace(self.basis)
-        n, q = self.basis.shape
-        size = _MORE * float(xp.sum(self.basis**2))  # ‖Q‖² in the Frobenius norm
-        lengths = _MORE * xp.sqrt(xp.sum(self.basis**2, axis=1))
-        root, norm = math.sqrt(size), given.norm
-        projecting = _MORE * (gamma(n, unit) + gamma(q + 2, unit)) * root + 4 * unit
-        product = _MORE * norm * (2 * projecting + given.product)
-        of_image, of_middle = given.product * norm * root, gamma(n, UNIT) * size * norm
-        formed = gamma(q + _ENTRY, unit) * (1 + size) ** 2 * norm
-        entries = given.entries + _MORE * (3 * of_image + of_middle + formed)
-        diagonal = given.diagonal + gamma(q + _ENTRY, UNIT) * self._parts_of_diagonal()
-        diagonal = xp.where(self.room() == 0, diagonal + self._noise(), diagonal)
-        diagonal = diagonal + 2 * lengths * (given.entries + of_image)
-        diagonal = diagonal + lengths**2 * (given.entries + of_image + of_middle)
-        whole = (1 + size) ** 2 * norm
-        return MapRounding(whole, product / whole, entries, _MORE * diagonal, False, given.semidefinite)
+        sizes, (n, q) = self._sizes(), self.basis.shape
+        lengths = _MORE * xp.linalg.vector_norm(self.basis, axis=1)
+        wide, norm = sizes.spectral, given.norm + given.entries
+        stretch = max(1.0, wide**2 - 1)  # ‖P‖
+        casting = 2 * unit * (1 + wide**2)
+        projecting = _MORE * (gamma(n, unit) + gamma(q + 2, unit)) * sizes.whole * wide + casting
+        product = norm * (2 * stretch * projecting + projecting**2 + given.product * (stretch + projecting) ** 2)
+        of_image = (given.product + casting) * norm * sizes.whole
+        of_middle = gamma(n + 2, UNIT) * sizes.whole * sizes.image
+        parts = norm + 2 * sizes.whole * sizes.image + sizes.whole**2 * sizes.middle
+        apart = min(given.apart, 2 * given.entries)
+        entries = stretch**2 * given.entries + (1 + 4 * wide**2 + wide**4) * apart
+        entries += (2 + wide**2) * wide * of_image + wide**2 * of_middle
+        entries += (gamma(2 * q + _ENTRY, UNIT) + unit) * parts
+        entries = max(entries, float(xp.max(given.diagonal)))  # low-rank proofs take the diagonal for that of entries
+        of_image += wide * given.entries
+        diagonal = given.diagonal + gamma(2 * q + _ENTRY, UNIT) * self._parts_of_diagonal()
+        diagonal = _MORE * (diagonal + 2 * lengths * of_image + lengths**2 * (wide * of_image + of_middle))
+        values = self.diagonal()  # of a row that takes no part only what may lie above zero counts
+        diagonal = xp.where(self.room() == 0, xp.clip(values + diagonal, 0.0, None), diagonal)
+        return MapRounding(
+            _MORE * parts, product / parts, _MORE * entries, diagonal, False, given.semidefinite, 2 * _MORE * entries
+        )
+
+    def _sizes(self) -> _Sizes:
+        norm, gram = namespace(self.basis).linalg.vector_norm, abs(self.basis.T @ self.basis)
+        spectral = math.sqrt(float(gram.sum(axis=0).max())) if gram.shape[0] else 0.0
+        return _Sizes(
+            *(_MORE * float(size) for size in (norm(self.basis), spectral, norm(self.image), norm(self.middle)))
+        )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 _REST = "#999999"
 _INDEX = "₁₂₃₄₅₆"
+_SUGGESTED = "#222222"
 _NO_EMBEDDING = "#d9d9d9"
 _DOUBTFUL = "#f2f2f2"
 
@@ -24,7 +25,7 @@ _DOUBTFUL = "#f2f2f2"
 def plot_rank_path(path: RankPath, axes: Any = None) -> Any:
     """Draw the spectrum of B / Tr B with the rank, and beside it the eigenvalues of diffusion maps.
 
-    Bandwidths that are not informative are shaded, and the shade is named.
+    Bandwidths that are not informative are shaded, and the shade is named. A dashed line is at the suggested one.
 
     Parameters
     ----------
@@ -47,6 +48,10 @@ def plot_rank_path(path: RankPath, axes: Any = None) -> Any:
         ax.set_xlabel("σ" if name == "sigma" else name)
         ax.set_ylim(-0.03, 1.12)
         _shade(ax, path)
+        if path.suggested is not None:
+            ax.axvline(
+                path.suggested.sigma, color="#222222", linestyle="--", linewidth=1.2, zorder=2, label="suggested"
+            )
         ax.tick_params(labelsize=8)
     spectrum = path.eigenvalues
     _curves(left, path, np.where(spectrum > 0, spectrum, np.nan), "β")
