@@ -26,14 +26,14 @@ FRESH = np.concatenate([rng.normal(size=(12, 3)), POINTS[3:5], POINTS[:1] + 40])
 GRID = np.stack(np.meshgrid(np.arange(7.0), np.arange(6.0)), axis=-1).reshape(-1, 2)  # many points equally far
 
 
-def by_hand(training, X, Y, *, n_neighbors=15, scale_neighbor=7, metric="euclidean"):
+def by_hand(training, X, Y, *, n_neighbors=15, scale_neighbor=7, metric="euclidean", pair_scale="mean"):
     """The definition, pair by pair, from all distances."""
     training, name = np.unique(training, axis=0), {"manhattan": "cityblock"}.get(metric, metric)
     most = len(training) - 1
     near = [np.sort(cdist(points, training, name), axis=1) for points in (X, Y)]
     s, t = (distances[:, min(scale_neighbor, most)] for distances in near)
     d = cdist(X, Y, name)
-    values = np.exp(-(d**2) / np.outer(s, t))
+    values = np.exp(-(d**2) / (np.outer(s, t) if pair_scale == "mean" else np.minimum.outer(s, t) ** 2))
     if n_neighbors is None:
         return values
     r, q = (distances[:, min(n_neighbors, most)] for distances in near)
@@ -42,9 +42,10 @@ def by_hand(training, X, Y, *, n_neighbors=15, scale_neighbor=7, metric="euclide
 
 @pytest.mark.parametrize("counts", [(15, 7), (4, 4), (3, 9), (1, 1), (100, 7), (None, 5)])
 @pytest.mark.parametrize("training", [POINTS, GRID], ids=["points", "grid"])
-def test_values_are_those_of_the_definition(training, counts, on):
+@pytest.mark.parametrize("pair_scale", ["mean", "smaller"])
+def test_values_are_those_of_the_definition(pair_scale, training, counts, on):
     fresh = FRESH[:, : training.shape[1]]
-    known = dict(zip(("n_neighbors", "scale_neighbor"), counts, strict=True))
+    known = dict(zip(("n_neighbors", "scale_neighbor"), counts, strict=True)) | {"pair_scale": pair_scale}
     kernel = on(SelfTuning(**known).resolve(training))
     for X, Y in ((training, fresh), (fresh, training), (fresh, fresh[::2]), (training[::3], training[5:20])):
         assert_allclose(kernel(X, Y), by_hand(training, X, Y, **known), rtol=1e-13)
@@ -155,12 +156,12 @@ def test_small_samples():
 # --- arithmetic ---------------------------------------------------------------------------------------------------
 
 
-def exact_values(X, metric, n_neighbors):
+def exact_values(X, metric, n_neighbors, pair_scale):
     X = X.astype(LONG)
     difference = np.abs(X[:, None] - X[None])
     d = np.sum(difference, axis=2) if metric == "manhattan" else np.sqrt(np.sum(difference**2, axis=2))
     s = np.sort(d, axis=1)[:, 7]
-    values = np.exp(-(d**2) / np.outer(s, s))
+    values = np.exp(-(d**2) / (np.outer(s, s) if pair_scale == "mean" else np.minimum.outer(s, s) ** 2))
     if n_neighbors is None:
         return values
     r = np.sort(d, axis=1)[:, n_neighbors]
@@ -171,12 +172,13 @@ def exact_values(X, metric, n_neighbors):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 @pytest.mark.parametrize("n_neighbors", [15, 60, None])
-def test_entries_lie_within_their_stated_error(n_neighbors, metric, dtype):
+@pytest.mark.parametrize("pair_scale", ["mean", "smaller"])
+def test_entries_lie_within_their_stated_error(pair_scale, n_neighbors, metric, dtype):
     """On a dense cloud beside a sparse one, so that entries between them are as small as e^-20 and far smaller."""
     draw = np.random.default_rng(5)
     X = np.concatenate([0.02 * draw.normal(size=(60, 90)), draw.normal(size=(60, 90))]).astype(dtype)
-    truth = exact_values(X, metric, n_neighbors)
-    gram = GramOperator(SelfTuning(n_neighbors, metric=metric).resolve(X), X)
+    truth = exact_values(X, metric, n_neighbors, pair_scale)
+    gram = GramOperator(SelfTuning(n_neighbors, metric=metric, pair_scale=pair_scale).resolve(X), X)
     error, distance = gram.entry_error, np.abs(gram.to_dense() - truth)
     assert np.all(distance <= error.relative * truth + error.scaled)
     if dtype == np.float64:  # an error that does not grow with -log k does not cover it
@@ -229,7 +231,7 @@ def test_a_resolved_kernel_stays_what_it_is():
         assert np.array_equal(copy(FRESH, POINTS), kernel(FRESH, POINTS))
     assert repr(kernel) != repr(SelfTuning(10).resolve(POINTS[:-1])) != repr(SelfTuning(10))
     assert repr(kernel).count("\n") == 0
-    assert len(repr(kernel)) < 150
+    assert len(repr(kernel)) < 180
     kernel.set_params(n_neighbors=5)
     assert not kernel.is_resolved
     with pytest.raises(UnresolvedKernelError, match=r"kernel\.resolve\(X\)"):
@@ -241,6 +243,7 @@ def test_a_resolved_kernel_stays_what_it_is():
         "metric": "euclidean",
         "neighbors": "auto",
         "connect": False,
+        "pair_scale": "mean",
     }
 
 
@@ -291,6 +294,7 @@ def test_isolated_points_are_named():
         ({"metric": lambda x, y: 0.0}, r"metric=<function .* must be one of"),
         ({"neighbors": "kd_tree"}, r"neighbors='kd_tree' must be one of 'auto', 'exact', 'approximate', a transformer"),
         ({"neighbors": 3}, r"neighbors=3 must be one of"),
+        ({"pair_scale": "larger"}, r"pair_scale='larger' must be one of 'mean', 'smaller'\."),
         ({"connect": 1}, r"connect=1 must be True or False\."),
         ({"metric": "canberra", "neighbors": "approximate"}, r"neighbors='approximate' knows metric='euclidean'"),
     ],

@@ -22,10 +22,10 @@ from mercer.operators import DiffusionOperator
 from mercer.solvers import Iteration, Status
 
 _KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps less is noise
-_ENOUGH = 10  # coordinates, where nobody asked for a number
-_SOONEST = 0.05  # of a level, lost in one step: slower ones count as if they lost that much
+_ENOUGH = 3  # levels, where nobody asked for a number
+_SOONEST = 0.01  # of a level, lost in one step: slower ones count as if they lost that much
 _MINOR = 1e-3  # of the trace of a level: directions with less of it take none away from the levels that follow
-_ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_PRODUCTS)
+_ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER, Status.MAX_PRODUCTS)
 
 
 @final
@@ -96,7 +96,7 @@ class Extent(NamedTuple):
             return sum(level.rank for level in levels) < self.n_components
         if self.n_levels is not None:
             return True
-        return self.is_local and sum(level.rank for level in levels) < _ENOUGH
+        return self.is_local and len(levels) < _ENOUGH
 
     def drops(self, level: Level) -> bool:
         """Whether a further level says too little to be kept, and none should follow."""

@@ -13,6 +13,7 @@ from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
+from mercer.embedding.default_kernel import default_kernel
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
@@ -21,7 +22,7 @@ from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
 from mercer.embedding.support import Support, choose_support, without_copies
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels import Kernel, SelfTuning
+from mercer.kernels import Kernel
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.validation import (
@@ -57,8 +58,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
     n_levels : int or None, default=None
         Programmes to solve, each on the complement of the coordinates before. None means one, as in the papers; for a
-        graph of neighbours, of which one tells little, until there are ten coordinates or a level that the walk between
-        the points forgets by half in one step.
+        graph of neighbours, of which one tells little, three, without those that a step of the walk between the points
+        forgets by half.
     initial_rank : int, default=10
         Columns of the factor the solver works with; an upper bound on the rank of the solution.
     tol : float, default=1e-6
@@ -74,7 +75,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         up to 200 points and cvxpy.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
-        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the residual decides alone.
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, ``"chebyshev-filter"``. With False the
+        residual decides alone.
     landmarks : array of int, (indices, weights), estimator or None, default=None
         Solve on these rows only and extend to the others; an estimator has ``indices_`` and ``weights_``.
     warm_start : bool, default=False
@@ -151,7 +153,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
-    _default_kernel = SelfTuning
+    _default_kernel = staticmethod(default_kernel)
     _checks = declared(
         n_components=optional(at_least(1)),
         n_levels=optional(at_least(1)),
