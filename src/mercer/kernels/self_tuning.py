@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -78,6 +78,10 @@ class SelfTuning(Kernel):
            [0.   , 0.   , 0.   , 1.   , 0.   ],
            [0.   , 0.   , 0.   , 0.   , 1.   ]])
     """
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "sigma": "kernel=Gaussian(), which has one bandwidth: here every point has a scale of its own"
+    }
 
     def __init__(
         self,
