@@ -31,16 +31,15 @@ def plot_levels(ax: Any, levels: Sequence[Level], *, title: str = "Eigenvalues o
     matplotlib Axes
         The same axes.
     """
-    first = 1
+    first, top = 1, max(float(level.eigenvalues[0]) for level in levels)
     for i, level in enumerate(levels):
         places, colour = np.arange(first, first + level.rank), COLOURS[i % len(COLOURS)]
         ax.bar(places, to_numpy(level.eigenvalues), color=colour, width=0.8)
-        ax.text(places.mean(), 1.02, _caption(i, level), ha="center", va="bottom", fontsize=8, color="#444444")
+        ax.text(places.mean(), 1.04 * top, _caption(i, level), ha="center", va="bottom", fontsize=8, color="#444444")
         if i:
             ax.axvline(first - 0.5, color="#bbbbbb", linewidth=0.8)
         first += level.rank
-    ax.set_ylim(0.0, 1.28)
-    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.set_ylim(0.0, 1.4 * top)
     ax.set_xlim(0.4, first - 0.4)
     ax.set_xticks(range(1, first))
     ax.set_xlabel("coordinate")
