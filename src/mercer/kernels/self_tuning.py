@@ -298,7 +298,7 @@ def _zero_diagonal(n: int) -> Any:
 def _as_tensor(matrix: Any, reference: Any) -> Any:
     import torch
 
-    parts = (like(part, reference) for part in (matrix.indptr, matrix.indices, matrix.data))
+    starts, columns, values = (like(part, reference) for part in (matrix.indptr, matrix.indices, matrix.data))
     with warnings.catch_warnings():  # torch calls the layout a beta
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(*parts, size=matrix.shape, check_invariants=False)
+        return torch.sparse_csr_tensor(starts, columns, values, matrix.shape, check_invariants=False)
