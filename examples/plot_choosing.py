@@ -47,9 +47,9 @@ samples = {
 # -------------
 # The number in a corner is the accuracy of five nearest neighbours, outliers left out, in all coordinates that the
 # method gave: two for the first two methods, some ten for the third, of which the first two are shown. Principal
-# components show a flat view. Spectral embedding draws groups into corners and lets the ends of the sheet overlap. The
-# first two coordinates of the programme unroll the sheet and tell groups of digits apart, but see the two moons, between
-# which outliers make bridges, as one ring.
+# components show a flat view. Spectral embedding draws groups into corners and lets the ends of the sheet overlap.
+# The first two coordinates of the programme unroll the sheet and tell groups of digits apart, but see the two moons,
+# between which outliers make bridges, as one ring.
 
 
 def draw(panel, shown, coordinates, labels):

@@ -13,6 +13,7 @@ from typing import final
 _log = logging.getLogger("mercer")
 _WIDTH = 30
 _LOG_EVERY = 0.1
+_PASSED = ("mercer", "sklearn", "functools")  # packages whose lines are not the user's
 
 
 def make_visible() -> None:
@@ -25,7 +26,7 @@ def make_visible() -> None:
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the package, itself or through scikit-learn."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mercer", "sklearn"):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

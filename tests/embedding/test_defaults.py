@@ -63,6 +63,8 @@ SAMPLES = {
     "nearly twins": np.vstack([X, X + 1e-9]),
     "a column that is constant": np.column_stack([X, np.full(120, 1e9)]),
     "far from zero": X + 1e12,
+    "an absurd unit": 1e300 * X,
+    "another": 1e-300 * X,
     "outliers a million away": np.vstack([X, 1e6 * cloud(12, seed=1)]),
     "one point far from all": np.vstack([X, [[1e6, 0.0, 0.0]]]),
     "one point farther than squares reach": np.vstack([X, [[1e150, 0.0, 0.0]]]),
@@ -75,7 +77,10 @@ SAMPLES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:n_components=2 exceeds the number of dimensions")  # two places have one
+@pytest.mark.filterwarnings(
+    "ignore:n_components=2 exceeds the number of dimensions",  # two places have one
+    "ignore:1 of 121 points are isolated",  # the point far from all
+)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_has_finite_coordinates_and_proofs(name):
     data = SAMPLES[name]
@@ -105,6 +110,17 @@ def test_every_sample_has_finite_coordinates_and_proofs(name):
 def test_what_cannot_be_embedded_is_refused_in_one_sentence(Estimator, data, error, sentence):
     with pytest.raises(error, match=sentence):
         Estimator().fit(data)
+
+
+@_BOTH
+def test_a_point_that_no_other_sees_is_named(Estimator):
+    data = SAMPLES["one point far from all"]
+    with pytest.warns(UserWarning, match=r"^1 of 121 points are isolated under .*: row 120\. Remove them") as caught:
+        model = Estimator(random_state=0).fit(data)
+    assert [warning.filename for warning in caught] == [__file__]
+    alone = Estimator(random_state=0).fit(X)
+    if Estimator is SDPEmbedding:  # the others lie as they do without it
+        assert model.certificate_.lower == pytest.approx(alone.certificate_.lower + model.diagonal_[-1], rel=0.02)
 
 
 # --- what None means ----------------------------------------------------------------------------------------------
@@ -260,6 +276,22 @@ def test_the_learned_kernel_is_one_for_a_classifier():
 
 def test_the_farther_a_point_the_more_novel():
     model = SDPEmbedding(random_state=0).fit(X)
-    steps = [model.novelty(X[:1] + distance)[0] for distance in (0.0, 3.0, 1e2, 1e4, 1e6)]
+    steps = [model.novelty(X[:1] + distance)[0] for distance in (0.0, 3.0, 1e2, 1e4, 1e6, 1e100, 1e200)]
     assert np.all(np.diff(steps) > 0)
-    assert np.isfinite(model.transform(X[:1] + 1e6)).all()
+    assert np.isfinite(steps).all()
+    assert np.isfinite(model.transform(X[:1] + np.array([[3.0], [1e6], [1e200]]))).all()
+
+
+def test_tensors_in_tensors_out():
+    torch = pytest.importorskip("torch")
+    T, new = torch.asarray(X), X[:9] + 0.3
+    ours, theirs = (SDPEmbedding(random_state=0, residual_tol=1e-8).fit(data) for data in (X, T))
+    assert isinstance(theirs.embedding_, torch.Tensor)
+    np.testing.assert_allclose(theirs.embedding_, ours.embedding_, atol=1e-5)
+    np.testing.assert_allclose(theirs.transform(torch.asarray(new)), ours.transform(new), atol=1e-5)
+    assert verify(theirs, T).holds(2e-6)
+    maps = DiffusionMaps().fit(torch.asarray(SAMPLES["five places"]))
+    np.testing.assert_allclose(maps.embedding_, DiffusionMaps().fit(SAMPLES["five places"]).embedding_, atol=1e-9)
+    model = SDPEmbedding(random_state=0).fit(torch.asarray(SAMPLES["five places"]))
+    assert isinstance(model.landmarks_, torch.Tensor)
+    assert verify(model, torch.asarray(SAMPLES["five places"])).holds(1e-6)

@@ -300,8 +300,8 @@ def test_n_components_that_is_no_count(Estimator, X, value):
 
 @_BOTH
 def test_more_components_than_dimensions(Estimator, X):
+    one = {"n_levels": 1} if Estimator is SDPEmbedding else {}
     with pytest.warns(RankWarning, match="n_components=100 exceeds the number of dimensions, .* are zero") as caught:
-        one = {"n_levels": 1} if Estimator is SDPEmbedding else {}
         model = Estimator(Gaussian(), n_components=100, random_state=0, **one).fit(X)
     assert len(caught) == 1
     assert model.embedding_.shape == (60, 100)

@@ -213,7 +213,7 @@ class StoredForm(FormEntries):
         super().__init__(rows, cols, dtype)
         self.matrix = rows
         self.shape = (int(rows.shape[0]), int(rows.shape[1]))
-        self._new_diagonal, self._given, self._logarithms = form.new_diagonal, form.error, form.logarithms
+        self._new_diagonal, self._given, self.of_logarithms = form.new_diagonal, form.error, form.logarithms
 
     @abstractmethod
     def _diagonal_of(self, matrix: Any) -> Array:
@@ -221,7 +221,7 @@ class StoredForm(FormEntries):
 
     def _values_of(self, given: Array) -> Array:
         """k, where its logarithms may be given."""
-        return namespace(given).exp(given) if self._logarithms else given
+        return namespace(given).exp(given) if self.of_logarithms else given
 
     @property
     def cost(self) -> float:
@@ -230,7 +230,7 @@ class StoredForm(FormEntries):
     @property
     def entry_error(self) -> EntryError:
         """What is stated of the entries; where they may have been rounded to single precision, that comes on top."""
-        narrow = self.dtype if self._logarithms else self.matrix.dtype
+        narrow = self.dtype if self.of_logarithms else self.matrix.dtype
         rounded = EntryError(unit_of(narrow) if dtype_name(narrow) == "float32" else 0.0)
         return rounded if self._given == EntryError(0.0) else self._given.beside(rounded)
 

@@ -8,7 +8,7 @@ device makes a :class:`mercer.backends.matrix.KernelMatrix` of a form and points
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mercer.backends.profiles import Profile
@@ -55,7 +55,7 @@ class Stored(Form):
     """
 
     new_diagonal: float | None = None
-    error: EntryError = EntryError(0.0)
+    error: EntryError = field(default=EntryError(0.0))
     logarithms: bool = False
 
     @property

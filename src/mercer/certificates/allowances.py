@@ -22,7 +22,7 @@ with d̂ = 0 are given signs at random: on average they add nothing but their di
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import NamedTuple, final
 
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import UNIT, gamma, unit_of
@@ -31,6 +31,13 @@ from mercer.problems import Elliptope
 _ROWS = 8  # roundings of a row of H that is brought to unit length, and of s
 _FORMED = 4  # of an entry that is scaled on both sides
 _MORE = 1.01
+
+
+class ProductRounding(NamedTuple):
+    """A bound ``norm`` on ‖M‖, and how far a product with a unit vector may be from the true one."""
+
+    norm: float
+    error: float
 
 
 @final
@@ -96,6 +103,11 @@ class Allowances:
         if self.nonnegative:
             size = min(size, 1.0 + lift + 2 * float(((root * vector) ** 2).sum()))
         return self.product * size
+
+    def product_rounding(self, root: Array) -> ProductRounding:
+        """The same for whatever λmax(M) is, with a bound on the norm of M."""
+        norm = _MORE * self.norm * _largest_square(root)
+        return ProductRounding(norm, self.product * norm)
 
     def lift(self, root: Array) -> float:
         """How far below zero rounding can take the eigenvalues of Diag(r) Â Diag(r), if Ã is semi-definite."""

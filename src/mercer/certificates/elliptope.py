@@ -5,14 +5,16 @@ For any H with unit rows, z = diag(J H Hᵀ) gives the lower bound Σ zᵢ. For 
     M = Diag(y)^-½ J Diag(y)^-½,   J ≼ λmax(M) Diag(y),   p* ≤ max(λmax(M), 0) Σ yᵢ.
 
 At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some
-zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of four ways:
+zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of five ways:
 
 - a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof; n² entries,
   n³/3 flops, usually one time, and 3 n² doubles;
 - a partial Cholesky factor of A and the trace of what it leaves out (:mod:`mercer.certificates.low_rank_bound`): a
   proof, no products but those with H where the rank is high enough;
 - the same with Lanczos on what is left out, which holds up to a stated probability;
-- Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise.
+- Lanczos on the complement of the known eigenvectors (:mod:`mercer.certificates.krylov`), likewise;
+- Chebyshev polynomials on that complement (:mod:`mercer.certificates.chebyshev`), likewise: no basis is kept, and
+  nothing need be known of the lower end of the spectrum.
 
 All but the first take r columns for H, none or some tens more, and as many vectors of length n; a factor of rank k adds
 n k entries, n k² flops and n k doubles.
@@ -35,7 +37,7 @@ from mercer.linalg.tall import first_axis
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
 
-METHODS = ("auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
+METHODS = ("auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos", "chebyshev-filter")
 _DENSE_FIRST_UP_TO = 2000
 _DENSE_UP_TO = 8000
 _WIDE, _WIDE_COLUMNS = 8, 128  # columns of a block, and of the Krylov space they usually end in
@@ -74,10 +76,12 @@ def certify_elliptope(
         is compared with the operator at its pivots. Without it the certificate builds its own where that is cheap.
     tol : float, optional
         The relative gap that matters: stop as soon as it is proved. Left out, the bound is about as sharp as can be.
-    method : {"auto", "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos"}, default="auto"
-        How to bound. "auto" takes the trace bound where a stand-in is given and suffices; a factorisation up to n =
-        2000 (8000 without ``tol``); beyond, in this order until the tolerance is proved, the trace bound of a stand-in
-        of its own, Lanczos on what that leaves out, deflated Lanczos, and a factorisation up to n = 8000.
+    method : str, default="auto"
+        How to bound: "factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos", "chebyshev-filter",
+        or "auto", which takes the trace bound where a stand-in is given and suffices; a factorisation up to n = 2000
+        (8000 without ``tol``); beyond, in this order until the tolerance is proved, the trace bound of a stand-in of
+        its own, Lanczos on what that leaves out, deflated Lanczos (the Chebyshev filter for a sparse matrix), and a
+        factorisation up to n = 8000.
     block : int, optional
         Columns of a Lanczos block; if left out, one where the Gram matrix is stored or memory short, eight otherwise.
     multipliers : array of shape (n,), optional

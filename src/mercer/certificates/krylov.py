@@ -30,7 +30,7 @@ _LOOKS = 12
 _GROWTH = 1.25
 _MOST_VECTORS = 32
 _REPORTED = 6  # vectors handed back for estimates of the slack
-_SEPARATED = 5.0  # Davis–Kahan: the space is right to about a fifth where the gap is five times the residual
+SEPARATED = 5.0  # Davis–Kahan: the space is right to about a fifth where the gap is five times the residual
 _PAYS = 0.8  # deflate where the rest then takes less than this part of the steps it would take without
 
 
@@ -171,13 +171,13 @@ def bound_by_lanczos(
     best, starts = np.inf, starts.share(_ROUNDS)
     for rounds_left in reversed(range(_ROUNDS)):
         if deflated.is_everything:
-            return _safely(deflated.inside_top), deflated
+            return safely(deflated.inside_top), deflated
         attempt = _Round(deflated, starts, lift)
         for ritz in attempt.looks:
             best = min(best, deflated.combine(attempt.outside(ritz)))
             target = attempt.target(goal, resolution)
             if best <= target or attempt.space.closed:
-                return _safely(best), attempt.deflated_further(_REPORTED)
+                return safely(best), attempt.deflated_further(_REPORTED)
             count = attempt.worth_taking_out(target) if rounds_left else 0
             if count:
                 break
@@ -186,10 +186,10 @@ def bound_by_lanczos(
         deflated = attempt.deflated_further(count)
     if not np.isfinite(best):
         raise ArithmeticError("The Lanczos bound needs more steps than it may take.")
-    return _safely(best), attempt.deflated_further(_REPORTED)
+    return safely(best), attempt.deflated_further(_REPORTED)
 
 
-def _safely(bound: float) -> float:
+def safely(bound: float) -> float:
     """The bound with the roundings of small eigenproblems and of orthogonality."""
     return float(bound + 1e-13 * abs(bound) + 1e-15)
 
@@ -225,7 +225,7 @@ class _Round:
         least = _PAYS * (self._steps(self.deflated.allowed_outside(target), float(above[0])) - self.space.depth)
         best = 0
         for count in range(1, min(_MOST_VECTORS, values.shape[0] - 1, self.looks.dimension - 1) + 1):
-            if float(values[count - 1] - above[count]) < _SEPARATED * float(errors[:count] @ errors[:count]) ** 0.5:
+            if float(values[count - 1] - above[count]) < SEPARATED * float(errors[:count] @ errors[:count]) ** 0.5:
                 continue  # not yet the eigenvectors: what they leave behind could be as large as they are
             cost = self._steps(self.deflated_further(count).allowed_outside(target), float(above[count]))
             if cost < least:

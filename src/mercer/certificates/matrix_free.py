@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, final
 
@@ -12,11 +13,13 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import UNIT
 from mercer.certificates.allowances import Allowances
 from mercer.certificates.certificate import GOOD_GAP, N_LEAST, EmbeddingCertificate
-from mercer.certificates.krylov import bound_by_lanczos, deflate
+from mercer.certificates.chebyshev import bound_by_filter
+from mercer.certificates.krylov import Deflated, bound_by_lanczos, deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins
 from mercer.certificates.residuals import least_on_space, optimality_residuals
 from mercer.certificates.scaled_matrix import ScaledMatrix, positive_multipliers, raised_on_isolated_rows, space_error
+from mercer.linalg.definiteness import is_sparse
 from mercer.linalg.lanczos import RandomStarts
 from mercer.operators import LowRankOperator
 from mercer.problems import Elliptope
@@ -35,6 +38,20 @@ class _Bound(NamedTuple):
     method: str
     failure_probability: float = 0.0
     rank: int = 0
+
+
+_ProductBound = Callable[[ScaledMatrix, RandomStarts, float | None, float], tuple[float, Deflated, str]]
+
+
+def _lanczos(scaled: ScaledMatrix, starts: RandomStarts, goal: float | None, resolution: float) -> Any:
+    found = bound_by_lanczos(scaled.deflated, starts, lift=scaled.lift, goal=goal, resolution=resolution)
+    return *found, "deflated Lanczos bound"
+
+
+def _filtered(scaled: ScaledMatrix, starts: RandomStarts, goal: float | None, resolution: float) -> Any:
+    rounding = scaled.product_rounding
+    found = bound_by_filter(scaled.deflated, starts, rounding=rounding, goal=goal, resolution=resolution)
+    return *found, "Chebyshev filter bound"
 
 
 @final
@@ -106,7 +123,8 @@ class MatrixFreeProof:
 
     @property
     def _additive_may_help(self) -> bool:
-        return self.problem.indefinite or bool((self.z[self.active] <= 0).any())
+        """Where some multiplier is not positive, or Jᵢᵢ < 0 and so no multiplier is safely so."""
+        return bool((self._diagonal < 0).any() or (self.z[self.active] <= 0).any())
 
     @property
     def _known_top(self) -> float:
@@ -120,18 +138,19 @@ class MatrixFreeProof:
 
         ``quick``: "auto" takes no more than a given stand-in.
         """
-        auto, lanczos = method == "auto", method == "deflated-lanczos"
-        if self.problem.indefinite and not auto and not lanczos:
+        auto, products = method == "auto", method in ("deflated-lanczos", "chebyshev-filter")
+        if self.problem.indefinite and not auto and not products:
             raise ValueError(f"method={method!r} needs a positive semi-definite operator, without a shift.")
-        if not self.problem.indefinite and not lanczos:
+        if not self.problem.indefinite and not products:
             for candidate in self._candidates(stand_in, everything=not auto):
                 self._by_trace(candidate)
                 if self.done:
                     break
             if self._stand_in is not None and (method == "residual-lanczos" or (auto and not quick and not self.done)):
                 self._by_leftover_lanczos(self._stand_in, patient=not auto)
-        if lanczos or (auto and not quick and not self.done):
-            self._by_lanczos()
+        if products or (auto and not quick and not self.done):
+            sparse = auto and is_sparse(self.problem.operator)
+            self._by_products(_filtered if sparse or method == "chebyshev-filter" else _lanczos)
 
     def _candidates(self, stand_in: LowRankOperator | None, everything: bool = False) -> Any:
         if stand_in is not None:
@@ -160,15 +179,13 @@ class MatrixFreeProof:
         near = (_NEAREST if self.tol is None else _NEAR) - 1
         return max(self.goal or 0.0, reached + GOOD_GAP / 2 + near * max(reached - 1.0, 0.0))
 
-    def _by_lanczos(self) -> None:
+    def _by_products(self, bound: _ProductBound) -> None:
+        """λmax(M) from products alone, and where that does not do, λmax(J - Diag(z))."""
         self._raise_isolated_rows()
         scaled = self._scaled
-        resolution = max(GOOD_GAP, scaled.rounding)
-        top, self._widest = bound_by_lanczos(
-            scaled.deflated, self._starts, lift=scaled.lift, goal=self.goal, resolution=resolution
-        )
+        top, self._widest, name = bound(scaled, self._starts, self.goal, max(GOOD_GAP, scaled.rounding))
         self._reached = max(self._reached, self._widest.inside_top)
-        self._keep_by_chance(scaled.upper(top), "deflated Lanczos bound")
+        self._keep_by_chance(scaled.upper(top), name)
         if not self.done and self._additive_may_help:
             self._by_additive_lanczos()
 

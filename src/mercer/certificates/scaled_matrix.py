@@ -23,8 +23,8 @@ class ScaledMatrix:
     """M = Diag(y)^-½ J Diag(y)^-½ for multipliers y > 0, with the space of Diag(y)^½ H taken out; no product is needed.
 
     ``y`` are the multipliers of the rows that take part, ``G`` is J H; ``root`` and ``inverse_root`` are √(d/y) and
-    y^-½, ``lift`` is a number t ≥ 0 with M + tI ≽ 0, and ``rounding`` is how far rounding may take a bound on λmax(M)
-    from products, relative to the larger of that and one.
+    y^-½, ``lift`` is a number t ≥ 0 with M + tI ≽ 0, ``rounding`` is how far rounding may take a bound on λmax(M) from
+    products, relative to the larger of that and one, and ``product_rounding`` that of a product, whatever λmax(M) is.
     """
 
     def __init__(self, problem: Elliptope, allowed: Allowances, y: Array, H: Array, G: Array) -> None:
@@ -41,6 +41,7 @@ class ScaledMatrix:
         self.lift = float((as_double(problem.shift) * self.inverse_root**2).max()) + allowed.lift(self.root)
         product_error = allowed.product_error(self.root, removed_vector(problem), self.lift)
         self.rounding = space_error(self.deflated) * product_error
+        self.product_rounding = allowed.product_rounding(self.root)
 
     def multiply(self, V: Array) -> Array:
         """M V for a block of columns."""

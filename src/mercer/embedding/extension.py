@@ -143,7 +143,7 @@ class Extension:
         found = [_of_length(averages[:, : first.rank], radius, first, capped)]
         if len(self.levels) > 1:
             affinities = xp.exp(0.5 * log_degrees)[:, None] * averages  # ā(x)ᵀU of every level, and ā(x)ᵀQ
-            squares = xp.exp(2 * xp.clip(radius, None, _SQUARED))
+            squares = _signed_squares(log_degrees, log_diagonal, self.log_volume)
             basis, along = averages[:, :0], affinities[:, sum(ranks) :]
             at = first.rank
             for before, level in pairwise(self.levels):
@@ -258,6 +258,13 @@ def _require_affinities(degrees: Array, kernel: Kernel) -> None:
         raise ValueError(
             f"Row {row} of X has no positive affinity to the training points: it has no place in the embedding."
         )
+
+
+def _signed_squares(log_degrees: Array, log_diagonal: Array, log_volume: float) -> Array:
+    """d(x) as it is, negative where an indefinite kernel makes it so, and bounded far away."""
+    xp = namespace(log_degrees)
+    staying = xp.exp(xp.clip(log_diagonal - log_degrees, None, 2 * _SQUARED))
+    return -staying * xp.expm1(2 * log_degrees - log_volume - log_diagonal)
 
 
 def log_radius(log_degrees: Array, log_diagonal: Array, log_volume: float) -> Array:

@@ -74,7 +74,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         up to 200 points and cvxpy.
     certify : bool or str, default=True
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
-        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``. With False the residual decides alone.
+        ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, ``"chebyshev-filter"``. With False the
+        residual decides alone.
     landmarks : array of int, (indices, weights), estimator or None, default=None
         Solve on these rows only and extend to the others; an estimator has ``indices_`` and ``weights_``.
     warm_start : bool, default=False

@@ -82,7 +82,10 @@ class Kernel(ABC):
 
     def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
         """The kernel matrix of points X (and Y) where they lie; entries of the points' dtype, or of a wider one."""
-        return kernel_matrix(self.form(X.shape[1]), *self._points(X, Y), dtype=dtype)
+        form = self.form(X.shape[1])
+        if dtype is None:
+            dtype = X.dtype if Y is None else namespace(X).result_type(X.dtype, Y.dtype)
+        return kernel_matrix(form, *self._points(X, Y), dtype=dtype)
 
     def __call__(self, X: Any, Y: Any = None) -> Any:
         """Return the block k(X, Y), or the symmetric k(X, X) if Y is None or X itself.
@@ -133,11 +136,24 @@ class Kernel(ABC):
         return X, Y
 
     def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Bring both sides to one dtype."""
+        """What the form is evaluated on: both sides in one dtype, or what a kernel of its own kind makes of them."""
+        inner = self._inner_kernels()
+        if self._reader is not None:
+            if len({repr(kernel._reader) for kernel in inner}) > 1:
+                raise ValueError(
+                    f"{self!r} combines a self-tuning kernel with another kernel, and only one that has the same "
+                    "training points and neighbours has values at the same pairs: use either alone."
+                )
+            return inner[0]._points(X, Y)
         if Y is None:
             return X, None
         dtype = namespace(X).result_type(X.dtype, Y.dtype)
         return cast(X, dtype), cast(Y, dtype)
+
+    @property
+    def _reader(self) -> Kernel | None:
+        """The kernel inside that makes something of points before a form is evaluated; None for the most."""
+        return next((reader for kernel in self._inner_kernels() if (reader := kernel._reader) is not None), None)
 
     def _own_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _parameter_names(type(self))}

@@ -1,23 +1,27 @@
-"""What a self-tuning kernel knows of its training points: scales, radii and the neighbour graph."""
+"""What a self-tuning kernel knows of its training points, and how it compares others with them."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
+from sklearn.metrics import pairwise_distances
 
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import row_chunks, rows_within
+from mercer.backends.config import require_free_memory
 from mercer.backends.cpu.neighbours import MEASURED, find_rows, near_pairs, row_keys, squared_distances
-from mercer.backends.rounding import TINY
 from mercer.backends.threads import run_chunks
+from mercer.kernels.neighbour_graph import BLOCK, Parts, joined, log_affinity, log_graph, parts_of
 from mercer.kernels.neighbours import Table
 
-_BLOCK = 2**20  # distances that a thread has in hand
+_ENTRY_BYTES = 40  # of an entry while a matrix with copies of points is put together
+_LARGE = 2.0**400  # coordinates whose squares are still numbers
 
 
 @final
@@ -28,124 +32,171 @@ class Sample:
     Attributes
     ----------
     positions : array of shape (m, f)
-        The distinct training points.
+        The distinct training points, times 2^-power.
+    power : int
+        Zero but where squares of the points given would leave double precision.
     metric : str
         Of their distances.
-    orders : tuple of int
-        Which neighbour's distance is s(x), and which r(x); at most m - 1.
+    orders : tuple of int and int or None
+        Which neighbour's distance is s(x), and which r(x), None where every pair counts; at most m - 1.
     scales, squared_radii : arrays of shape (m,)
         s and r² of the training points.
-    graph : sparse CSR array of shape (m, m)
+    graph : sparse CSR array of shape (m, m) or None
         log k of every pair that the kernel does not set to zero; its diagonal is stored, and zero.
     """
 
     positions: Array
+    power: int
     metric: str
-    orders: tuple[int, int]
+    orders: tuple[int, int | None]
     scales: Array
     squared_radii: Array
     graph: Any
 
     @classmethod
-    def of(cls, positions: Array, metric: str, orders: tuple[int, int], tables: list[Table]) -> Sample:
+    def of(
+        cls, positions: Array, power: int, metric: str, orders: tuple[int, int | None], tables: list[Table], join: bool
+    ) -> Sample:
         """The sample of points whose nearest others were found."""
-        m = positions.shape[0]
-        scales, radii = np.empty(m), np.empty(m)
-        for table in tables:
-            scales[table.rows] = np.sqrt(table.squares[:, orders[0]])
-            radii[table.rows] = table.squares[:, orders[1]]
-        if m == 1:
-            scales[:] = 1.0
-        return cls(positions, metric, orders, scales, radii, _graph(tables, scales, radii))
+        m, (scale, radius) = positions.shape[0], orders
+        scales, squared_radii = np.ones(m), np.full(m, np.inf)
+        for table in tables if m > 1 else ():
+            scales[table.rows] = np.sqrt(table.squares[:, scale])
+            if radius is not None:
+                squared_radii[table.rows] = table.squares[:, radius]
+        graph = None if radius is None else log_graph(tables, scales, squared_radii)
+        sample = cls(positions, power, metric, orders, scales, squared_radii, graph)
+        if join and graph is not None:
+            object.__setattr__(sample, "graph", joined(graph, positions, sample.squares))
+        return sample
 
     @property
     def digest(self) -> str:
-        """What tells this sample from others: some digits of a hash of its points and their graph."""
-        whole = hashlib.blake2b(digest_size=4)
-        for part in (self.positions, self.scales, self.squared_radii, self.graph.indptr, self.graph.indices):
+        """What tells this sample from others: some digits of a hash of all that it knows."""
+        whole = hashlib.blake2b(f"{self.power} {self.metric} {self.orders}".encode(), digest_size=4)
+        graph = () if self.graph is None else (self.graph.indptr, self.graph.indices, self.graph.data)
+        for part in (self.positions, self.scales, self.squared_radii, *graph):
             whole.update(np.ascontiguousarray(part).data)
         return whole.hexdigest()
 
-    def find(self, points: Array) -> Array:
-        """Which training point every point is, to the last bit; -1 where it is none."""
-        points = np.ascontiguousarray(points, np.float64)
-        keys, order = self._index
-        return find_rows(points, row_keys(points), self.positions, keys, order)
-
     @cached_property
-    def _index(self) -> tuple[Array, Array]:
-        keys = row_keys(self.positions)
-        return keys, np.argsort(keys, kind="stable")
+    def parts(self) -> Parts:
+        """The connected parts of the graph; of a kernel of all pairs, one."""
+        if self.graph is None:
+            m = self.positions.shape[0]
+            return Parts(np.zeros(m, np.int64), np.array([m]))
+        return parts_of(self.graph)
+
+    def scales_of(self, points: Array) -> Array:
+        """s of any points, in their own unit."""
+        points = self._in_unit(points)
+        return np.ldexp(self._seen(points).scales, self.power)
 
     def log_affinities(self, X: Array, Y: Array | None) -> Any:
         """log k(X, Y) as a sparse CSR array of the pairs where k is not set to zero; Y None means X.
 
         A training point has the neighbours of the graph, whatever found them; other points are compared with all.
         """
+        X = self._in_unit(X)
+        Y = X if Y is None else self._in_unit(Y)
         left = self._seen(X)
-        right = left if Y is None else self._seen(Y)
-        shape = (X.shape[0], right.known.shape[0])
-        if right.all_known and np.array_equal(right.known, np.arange(self.positions.shape[0])):
+        right = left if Y is X else self._seen(Y)
+        self._require_memory(left, right)
+        if right.is_sample:
             return left.rows
-        parts = [_placed(left.rows[:, right.known[right.is_known]], None, np.flatnonzero(right.is_known), shape)]
-        if not right.all_known:
-            fresh, old = np.flatnonzero(~right.is_known), np.flatnonzero(left.is_known)
-            back = right.rows[fresh][:, left.known[old]].T
-            parts.append(_placed(back, old, fresh, shape))
-            parts.append(self._between(left, right, X, X if Y is None else Y, shape, symmetric=Y is None))
-        whole = [np.concatenate(piece) for piece in zip(*parts, strict=True)]
-        return _sorted_csr(*whole, shape)
+        shape = (left.known.size, right.known.size)
+        old, fresh = np.flatnonzero(right.known >= 0), np.flatnonzero(right.known < 0)
+        parts = [_placed(left.rows[:, right.known[old]], np.arange(shape[0]), old)]
+        if fresh.size:
+            known = np.flatnonzero(left.known >= 0)
+            parts.append(_placed(right.rows[fresh][:, left.known[known]].T, known, fresh))
+            parts.append(self._between(X, left, Y, right))
+        rows, cols, values = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return _sorted(csr_array(coo_array((values, (rows, cols)), shape=shape)))
+
+    def squares(self, rows: Array, cols: Array) -> Array:
+        """Squared distances between points in the unit of the sample."""
+        if self.metric in MEASURED:
+            return squared_distances(rows, cols, self.metric)
+        return np.asarray(pairwise_distances(rows, cols, metric=self.metric), np.float64) ** 2
+
+    def _in_unit(self, points: Array) -> Array:
+        return points if self.power == 0 else np.ldexp(points, -self.power)
+
+    def _find(self, points: Array) -> Array:
+        """Which training point every point is, to the last bit; -1 where it is none."""
+        return find_rows(points, row_keys(points), self.positions, *self._index)
+
+    @cached_property
+    def _index(self) -> tuple[Array, Array]:
+        keys = row_keys(self.positions)
+        return keys, np.argsort(keys, kind="stable")
 
     def _seen(self, points: Array) -> Seen:
         """The points with their scales and radii, and log k between them and the training points."""
-        known = self.find(points)
-        fresh = np.flatnonzero(known < 0)
+        known, m = self._find(points), self.positions.shape[0]
+        if known.size == m and np.array_equal(known, np.arange(m)):
+            return Seen(known, self.scales, self.squared_radii, self.graph, is_sample=True)
+        old, fresh = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        graph = None if self.graph is None else self.graph[known[old]]
         if not fresh.size:
-            return Seen(known, self.scales[known], self.squared_radii[known], self.graph[known])
-        scales, radii = np.empty(known.size), np.empty(known.size)
-        old = np.flatnonzero(known >= 0)
-        scales[old], radii[old] = self.scales[known[old]], self.squared_radii[known[old]]
-        chunks = [fresh[part] for part in row_chunks(fresh.size, rows_within(_BLOCK, self.positions.shape[0]))]
-        pieces = run_chunks(lambda rows: self._compared(points[rows]), chunks)
-        scales[fresh] = np.concatenate([piece[0] for piece in pieces])
-        radii[fresh] = np.concatenate([piece[1] for piece in pieces])
-        stacked = vstack([self.graph[known[old]], *(piece[2] for piece in pieces)], format="csr")
-        order = np.empty(known.size, np.int64)
-        order[np.concatenate([old, fresh])] = np.arange(known.size)
-        return Seen(known, scales, radii, csr_array(stacked[order]))
+            return Seen(known, self.scales[known], self.squared_radii[known], graph)
+        far = np.abs(points[fresh]).max(axis=1) > _LARGE
+        near = fresh[~far]
+        chunks = [near[part] for part in row_chunks(near.size, rows_within(BLOCK, m))] + [[row] for row in fresh[far]]
+        scales, radii, rows = zip(*run_chunks(lambda part: self._compared(points[part]), chunks), strict=True)
+        order = np.argsort(np.concatenate([old, near, fresh[far]]))
+        return Seen(
+            known,
+            np.concatenate([self.scales[known[old]], *scales])[order],
+            np.concatenate([self.squared_radii[known[old]], *radii])[order],
+            None if graph is None else csr_array(vstack([graph, *rows], format="csr")[order]),
+        )
 
     def _compared(self, points: Array) -> tuple[Array, Array, Any]:
         """Scales, squared radii and log k with the training points, of points that are none of them."""
-        squares = self._squares(points, self.positions)
-        nearest = np.partition(squares, sorted(set(self.orders)), axis=1)
-        scales, radii = np.sqrt(nearest[:, self.orders[0]]), nearest[:, self.orders[1]].copy()
-        return scales, radii, _near(squares, scales, self.scales, radii, self.squared_radii)
+        unit = _unit(points)
+        squares = self.squares(points / unit, self.positions / unit if unit > 1 else self.positions)
+        wanted = [order for order in self.orders if order is not None]
+        nearest = np.partition(squares, sorted(set(wanted)), axis=1)
+        scales = np.maximum(np.sqrt(nearest[:, wanted[0]]), np.finfo(float).tiny)
+        if self.graph is None:
+            return unit * scales, np.full(scales.size, np.inf), None
+        radii = nearest[:, wanted[1]].copy()
+        rows = _near(squares, scales, self.scales / unit, radii, self.squared_radii / unit / unit)
+        with np.errstate(over="ignore"):
+            return unit * scales, unit * (unit * radii), rows
 
-    def _between(self, left: Seen, right: Seen, X: Array, Y: Array, shape: Any, *, symmetric: bool) -> Any:
-        """log k of the pairs of which neither is a training point, as places and values."""
-        rows, cols = np.flatnonzero(~left.is_known), np.flatnonzero(~right.is_known)
+    def _between(self, X: Array, left: Seen, Y: Array, right: Seen) -> tuple[Array, Array, Array]:
+        """log k of the pairs of which neither is a training point, as rows, columns and values."""
+        rows, cols = np.flatnonzero(left.known < 0), np.flatnonzero(right.known < 0)
+        points, scales, radii = Y[cols], right.scales[cols], right.squared_radii[cols]
 
-        def piece(part: slice) -> Any:
+        def compared(part: slice) -> Any:
             i = rows[part]
-            squares = self._squares(X[i], Y[cols])
-            return _near(squares, left.scales[i], right.scales[cols], left.squared_radii[i], right.squared_radii[cols])
+            return _near(self.squares(X[i], points), left.scales[i], scales, left.squared_radii[i], radii)
 
-        chunks = row_chunks(rows.size, rows_within(_BLOCK, cols.size))
-        if not chunks:
-            return _placed(csr_array((0, cols.size)), rows, cols, shape)
-        block = vstack(run_chunks(piece, chunks), format="csr")
-        if symmetric:
-            block = _mirrored(block)
-        return _placed(block, rows, cols, shape)
+        found = run_chunks(compared, row_chunks(rows.size, rows_within(BLOCK, cols.size)))
+        block = vstack(found, format="csr") if found else csr_array((0, cols.size))
+        return _placed(_mirrored(block) if left is right else block, rows, cols)
 
-    def _squares(self, rows: Array, cols: Array) -> Array:
-        if self.metric in MEASURED:
-            return squared_distances(rows, cols, self.metric)
-        from sklearn.metrics import pairwise_distances
+    def _require_memory(self, left: Seen, right: Seen) -> None:
+        """Refuse a matrix that copies of training points make dense."""
+        graph, m = self.graph, self.positions.shape[0]
+        copies = [np.bincount(side.known[side.known >= 0], minlength=m).astype(np.float64) for side in (left, right)]
+        if max(float(copies[0].max()), float(copies[1].max())) <= 1:
+            return
+        links = csr_array((np.ones(graph.nnz), graph.indices, graph.indptr), shape=graph.shape)
+        pairs = float(copies[0] @ (links @ copies[1]))
+        require_free_memory(
+            _ENTRY_BYTES * pairs,
+            "Copies of points are neighbours of one another, and their graph takes",
+            "give each point once, with the number of its copies as sample_weight",
+            MemoryError,
+        )
 
-        return np.asarray(pairwise_distances(rows, cols, metric=self.metric), np.float64) ** 2
 
-
+@final
 @dataclass(frozen=True)
 class Seen:
     """Points beside a sample: which training points they are (-1: none), s, r², and log k with all of these."""
@@ -154,48 +205,27 @@ class Seen:
     scales: Array
     squared_radii: Array
     rows: Any
-
-    @cached_property
-    def is_known(self) -> Array:
-        return self.known >= 0
-
-    @cached_property
-    def all_known(self) -> bool:
-        return bool(self.is_known.all())
+    is_sample: bool = False
 
 
-def _graph(tables: list[Table], scales: Array, radii: Array) -> Any:
-    """log k of every training point and those within its radius, and of these and it."""
-    rows, cols, squares = [], [], []
-    for table in tables:
-        near = table.squares <= radii[table.rows][:, None]
-        rows.append(np.repeat(table.rows, near.sum(axis=1)))
-        cols.append(table.numbers[near])
-        squares.append(np.maximum(table.squares[near], TINY))  # a zero would not be stored
-    m = scales.shape[0]
-    places = np.concatenate(rows), np.concatenate(cols)
-    directed = csr_array(coo_array((np.concatenate(squares), places), shape=(m, m)))
-    graph = csr_array(directed.maximum(directed.T.tocsr()))
-    graph.sort_indices()
-    at = np.repeat(np.arange(m), np.diff(graph.indptr))
-    logs = -graph.data / (scales[at] * scales[graph.indices])
-    logs[at == graph.indices] = 0.0
-    graph.data = logs
-    return graph
+def _unit(points: Array) -> float:
+    """A power of two by which points are divided before they are squared: one but for a point very far away."""
+    largest = float(np.abs(points).max(initial=0.0))
+    return 1.0 if largest < _LARGE else math.ldexp(1.0, math.frexp(largest)[1])
 
 
 def _near(squares: Array, scales: Array, others: Array, radii: Array, other_radii: Array) -> Any:
     """log k where a block of squared distances is within the larger of two radii."""
     counts, columns = near_pairs(squares, radii, other_radii)
     rows = np.repeat(np.arange(counts.size), counts)
-    values = -squares[rows, columns] / (scales[rows] * others[columns])
+    values = log_affinity(squares[rows, columns], scales[rows], others[columns])
     return csr_array((values, columns, np.concatenate([[0], np.cumsum(counts)])), shape=squares.shape)
 
 
-def _placed(block: Any, rows: Array | None, cols: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
-    """Places and values of a sparse block at some rows (None: all) and columns of a matrix."""
+def _placed(block: Any, rows: Array, cols: Array) -> tuple[Array, Array, Array]:
+    """Places and values of a sparse block at some rows and columns of a matrix."""
     block = block.tocoo()
-    return (block.row if rows is None else rows[block.row]), cols[block.col], block.data
+    return rows[block.row], cols[block.col], block.data
 
 
 def _mirrored(block: Any) -> Any:
@@ -208,7 +238,6 @@ def _mirrored(block: Any) -> Any:
     return coo_array((np.concatenate([values, values, np.zeros(own.size)]), places), shape=block.shape)
 
 
-def _sorted_csr(rows: Array, cols: Array, values: Array, shape: tuple[int, int]) -> Any:
-    matrix = csr_array(coo_array((values, (rows, cols)), shape=shape))
+def _sorted(matrix: Any) -> Any:
     matrix.sort_indices()
     return matrix

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array
+from mercer.backends.chunks import row_chunks
 from mercer.backends.cpu.neighbours import MEASURED, squared_lengths
+from mercer.backends.threads import run_chunks
 
+_log = logging.getLogger("mercer")
 _SPARE = 3  # neighbours beyond those asked for, to see whether several are equally far
-EXACT = ("exact", "brute", "kd_tree", "ball_tree")
+_TREE_FEATURES = 15  # up to which a tree beats the comparison of all pairs, and an approximate index
+_MOST_COMPARED = 50_000  # points of more features, up to which all pairs take less than compiling and running an index
+_TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
+_QUERIES = 2048  # points a call of a tree
+_SEED = 0  # of an approximate index: equal points have equal neighbours
+_SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
+METRICS = (
+    "euclidean",
+    "manhattan",
+    "chebyshev",
+    "canberra",
+    "cosine",
+    "correlation",
+    "hamming",
+    "haversine",
+    *("l1", "l2", "cityblock"),
+)
 
 
 class Table(NamedTuple):
@@ -33,35 +55,157 @@ class Table(NamedTuple):
     squares: Array
 
 
-def neighbour_tables(points: Array, count: int, metric: str, algorithm: Any) -> list[Table]:
+def metric_named(name: Any) -> str:
+    """A metric by one name, for those that have several."""
+    if name not in METRICS:
+        raise ValueError(
+            f"metric={name!r} must be one of {', '.join(map(repr, METRICS))}; distances of another kind go in as "
+            "neighbors=graph, a sparse matrix of distances between neighbours."
+        )
+    return _SAME_METRIC.get(name, name)
+
+
+def neighbour_tables(points: Array, count: int, metric: str, neighbors: Any) -> list[Table]:
     """Tables that together have every point once, with ``count`` others at least.
 
-    An exact search finds all that are as near as the last of them. Points are distinct, and more than ``count``.
+    Parameters
+    ----------
+    points : array of shape (m, f)
+        Distinct, and more than ``count``.
+    count : int
+        Neighbours wanted; an exact search finds all that are as near as the last of them.
+    metric : str
+        As :func:`metric_named` has it.
+    neighbors : str or transformer
+        As :class:`mercer.SelfTuning` documents it.
     """
-    return _exact(points, count, metric, algorithm)
+    if not isinstance(neighbors, str):
+        return [_transformed(points, count, metric, neighbors)]
+    if neighbors == "approximate" or (neighbors == "auto" and _too_many(points, metric)):
+        return _approximate(points, count, metric)
+    return _exact(points, count, metric)
 
 
-def _exact(points: Array, count: int, metric: str, algorithm: str) -> list[Table]:
-    """By scikit-learn, asked for more where the farthest neighbour found is no farther than the last one wanted."""
-    name = algorithm if algorithm in EXACT[1:] else "auto"
-    search = NearestNeighbors(metric=metric, algorithm=name, n_jobs=get_config().threads)
-    seen = points - points.mean(axis=0) if metric == "euclidean" else points  # inner products lose digits far from 0
-    search.fit(seen)
+def _too_many(points: Array, metric: str) -> bool:
+    """Whether an approximate index saves time, and there is one."""
+    (m, f), tree = points.shape, metric in _TREE_NORMS
+    if m <= _MOST_COMPARED or (tree and f <= _TREE_FEATURES):
+        return False
+    try:
+        import pynndescent  # noqa: F401
+    except ImportError:
+        _log.info(
+            "Comparing all pairs of %d points to find neighbours: pip install 'mercer[neighbors]' for an approximate "
+            "index, which takes less time from %d points on.",
+            m,
+            _MOST_COMPARED,
+        )
+        return False
+    return True
+
+
+def _exact(points: Array, count: int, metric: str) -> list[Table]:
+    """Asks for more where the farthest neighbour found is no farther than the last one wanted."""
+    query = _searcher(points, metric)
     tables, rows, wanted = [], np.arange(points.shape[0]), count + 1 + _SPARE
     while rows.size:
         wanted = min(wanted, points.shape[0])
-        distances, numbers = search.kneighbors(seen[rows], wanted)
-        squares = squared_lengths(points, rows, numbers, metric) if metric in MEASURED else distances**2
-        table = _in_order(rows, numbers, squares)
+        distances, numbers = query(rows, wanted)
+        table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
         whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == points.shape[0])
         tables.append(Table(*(part[whole] for part in table)))
         rows, wanted = rows[~whole], 2 * wanted
     return tables
 
 
+def _searcher(points: Array, metric: str) -> Any:
+    """A function of row numbers and a count, which gives distances and numbers of the nearest points."""
+    threads = get_config().threads
+    if metric in _TREE_NORMS and points.shape[1] <= _TREE_FEATURES:
+        tree, p = cKDTree(points), _TREE_NORMS[metric]
+
+        def query(rows: Array, wanted: int) -> Any:
+            parts = run_chunks(
+                lambda part: tree.query(points[rows[part]], wanted, p=p), row_chunks(rows.size, _QUERIES)
+            )
+            return tuple(np.concatenate([part[i] for part in parts]).reshape(rows.size, wanted) for i in (0, 1))
+
+        return query
+    seen = points - points.mean(axis=0) if metric == "euclidean" else points  # inner products lose digits far from 0
+    search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=threads).fit(seen)
+    return lambda rows, wanted: search.kneighbors(seen[rows], wanted)
+
+
+def _approximate(points: Array, count: int, metric: str) -> list[Table]:
+    """By nearest neighbour descent (Dong, Moses, Li 2011); points it leaves short of neighbours are searched exactly.
+
+    The index works in single precision about the mean; distances to what it finds are computed again.
+    """
+    try:
+        from pynndescent import NNDescent
+    except ImportError:
+        raise ImportError(
+            "neighbors='approximate' needs pynndescent: pip install 'mercer[neighbors]', or pass neighbors='exact'."
+        ) from None
+    seen = points - points.mean(axis=0) if metric in MEASURED else points
+    wanted = min(count + 1 + _SPARE, points.shape[0])
+    threads = get_config().threads
+    index = NNDescent(seen.astype(np.float32), metric=metric, n_neighbors=wanted, random_state=_SEED, n_jobs=threads)
+    numbers, distances = (np.asarray(part) for part in index.neighbor_graph)
+    rows, found = np.arange(points.shape[0]), numbers >= 0
+    numbers = np.where(found, numbers, rows[:, None]).astype(np.int64)
+    squares = np.where(found, _squares(points, rows, numbers, distances.astype(np.float64), metric), np.inf)
+    table = _in_order(rows, numbers, squares)
+    short = np.isinf(table.squares[:, count])
+    tables = [Table(*(part[~short] for part in table))]
+    if short.any():
+        query, few = _searcher(points, metric), rows[short]
+        distances, numbers = query(few, wanted)
+        tables.append(_in_order(few, numbers, _squares(points, few, numbers, distances, metric)))
+    return tables
+
+
+def _transformed(points: Array, count: int, metric: str, transformer: Any) -> Table:
+    """By a transformer of scikit-learn's kind, which makes a sparse graph of distances."""
+    own = getattr(transformer, "metric", metric)
+    if callable(own) or _SAME_METRIC.get(own, own) != metric:
+        raise ValueError(f"neighbors={transformer!r} measures by metric={own!r}, the kernel by {metric!r}: give one.")
+    return graph_table(clone(transformer).fit_transform(points), points, count, metric)
+
+
+def graph_table(graph: Any, points: Array, count: int, metric: str) -> Table:
+    """The table of a sparse graph of distances between the points, computed again where we know the metric."""
+    graph, m = graph.tocsr(), points.shape[0]
+    if graph.shape != (m, m):
+        raise ValueError(f"The graph of neighbors is {graph.shape[0]} × {graph.shape[1]} for {m} distinct points.")
+    stored = np.diff(graph.indptr)
+    rows = np.arange(m)
+    at, width = np.repeat(rows, stored), int(stored.max(initial=0)) + 1
+    place = np.arange(graph.nnz) - np.repeat(graph.indptr[:-1], stored)
+    numbers, squares = np.repeat(rows[:, None], width, axis=1), np.full((m, width), np.inf)
+    numbers[at, place] = graph.indices
+    squares[at, place] = np.where(graph.indices == at, np.inf, np.asarray(graph.data, np.float64) ** 2)
+    if metric in MEASURED:
+        squares = np.where(np.isinf(squares), np.inf, squared_lengths(points, rows, numbers, metric))
+    squares[:, -1] = -1.0  # itself
+    table = _in_order(rows, numbers, squares)
+    short = np.isinf(table.squares[:, min(count, width - 1)]) if width > count else np.ones(m, bool)
+    if short.any():
+        row = int(np.argmax(short))
+        raise ValueError(
+            f"The graph of neighbors has {int(np.isfinite(table.squares[row]).sum()) - 1} neighbours of row {row}, but "
+            f"the kernel asks for {count}: give it more."
+        )
+    return table
+
+
+def _squares(points: Array, rows: Array, numbers: Array, distances: Array, metric: str) -> Array:
+    return squared_lengths(points, rows, numbers, metric) if metric in MEASURED else distances**2
+
+
 def _in_order(rows: Array, numbers: Array, squares: Array) -> Table:
-    """The table with each point as its own nearest, where a search may have found others as near."""
-    own = numbers == rows[:, None]
+    """The table sorted, with each point as its own nearest, where a search may have found others as near or not it."""
+    own = (numbers == rows[:, None]) & np.isfinite(squares)
     lost = ~own.any(axis=1)
     numbers[lost, -1] = rows[lost]
     own[lost, -1] = True

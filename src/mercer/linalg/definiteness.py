@@ -95,7 +95,7 @@ def prove_definiteness(
     negative entries, beyond n = 2000 or that memory, one product.
     """
     n, fits = map_.shape[0], 8 * map_.shape[0] ** 2 <= get_config().memory_bytes // 2
-    if nonnegative and _is_sparse(map_) and not (fits and n <= _SPARSE_FROM):
+    if nonnegative and is_sparse(map_) and not (fits and n <= _SPARSE_FROM):
         return _by_dominance(map_, positive)
     radius = spectral_radius(map_, positive, nonnegative=nonnegative)
     if n <= _DENSE_UP_TO and fits:
@@ -121,7 +121,7 @@ def _quotients(map_: LinearMap, positive: Array, nonnegative: bool) -> Array:
     return sums / x * (1 + 8 * x.shape[0] * unit_of(map_.dtype))
 
 
-def _is_sparse(map_: LinearMap) -> bool:
+def is_sparse(map_: LinearMap) -> bool:
     """Whether most entries are zeros that are not stored."""
     gram = getattr(map_, "gram", map_)
     return bool(getattr(gram, "row_entries", np.inf) <= _SPARSE * map_.shape[0])

@@ -34,6 +34,12 @@ def inner_products(F: Array, X: Array) -> Array:
     return sum(run_chunks(lambda rows: F[rows].T @ X[rows], row_chunks(F.shape[0], TALL_ROWS)))
 
 
+def inner_products_depth(F: Array) -> int:
+    """Roundings that a term of :func:`inner_products` goes through at most, whatever the order within a chunk."""
+    n = int(F.shape[0])
+    return n if is_tensor(F) or n <= TALL_ROWS else TALL_ROWS + -(-n // TALL_ROWS)
+
+
 def row_products(A: Array, B: Array) -> Array:
     """Aᵢ · Bᵢ of every row."""
     return namespace(A).sum(A * B, axis=1) if is_tensor(A) else np.einsum("ij,ij->i", A, B)

@@ -95,13 +95,17 @@ class DiffusionOperator(LinearMap):
         return product
 
     def diagonal(self) -> Array:
-        """wᵢ (k(xᵢ, xᵢ)/mᵢ - mᵢ/vol), never negative: Cauchy–Schwarz says so, and rounding is cut off."""
-        values = self._outer**2 * self.gram.diagonal()
+        """wᵢ (k(xᵢ, xᵢ)/mᵢ - mᵢ/vol), zero where rounding or an indefinite kernel would make it negative."""
+        difference = self.signed_diagonal()
         if not self._deflate:
-            return values
-        difference = values - self.stationary**2
-        noise = 2 * _NOISE * unit_of(self.dtype) * values
-        return namespace(values).where(difference > noise, difference, 0.0)
+            return difference
+        noise = 2 * _NOISE * unit_of(self.dtype) * self._outer**2 * self.gram.diagonal()
+        return namespace(difference).where(difference > noise, difference, 0.0)
+
+    def signed_diagonal(self) -> Array:
+        """The same as the matrix has it: of an indefinite kernel it may be negative."""
+        values = self._outer**2 * self.gram.diagonal()
+        return values - self.stationary**2 if self._deflate else values
 
     def rounding(self) -> MapRounding:
         """What the errors of entries, of row sums and of the arithmetic amount to.

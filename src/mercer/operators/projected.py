@@ -78,7 +78,7 @@ class ProjectedOperator(LinearMap):
     def diagonal(self) -> Array:
         """mᵢᵢ - 2 Qᵢ·(MQ)ᵢ + Qᵢᵀ(QᵀMQ)Qᵢ; where M is not positive semi-definite it may be negative."""
         inside = self.basis @ self.middle - 2 * self.image
-        return as_double(self.inner.diagonal()) + namespace(inside).sum(self.basis * inside, axis=1)
+        return as_double(self.inner.signed_diagonal()) + namespace(inside).sum(self.basis * inside, axis=1)
 
     def room(self) -> Array:
         """The diagonal where it is positive beyond the rounding of its parts, zero elsewhere."""
@@ -92,7 +92,7 @@ class ProjectedOperator(LinearMap):
         """What the terms of the diagonal add up to without their signs."""
         norm = namespace(self.basis).linalg.vector_norm
         lengths = norm(self.basis, axis=1)
-        staying = abs(as_double(self.inner.diagonal()))
+        staying = abs(as_double(self.inner.signed_diagonal()))
         return staying + 2 * lengths * norm(self.image, axis=1) + lengths**2 * float(norm(self.middle))
 
     def block(self, rows: Index, cols: Index) -> Array:

@@ -29,7 +29,7 @@ class Status(Enum):
     )
     CRAWLING = (
         "The certified gap hardly falls any more for the work it takes: this is the best iterate so far. Choose a "
-        "larger bandwidth, or accept the gap that the certificate states."
+        "larger bandwidth or more neighbours, or accept the gap that the certificate states."
     )
     SLOW = "The method falls behind its pace: another one should take over."
     STALLED = (

@@ -46,8 +46,12 @@ def near_pairs(squares: Array, radii: Array, other_radii: Array) -> tuple[Array,
 def row_keys(points: Array) -> Array:
     """A number for every row that is the same for equal rows, and for hardly any others."""
     keys = np.empty(points.shape[0], np.uint64)
-    bits = (np.asarray(points, np.float64) + 0.0).view(np.uint64)  # of -0.0 as of 0.0
-    _mix(bits, keys)
+
+    def mix(part: slice) -> None:
+        doubles = np.add(points[part], 0.0, dtype=np.float64, order="C")  # 0.0 for -0.0, which equals it
+        _mix(doubles.view(np.uint64), keys[part])
+
+    run_chunks(mix, row_chunks(points.shape[0], rows_within(THREAD_ENTRIES, points.shape[1])))
     return keys
 
 

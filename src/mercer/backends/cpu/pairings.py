@@ -116,7 +116,7 @@ class StoredEvaluator(StoredForm, Evaluator):
 
     @cached_property
     def nonnegative(self) -> bool:
-        return 0 in self.shape or self._logarithms or bool(self.matrix.min() >= 0)
+        return 0 in self.shape or self.of_logarithms or bool(self.matrix.min() >= 0)
 
     def _diagonal_of(self, matrix: Any) -> Array:
         return np.array(matrix.diagonal())

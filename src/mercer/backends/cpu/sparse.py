@@ -50,7 +50,7 @@ class SparseMatrix(EntriesMatrix):
 
     def __init__(self, form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> None:
         super().__init__(compile_form(form, rows, cols, dtype=dtype))
-        self._cols = cols
+        self._cols = _with(cols, np.exp(cols.data)) if cols is not None and form.of_logarithms else cols
         self._logs = rows.data if isinstance(form, forms.Stored) and form.logarithms else None
         values = np.exp(rows.data) if form.of_logarithms else rows.data
         given = csr_array((values.astype(self.dtype, copy=False), rows.indices, rows.indptr), shape=rows.shape)

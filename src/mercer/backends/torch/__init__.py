@@ -40,7 +40,7 @@ compile_form = partial(
 def torch_matrix(form: forms.Form, rows: Any, cols: Any = None, *, dtype: Any = None) -> KernelMatrix:
     """The matrix of a form on tensors; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
     entries = compile_form(form, rows, cols, dtype=dtype)
-    if isinstance(entries, StoredEntries):
+    if isinstance(entries, StoredEntries) and not entries.of_logarithms:
         return StoredMatrix(entries, entries.matrix)
     if is_sparse_tensor(rows):
 

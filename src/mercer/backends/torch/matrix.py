@@ -194,7 +194,8 @@ class StoredMatrix(_TensorMatrix):
         return dense_rows(self.entries, indices)[:, j].clone()
 
     def log_block(self, rows: Any, cols: Any) -> Tensor:
-        if not isinstance(self._entries, StoredEntries):  # the kernel knows logarithms of what underflows
+        given = isinstance(self._entries, StoredEntries) and not self._entries.of_logarithms
+        if not given:  # the kernel knows logarithms of what underflows
             return self._filled(*self._selections(rows, cols), log=True)
         return log_in_place(self.block(rows, cols))
 

@@ -25,12 +25,16 @@ class StoredEntries(StoredForm, Entries):
             block = self.matrix[rows][:, cols]
         else:
             indices = torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, slice) else rows
-            block = dense_rows(self.matrix, indices)[:, cols]
+            block = dense_rows(self.matrix, indices, -torch.inf if self.of_logarithms else 0.0)[:, cols]
+        if self.of_logarithms:
+            return (block if log else block.exp()).to(self.dtype, copy=True)
         block = block.to(self.dtype, copy=True)
         return log_in_place(block) if log else block
 
     @cached_property
     def nonnegative(self) -> bool:
+        if self.of_logarithms:
+            return True
         values = self.matrix if self.matrix.layout == torch.strided else self.matrix.values()
         return values.numel() == 0 or bool(values.min() >= 0)
 
@@ -46,7 +50,7 @@ class StoredEntries(StoredForm, Entries):
 
 def sparse_form(form: forms.Form, rows: Tensor, cols: Tensor | None, dtype: Any, diagonal: Any) -> Tensor:
     """What the algebra makes of a sparse matrix: other values at the same places."""
-    values = rows.values().to(dtype)
+    values = (rows.values().exp() if form.of_logarithms else rows.values()).to(dtype)
     places = torch.repeat_interleave(torch.arange(rows.shape[0], device=rows.device), torch.diff(rows.crow_indices()))
     made = sparse_values(form, values, places, rows.col_indices(), diagonal, symmetric=cols is None)
     return torch.sparse_csr_tensor(
@@ -54,12 +58,12 @@ def sparse_form(form: forms.Form, rows: Tensor, cols: Tensor | None, dtype: Any,
     )
 
 
-def dense_rows(matrix: Tensor, rows: Tensor) -> Tensor:
-    """Some rows of a sparse matrix, dense."""
+def dense_rows(matrix: Tensor, rows: Tensor, missing: float = 0.0) -> Tensor:
+    """Some rows of a sparse matrix, dense; entries that are not stored are zero, or what else is said of them."""
     counts, positions = _stored_in(matrix, rows)
-    block = torch.zeros((rows.shape[0], matrix.shape[1]), dtype=matrix.dtype, device=matrix.device)
+    block = torch.full((rows.shape[0], matrix.shape[1]), missing, dtype=matrix.dtype, device=matrix.device)
     at = torch.repeat_interleave(torch.arange(rows.shape[0], device=matrix.device), counts)
-    return block.index_put_((at, matrix.col_indices()[positions]), matrix.values()[positions], accumulate=True)
+    return block.index_put_((at, matrix.col_indices()[positions]), matrix.values()[positions])
 
 
 def _stored_in(matrix: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

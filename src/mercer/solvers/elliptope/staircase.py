@@ -173,18 +173,21 @@ class Climb:
 
     @property
     def _climb_columns(self) -> int:
-        """Columns of the problem after which a climb has had its share; those of a sparse matrix count for less."""
-        share = max(_CLIMB * self.problem.size, _LEAST_CLIMB)
-        return int(share * min(self.problem.size / max(self.problem.row_entries, 1.0), _SPARSE))
+        """Columns of the problem after which a climb has had its share."""
+        return self._cheap_columns(max(_CLIMB * self.problem.size, _LEAST_CLIMB))
+
+    def _cheap_columns(self, count: int) -> int:
+        """How many columns take the time of so many of a matrix without zeros, within limits."""
+        return int(count * min(self.problem.size / max(self.problem.row_entries, 1.0), _SPARSE))
 
     def _while_it_pays(self, H: Array) -> Solution[Iterate]:
         """The trust region: up to the climb's share of columns, or in slices for as long as the certified gap falls."""
         self.announce("climbing by trust regions")
         if self._dense:
             return self._phase(TrustRegion(), H, Limits(max_columns=self._climb_columns))
-        behind = np.inf
+        behind, slice_ = np.inf, self._cheap_columns(_SLICE)
         while True:
-            solution = self._phase(TrustRegion(), H, Limits(max_columns=self.problem.n_columns + _SLICE))
+            solution = self._phase(TrustRegion(), H, Limits(max_columns=self.problem.n_columns + slice_))
             if solution.status is not Status.CRAWLING:
                 self._gap = solution.history[-1].relative_gap or 0.0
                 return solution
