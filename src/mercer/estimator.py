@@ -105,7 +105,7 @@ class KernelEstimator(BaseEstimator):
     kernel: Any
     kernel_: Kernel
     n_features_in_: int
-    _default_kernel: ClassVar[type[Kernel]] = Gaussian  # what None stands for
+    _default_kernel: ClassVar[Callable[[], Kernel]] = Gaussian  # what None stands for
     _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False

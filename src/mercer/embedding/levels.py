@@ -23,7 +23,7 @@ from mercer.solvers import Iteration, Status
 
 _KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps less is noise
 _ENOUGH = 3  # levels, where nobody asked for a number
-_SOONEST = 0.05  # of a level, lost in one step: slower ones count as if they lost that much
+_SOONEST = 0.01  # of a level, lost in one step: slower ones count as if they lost that much
 _MINOR = 1e-3  # of the trace of a level: directions with less of it take none away from the levels that follow
 _ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER, Status.MAX_PRODUCTS)
 

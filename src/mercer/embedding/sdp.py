@@ -13,6 +13,7 @@ from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.certificates.elliptope import METHODS as CERTIFICATE_METHODS
 from mercer.embedding.checkpoint import Checkpoint
+from mercer.embedding.default_kernel import default_kernel
 from mercer.embedding.degeneracy import check_dense, check_room, pad_components, refuse_degenerate, widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
@@ -21,7 +22,7 @@ from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
 from mercer.embedding.support import Support, choose_support, without_copies
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels import Kernel, SelfTuning
+from mercer.kernels import Kernel
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.validation import (
@@ -152,7 +153,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
-    _default_kernel = SelfTuning
+    _default_kernel = staticmethod(default_kernel)
     _checks = declared(
         n_components=optional(at_least(1)),
         n_levels=optional(at_least(1)),

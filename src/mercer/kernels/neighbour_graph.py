@@ -34,7 +34,7 @@ class Parts(NamedTuple):
     sizes: Array
 
 
-def log_graph(tables: list[Table], scales: Array, squared_radii: Array) -> Any:
+def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller: bool) -> Any:
     """log k of every training point and those within its radius, and of these and it; the diagonal is stored."""
     rows, cols, squares = [], [], []
     for table in tables:
@@ -48,16 +48,17 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array) -> Any:
     graph = csr_array(directed.maximum(directed.T.tocsr()))  # found from either side
     graph.sort_indices()
     at = rows_of(graph)
-    logs = log_affinity(graph.data, scales[at], scales[graph.indices])
+    logs = log_affinity(graph.data, scales[at], scales[graph.indices], smaller)
     logs[at == graph.indices] = 0.0
     graph.data = logs
     return graph
 
 
-def log_affinity(squares: Array, scales: Array, others: Array) -> Array:
-    """-d²/(s s'), the same bits for a pair in either order, of scales whose product may be no number."""
+def log_affinity(squares: Array, scales: Array, others: Array, smaller: bool) -> Array:
+    """-d²/(s s'), or -d²/min(s, s')², the same bits for a pair in either order, of scales of any size."""
+    least = np.minimum(scales, others)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named where it is used
-        return -(squares / np.maximum(scales, others)) / np.minimum(scales, others)
+        return -(squares / (least if smaller else np.maximum(scales, others))) / least
 
 
 def rows_of(graph: Any) -> Array:

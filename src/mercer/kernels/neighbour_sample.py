@@ -6,7 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
@@ -24,6 +24,16 @@ _ENTRY_BYTES = 40  # of an entry while a matrix with copies of points is put tog
 _LARGE = 2.0**400  # coordinates whose squares are still numbers
 
 
+class Setting(NamedTuple):
+    """What is known of a :class:`Sample` before its neighbours are found, by the same names."""
+
+    positions: Array
+    power: int
+    metric: str
+    orders: tuple[int, int | None]
+    smaller: bool
+
+
 @final
 @dataclass(frozen=True)
 class Sample:
@@ -39,6 +49,8 @@ class Sample:
         Of their distances.
     orders : tuple of int and int or None
         Which neighbour's distance is s(x), and which r(x), None where every pair counts; at most m - 1.
+    smaller : bool
+        Whether the scale of a pair is the smaller of its two, or their geometric mean.
     scales, squared_radii : arrays of shape (m,)
         s and r² of the training points.
     graph : sparse CSR array of shape (m, m) or None
@@ -49,25 +61,24 @@ class Sample:
     power: int
     metric: str
     orders: tuple[int, int | None]
+    smaller: bool
     scales: Array
     squared_radii: Array
     graph: Any
 
     @classmethod
-    def of(
-        cls, positions: Array, power: int, metric: str, orders: tuple[int, int | None], tables: list[Table], join: bool
-    ) -> Sample:
+    def of(cls, setting: Setting, tables: list[Table], join: bool) -> Sample:
         """The sample of points whose nearest others were found."""
-        m, (scale, radius) = positions.shape[0], orders
+        m, (scale, radius) = setting.positions.shape[0], setting.orders
         scales, squared_radii = np.ones(m), np.full(m, np.inf)
         for table in tables if m > 1 else ():
             scales[table.rows] = np.sqrt(table.squares[:, scale])
             if radius is not None:
                 squared_radii[table.rows] = table.squares[:, radius]
-        graph = None if radius is None else log_graph(tables, scales, squared_radii)
-        sample = cls(positions, power, metric, orders, scales, squared_radii, graph)
+        graph = None if radius is None else log_graph(tables, scales, squared_radii, setting.smaller)
+        sample = cls(*setting, scales, squared_radii, graph)
         if join and graph is not None:
-            object.__setattr__(sample, "graph", joined(graph, positions, sample.squares))
+            object.__setattr__(sample, "graph", joined(graph, setting.positions, sample.squares))
         return sample
 
     @property
@@ -163,7 +174,7 @@ class Sample:
         if self.graph is None:
             return unit * scales, np.full(scales.size, np.inf), None
         radii = nearest[:, wanted[1]].copy()
-        rows = _near(squares, scales, self.scales / unit, radii, self.squared_radii / unit / unit)
+        rows = self._near(squares, scales, self.scales / unit, radii, self.squared_radii / unit / unit)
         with np.errstate(over="ignore"):
             return unit * scales, unit * (unit * radii), rows
 
@@ -174,11 +185,18 @@ class Sample:
 
         def compared(part: slice) -> Any:
             i = rows[part]
-            return _near(self.squares(X[i], points), left.scales[i], scales, left.squared_radii[i], radii)
+            return self._near(self.squares(X[i], points), left.scales[i], scales, left.squared_radii[i], radii)
 
         found = run_chunks(compared, row_chunks(rows.size, rows_within(BLOCK, cols.size)))
         block = vstack(found, format="csr") if found else csr_array((0, cols.size))
         return _placed(_mirrored(block) if left is right else block, rows, cols)
+
+    def _near(self, squares: Array, scales: Array, others: Array, radii: Array, other_radii: Array) -> Any:
+        """log k where a block of squared distances is within the larger of two radii."""
+        counts, columns = near_pairs(squares, radii, other_radii)
+        rows = np.repeat(np.arange(counts.size), counts)
+        values = log_affinity(squares[rows, columns], scales[rows], others[columns], self.smaller)
+        return csr_array((values, columns, np.concatenate([[0], np.cumsum(counts)])), shape=squares.shape)
 
     def _require_memory(self, left: Seen, right: Seen) -> None:
         """Refuse a matrix that copies of training points make dense."""
@@ -212,14 +230,6 @@ def _unit(points: Array) -> float:
     """A power of two by which points are divided before they are squared: one but for a point very far away."""
     largest = float(np.abs(points).max(initial=0.0))
     return 1.0 if largest < _LARGE else math.ldexp(1.0, math.frexp(largest)[1])
-
-
-def _near(squares: Array, scales: Array, others: Array, radii: Array, other_radii: Array) -> Any:
-    """log k where a block of squared distances is within the larger of two radii."""
-    counts, columns = near_pairs(squares, radii, other_radii)
-    rows = np.repeat(np.arange(counts.size), counts)
-    values = log_affinity(squares[rows, columns], scales[rows], others[columns])
-    return csr_array((values, columns, np.concatenate([[0], np.cumsum(counts)])), shape=squares.shape)
 
 
 def _placed(block: Any, rows: Array, cols: Array) -> tuple[Array, Array, Array]:

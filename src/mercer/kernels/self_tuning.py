@@ -22,13 +22,14 @@ from mercer.backends.rounding import UNIT, EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points, whole_number
 from mercer.kernels.neighbour_graph import Parts, log_affinity
-from mercer.kernels.neighbour_sample import Sample
+from mercer.kernels.neighbour_sample import Sample, Setting
 from mercer.kernels.neighbours import graph_table, metric_named, neighbour_tables
 from mercer.kernels.properties import Properties
 from mercer.progress import warn_user
 
 _log = logging.getLogger("mercer")
 _SEARCHES = ("auto", "exact", "approximate")
+_PAIR_SCALES = ("mean", "smaller")
 _FAR = 20.0  # t = -log k beyond which an error of t is counted as one of k(x, x): t·exp(-t) falls
 _EXPONENTIAL = 4.0  # roundings of exp itself
 _LARGEST, _LEAST = 2.0**500, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
@@ -59,6 +60,9 @@ class SelfTuning(Kernel):
         ``KNeighborsTransformer``, or a graph of distances between the training points as ``kneighbors_graph`` makes it.
     connect : bool, default=False
         Join the parts of a graph that falls apart by their shortest edges.
+    pair_scale : {"mean", "smaller"}, default="mean"
+        Divide by s(x) s(y), or by the square of the smaller of the two: then an outlier, whose own scale is large, is
+        tied to no more of the data than the data are to it. Embeddings without a kernel take the smaller.
 
     Examples
     --------
@@ -81,12 +85,14 @@ class SelfTuning(Kernel):
         metric: str = "euclidean",
         neighbors: Any = "auto",
         connect: bool = False,
+        pair_scale: str = "mean",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.scale_neighbor = scale_neighbor
         self.metric = metric
         self.neighbors = neighbors
         self.connect = connect
+        self.pair_scale = pair_scale
         self._sample: Sample | None = None
 
     @property
@@ -130,7 +136,8 @@ class SelfTuning(Kernel):
         else:
             tables = neighbour_tables(positions, count, metric, self.neighbors)
         resolved = self.__sklearn_clone__()
-        resolved._sample = Sample.of(positions, power, metric, (scale, radius), tables, self.connect)
+        setting = Setting(positions, power, metric, (scale, radius), self.pair_scale == "smaller")
+        resolved._sample = Sample.of(setting, tables, self.connect)
         _require_scales(resolved._sample, rows, self)
         _report_parts(resolved._sample.parts, rows, self)
         return resolved
@@ -160,6 +167,8 @@ class SelfTuning(Kernel):
         whole_number(self.scale_neighbor, "scale_neighbor", 1)
         if self.n_neighbors is not None:
             whole_number(self.n_neighbors, "n_neighbors", 1)
+        if self.pair_scale not in _PAIR_SCALES:
+            raise ValueError(f"pair_scale={self.pair_scale!r} must be one of {', '.join(map(repr, _PAIR_SCALES))}.")
         if not isinstance(self.connect, bool | np.bool_):
             raise ValueError(f"connect={self.connect!r} must be True or False.")
         search = self.neighbors
@@ -224,7 +233,9 @@ def _log_tile(sample: Sample, rows: Any, cols: Any) -> Any:
     unit = max(1.0, float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0)))
     unit = math.ldexp(1.0, math.frexp(unit)[1]) if unit > _LARGEST else 1.0
     x, y = as_double(x) / unit, as_double(y) / unit
-    return like(log_affinity(sample.squares(x[:, :-1], y[:, :-1]), x[:, -1:], y[:, -1]), rows, dtype=rows.dtype)
+    return like(
+        log_affinity(sample.squares(x[:, :-1], y[:, :-1]), x[:, -1:], y[:, -1], sample.smaller), rows, dtype=rows.dtype
+    )
 
 
 def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
@@ -298,7 +309,7 @@ def _zero_diagonal(n: int) -> Any:
 def _as_tensor(matrix: Any, reference: Any) -> Any:
     import torch
 
-    parts = (like(part, reference) for part in (matrix.indptr, matrix.indices, matrix.data))
+    starts, columns, values = (like(part, reference) for part in (matrix.indptr, matrix.indices, matrix.data))
     with warnings.catch_warnings():  # torch calls the layout a beta
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(*parts, size=matrix.shape, check_invariants=False)
+        return torch.sparse_csr_tensor(starts, columns, values, matrix.shape, check_invariants=False)
