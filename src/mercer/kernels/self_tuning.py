@@ -1,7 +1,7 @@
 """The Gaussian kernel whose scale follows the density of the training points, on their neighbour graph or on all pairs.
 
-Cost: to resolve it, a search for the neighbours of n points (n log n in few dimensions, n² features in many, about
-n^1.1 by an approximate index); a product takes some twenty entries a row. A new point is compared with all of them.
+Cost: to resolve it, a search for the neighbours of n points (n log n in few dimensions, n² features in many, nearly
+linear by the approximate search); a product takes some twenty entries a row. A new point is compared with all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -55,9 +55,9 @@ class SelfTuning(Kernel):
     metric : str, default="euclidean"
         A metric of scikit-learn's that needs no parameters, as ``"manhattan"`` or ``"cosine"``.
     neighbors : {"auto", "exact", "approximate"}, transformer or sparse matrix, default="auto"
-        How neighbours are found: ``"auto"`` is exact up to 50 000 points or 15 features, and approximate beyond where
-        pynndescent is installed (``pip install 'mercer[neighbors]'``). Or a transformer such as scikit-learn's
-        ``KNeighborsTransformer``, or a graph of distances between the training points as ``kneighbors_graph`` makes it.
+        How neighbours are found: ``"auto"`` is exact up to 50 000 points or 15 features, and approximate beyond (99 of
+        100 neighbours of MNIST). Or a transformer such as scikit-learn's ``KNeighborsTransformer``, or a sparse graph
+        of distances between the rows of X, as ``kneighbors_graph`` makes it.
     connect : bool, default=False
         Join the parts of a graph that falls apart by their shortest edges.
     pair_scale : {"mean", "smaller"}, default="mean"
@@ -77,6 +77,10 @@ class SelfTuning(Kernel):
            [0.   , 0.   , 0.   , 1.   , 0.   ],
            [0.   , 0.   , 0.   , 0.   , 1.   ]])
     """
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "sigma": "kernel=Gaussian(), which has one bandwidth: here every point has a scale of its own"
+    }
 
     def __init__(
         self,
