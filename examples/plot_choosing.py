@@ -19,7 +19,7 @@ from sklearn.manifold import SpectralEmbedding
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercer import SDPEmbedding
+from mercer import SDPEmbedding, plane_map
 from mercer.datasets import digits, swiss_roll, two_moons
 
 
@@ -47,9 +47,9 @@ samples = {
 # -------------
 # The number in a corner is the accuracy of five nearest neighbours, outliers left out, in all coordinates that the
 # method gave: two for the first two methods, some ten for the third, of which the first two are shown. Principal
-# components show a flat view. Spectral embedding draws groups into corners and lets the ends of the sheet overlap.
-# The first two coordinates of the programme unroll the sheet and tell groups of digits apart, but see the two moons,
-# between which outliers make bridges, as one ring.
+# components show a flat view. Spectral embedding draws groups into corners and lets the ends of the sheet overlap. The
+# first two coordinates of the programme unroll the sheet, tell the moons apart in spite of the outliers, and show
+# groups of digits; what they leave together, the others tell apart.
 
 
 def draw(panel, shown, coordinates, labels):
@@ -67,11 +67,27 @@ methods = {
     "SpectralEmbedding": SpectralEmbedding(random_state=0),
     "SDPEmbedding": SDPEmbedding(random_state=0),
 }
+fitted = {}
 _, panels = plt.subplots(3, 3, figsize=(9, 9), layout="constrained")
 for row, (sample, (X, labels)) in zip(panels, samples.items(), strict=True):
     row[0].set_ylabel(sample)
     for panel, (name, method) in zip(row, methods.items(), strict=True):
-        coordinates = method.fit_transform(X)
+        coordinates = fitted[sample] = method.fit_transform(X)
         draw(panel, coordinates[:, :2], coordinates, labels)
         panel.set_title(name if panel in panels[0] else "")
+plt.show()
+
+# %%
+# All coordinates in one picture
+# ------------------------------
+# Two of ten coordinates are a poor picture of them. :func:`mercer.plane_map` lays all of them out in the plane and says
+# what share of neighbours that keeps. The number in a corner is the accuracy in the two coordinates shown. Like every
+# such layout it tears what does not fit into the plane in small pieces, as the sheet. The map is for the eye: k-means
+# or a classifier should be given the coordinates.
+
+_, panels = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
+for panel, (sample, (_, labels)) in zip(panels, samples.items(), strict=True):
+    plane = plane_map(fitted[sample])
+    draw(panel, plane.coordinates, plane.coordinates, labels)
+    panel.set_title(f"{sample}: {plane.kept.mean():.0%} kept")
 plt.show()
