@@ -1,4 +1,10 @@
-"""Mercer learns positive semi-definite kernels from data and proves that what it learned is optimal."""
+"""Mercer learns positive semi-definite kernels from data and proves that what it learned is optimal.
+
+``SDPEmbedding().fit(X)`` connects the points X to their neighbours and gives them coordinates, level after level, each
+level the optimum of a semi-definite programme with a certificate; ``verify(model, X)`` proves all of them again, and
+``model.transform`` embeds new points. Beside it stand diffusion maps, landmarks, densities, robust regression, and the
+kernels and matrix-free operators that all of them are made of.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ _HOMES = {
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "nystrom rp_cholesky",
-    "embedding": "DiffusionMaps RankPath SDPEmbedding rank_path",
+    "embedding": "DiffusionMaps PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
@@ -49,8 +55,10 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
+    from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
