@@ -16,7 +16,7 @@ _HOMES = {
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "nystrom rp_cholesky",
-    "embedding": "DiffusionMaps RankPath SDPEmbedding rank_path",
+    "embedding": "DiffusionMaps PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
@@ -49,8 +49,10 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
+    from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine

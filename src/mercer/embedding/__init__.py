@@ -2,8 +2,19 @@
 
 from mercer.embedding.diffusion_maps import DiffusionMaps
 from mercer.embedding.levels import Level
+from mercer.embedding.plane import PlaneMap, plane_map
 from mercer.embedding.rank_path import rank_path
 from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
 
-__all__ = ["Diagnosis", "DiffusionMaps", "Level", "RankPath", "RankPathEntry", "SDPEmbedding", "rank_path"]
+__all__ = [
+    "Diagnosis",
+    "DiffusionMaps",
+    "Level",
+    "PlaneMap",
+    "RankPath",
+    "RankPathEntry",
+    "SDPEmbedding",
+    "plane_map",
+    "rank_path",
+]

@@ -1,28 +1,29 @@
-"""The nearest of a set of distinct points to each of them: exact search, an approximate index, or the user's own."""
+"""The nearest of a set of distinct points to each of them: exact search, an approximate one, or the user's own."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array
-from mercer.backends.chunks import row_chunks
+from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
+from mercer.backends.cpu.neighbour_descent import descended_neighbours
 from mercer.backends.cpu.neighbours import MEASURED, squared_lengths
 from mercer.backends.threads import run_chunks
 
-_log = logging.getLogger("mercer")
 _SPARE = 3  # neighbours beyond those asked for, to see whether several are equally far
-_TREE_FEATURES = 15  # up to which a tree beats the comparison of all pairs, and an approximate index
-_MOST_COMPARED = 50_000  # points of more features, up to which all pairs take less than compiling and running an index
+_TREE_FEATURES = 15  # up to which a tree beats the comparison of all pairs, and the approximate search
+_MOST_COMPARED = 50_000  # points of more features, up to which the comparison of all pairs takes seconds
 _TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _QUERIES = 2048  # points a call of a tree
-_SEED = 0  # of an approximate index: equal points have equal neighbours
+_TABLE = 2**21  # entries of a table that is made at a time
+_DESCENDED = ("euclidean", "manhattan", "cosine")  # metrics of the approximate search
 _SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
 METRICS = (
     "euclidean",
@@ -87,34 +88,24 @@ def neighbour_tables(points: Array, count: int, metric: str, neighbors: Any) -> 
 
 
 def _too_many(points: Array, metric: str) -> bool:
-    """Whether an approximate index saves time, and there is one."""
+    """Whether an approximate search saves time."""
     (m, f), tree = points.shape, metric in _TREE_NORMS
-    if m <= _MOST_COMPARED or (tree and f <= _TREE_FEATURES):
-        return False
-    try:
-        import pynndescent  # noqa: F401
-    except ImportError:
-        _log.info(
-            "Comparing all pairs of %d points to find neighbours: pip install 'mercer[neighbors]' for an approximate "
-            "index, which takes less time from %d points on.",
-            m,
-            _MOST_COMPARED,
-        )
-        return False
-    return True
+    return metric in _DESCENDED and m > _MOST_COMPARED and not (tree and f <= _TREE_FEATURES)
 
 
 def _exact(points: Array, count: int, metric: str) -> list[Table]:
     """Asks for more where the farthest neighbour found is no farther than the last one wanted."""
-    query = _searcher(points, metric)
-    tables, rows, wanted = [], np.arange(points.shape[0]), count + 1 + _SPARE
-    while rows.size:
-        wanted = min(wanted, points.shape[0])
-        distances, numbers = query(rows, wanted)
-        table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
-        whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == points.shape[0])
-        tables.append(Table(*(part[whole] for part in table)))
-        rows, wanted = rows[~whole], 2 * wanted
+    query, total = _searcher(points, metric), points.shape[0]
+    tables, pending, wanted = [], np.arange(total), count + 1 + _SPARE
+    while pending.size:
+        wanted, tied = min(wanted, total), []
+        for rows in (pending[part] for part in row_chunks(pending.size, rows_within(_TABLE, wanted))):
+            distances, numbers = query(rows, wanted)
+            table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
+            whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == total)
+            tables.append(Table(*(part[whole] for part in table)))
+            tied.append(rows[~whole])
+        pending, wanted = np.concatenate(tied), 2 * wanted
     return tables
 
 
@@ -137,32 +128,44 @@ def _searcher(points: Array, metric: str) -> Any:
 
 
 def _approximate(points: Array, count: int, metric: str) -> list[Table]:
-    """By nearest neighbour descent (Dong, Moses, Li 2011); points it leaves short of neighbours are searched exactly.
-
-    The index works in single precision about the mean; distances to what it finds are computed again.
-    """
-    try:
-        from pynndescent import NNDescent
-    except ImportError:
-        raise ImportError(
-            "neighbors='approximate' needs pynndescent: pip install 'mercer[neighbors]', or pass neighbors='exact'."
-        ) from None
-    seen = points - points.mean(axis=0) if metric in MEASURED else points
-    wanted = min(count + 1 + _SPARE, points.shape[0])
-    threads = get_config().threads
-    index = NNDescent(seen.astype(np.float32), metric=metric, n_neighbors=wanted, random_state=_SEED, n_jobs=threads)
-    numbers, distances = (np.asarray(part) for part in index.neighbor_graph)
-    rows, found = np.arange(points.shape[0]), numbers >= 0
-    numbers = np.where(found, numbers, rows[:, None]).astype(np.int64)
-    squares = np.where(found, _squares(points, rows, numbers, distances.astype(np.float64), metric), np.inf)
+    """By descent; distances to what it finds are computed again, and points it leaves short are searched exactly."""
+    if metric not in _DESCENDED:
+        raise ValueError(
+            f"neighbors='approximate' knows metric={', '.join(map(repr, _DESCENDED))}: pass neighbors='exact' or a "
+            f"transformer for {metric!r}."
+        )
+    wanted, rows = min(count + _SPARE, points.shape[0] - 1), np.arange(points.shape[0])
+    found = descended_neighbours(_near_origin(points, metric), wanted, absolute=metric == "manhattan")
+    numbers = np.column_stack([np.where(found >= 0, found, rows[:, None]), rows])
+    squares = np.where(numbers == rows[:, None], np.inf, _pair_squares(points, numbers, metric))
+    squares[:, -1] = 0.0
     table = _in_order(rows, numbers, squares)
     short = np.isinf(table.squares[:, count])
     tables = [Table(*(part[~short] for part in table))]
     if short.any():
-        query, few = _searcher(points, metric), rows[short]
-        distances, numbers = query(few, wanted)
-        tables.append(_in_order(few, numbers, _squares(points, few, numbers, distances, metric)))
+        distances, numbers = _searcher(points, metric)(rows[short], wanted + 1)
+        squares = _squares(points, rows[short], numbers, distances, metric)
+        tables.append(_in_order(rows[short], numbers, squares))
     return tables
+
+
+def _near_origin(points: Array, metric: str) -> Array:
+    """The points in single precision, where it has most digits; those of equal direction as one for the cosine."""
+    if metric == "cosine":
+        return normalize(points).astype(np.float32)
+    centred = points - points.mean(axis=0)
+    return (centred / (np.abs(centred).max() or 1.0)).astype(np.float32)
+
+
+def _pair_squares(points: Array, numbers: Array, metric: str) -> Array:
+    """Squared distances from every point to those of its row of numbers."""
+    rows = np.arange(points.shape[0])
+    if metric in MEASURED:
+        return squared_lengths(points, rows, numbers, metric)
+    directions, squares = normalize(np.asarray(points, np.float64)), np.empty(numbers.shape)
+    for part in row_chunks(rows.size, rows_within(THREAD_ENTRIES, points.shape[1] * numbers.shape[1])):
+        squares[part] = (1 - np.einsum("if,ikf->ik", directions[part], directions[numbers[part]])) ** 2
+    return squares
 
 
 def _transformed(points: Array, count: int, metric: str, transformer: Any) -> Table:

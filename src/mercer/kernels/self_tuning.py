@@ -1,7 +1,7 @@
 """The Gaussian kernel whose scale follows the density of the training points, on their neighbour graph or on all pairs.
 
-Cost: to resolve it, a search for the neighbours of n points (n log n in few dimensions, n² features in many, about
-n^1.1 by an approximate index); a product takes some twenty entries a row. A new point is compared with all of them.
+Cost: to resolve it, a search for the neighbours of n points (n log n in few dimensions, n² features in many, nearly
+linear by the approximate search); a product takes some twenty entries a row. A new point is compared with all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -33,7 +33,8 @@ _PAIR_SCALES = ("mean", "smaller")
 _FAR = 20.0  # t = -log k beyond which an error of t is counted as one of k(x, x): t·exp(-t) falls
 _EXPONENTIAL = 4.0  # roundings of exp itself
 _LARGEST, _LEAST = 2.0**500, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
-_NO_DIGITS = 1e-140  # a scale whose square has lost digits
+_NO_SQUARE = 1e-140  # a scale whose square has lost digits
+_NO_DIGITS = {"cosine": 1e-12, "correlation": 1e-12}  # scales of metrics that are one minus a number near one
 _NAMED = 5  # rows that a sentence names
 
 
@@ -55,9 +56,9 @@ class SelfTuning(Kernel):
     metric : str, default="euclidean"
         A metric of scikit-learn's that needs no parameters, as ``"manhattan"`` or ``"cosine"``.
     neighbors : {"auto", "exact", "approximate"}, transformer or sparse matrix, default="auto"
-        How neighbours are found: ``"auto"`` is exact up to 50 000 points or 15 features, and approximate beyond where
-        pynndescent is installed (``pip install 'mercer[neighbors]'``). Or a transformer such as scikit-learn's
-        ``KNeighborsTransformer``, or a graph of distances between the training points as ``kneighbors_graph`` makes it.
+        How neighbours are found: ``"auto"`` is exact up to 50 000 points or 15 features, and approximate beyond (99 of
+        100 neighbours of MNIST). Or a transformer such as scikit-learn's ``KNeighborsTransformer``, or a sparse graph
+        of distances between the rows of X, as ``kneighbors_graph`` makes it.
     connect : bool, default=False
         Join the parts of a graph that falls apart by their shortest edges.
     pair_scale : {"mean", "smaller"}, default="mean"
@@ -77,6 +78,10 @@ class SelfTuning(Kernel):
            [0.   , 0.   , 0.   , 1.   , 0.   ],
            [0.   , 0.   , 0.   , 0.   , 1.   ]])
     """
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "sigma": "kernel=Gaussian(), which has one bandwidth: here every point has a scale of its own"
+    }
 
     def __init__(
         self,
@@ -243,9 +248,8 @@ def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
 
 
 def _with_scales(sample: Sample, points: Any) -> Any:
-    """The points with their scales as one more column, in double precision."""
-    plain = to_numpy(points)
-    return like(np.column_stack([plain, sample.scales_of(plain)]), points)
+    """The points with their scales as one more column, in double precision and the unit of the sample."""
+    return like(np.column_stack(sample.with_scales(to_numpy(points))), points)
 
 
 def _power(points: Array) -> int:
@@ -274,7 +278,7 @@ def _require_features(sample: Sample, sides: Iterable[Array | None]) -> None:
 
 def _require_scales(sample: Sample, rows: Array, kernel: SelfTuning) -> None:
     """Refuse a training point whose scale is zero, or has no digits."""
-    if (bad := np.flatnonzero(sample.scales < _NO_DIGITS)).size:
+    if (bad := np.flatnonzero(sample.scales < _NO_DIGITS.get(sample.metric, _NO_SQUARE))).size:
         raise ValueError(
             f"Row {int(rows[bad[0]])} of X is at distance zero from {sample.orders[0]} other rows by "
             f"metric={kernel.metric!r}, so it has no scale: give rows that the metric does not tell apart once, or "
