@@ -220,7 +220,7 @@ def where_umap_stays_better(measured: Measured) -> Iterator[str]:
         ("plane", "umap", WHOLE, "as a map"),
     )
     for ours, peer, measures, where in pairs:
-        found = verdicts(measured, ours, [peer], measures, measured.samples) if ours in METHODS else []
+        found = verdicts(measured, ours, [peer], measures, measured.samples)
         if found:
             lost = behind(found)
             better = (
@@ -239,8 +239,7 @@ def reading(measured: Measured) -> Iterator[str]:
     yield from beside(measured, "maps10", "spectral10", WHOLE, "ten coordinates")
     yield from beside(measured, "sdp", "umap", WHOLE, "all coordinates")
     yield from beside(measured, "sdp10", "umap10", WHOLE, "ten coordinates")
-    if "plane" in METHODS:
-        yield from beside(measured, "plane", "umap", WHOLE, "two coordinates each")
+    yield from beside(measured, "plane", "umap", WHOLE, "two coordinates each")
     yield from beside(measured, "sdp", "papers", WHOLE, "all coordinates")
     for ten in (False, True):
         peers = [name for name in measured.methods(ten=ten) if not METHODS[name].ours]

@@ -88,6 +88,12 @@ def _papers(X: Array, seed: int) -> tuple[Array, Notes]:
     return _sdp(X, seed, kernel=Gaussian("median"))
 
 
+def _plane(X: Array, seed: int) -> tuple[Array, Notes]:
+    from mercer import SDPEmbedding, plane_map
+
+    return plane_map(SDPEmbedding(random_state=seed).fit(X), random_state=seed).coordinates, {}
+
+
 METHODS: dict[str, Method] = {
     "pca": Method("PCA(2)", _pca, 0.1, random=False),
     "spectral": Method("SpectralEmbedding()", _spectral, 2),
@@ -98,6 +104,7 @@ METHODS: dict[str, Method] = {
     "maps": Method("DiffusionMaps()", _maps, 3, random=False, ours=True),
     "papers": Method('SDPEmbedding(Gaussian("median"))', _papers, 15, ours=True),
     "sdp": Method("SDPEmbedding()", _sdp, 10, ours=True),
+    "plane": Method("plane_map(SDPEmbedding())", _plane, 35, ours=True),
     "pca10": Method("PCA(10)", partial(_pca, n=10), 0.1, random=False, ten=True),
     "spectral10": Method("SpectralEmbedding(10)", partial(_spectral, n_components=10), 3, ten=True),
     "isomap10": Method("Isomap(n_components=10)", partial(_isomap, n_components=10), 9, random=False, ten=True),

@@ -105,7 +105,6 @@ class KernelEstimator(BaseEstimator):
     kernel: Any
     kernel_: Kernel
     n_features_in_: int
-    _default_kernel: ClassVar[Callable[[], Kernel]] = Gaussian  # what None stands for
     _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False
@@ -131,6 +130,11 @@ class KernelEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
         return tags
+
+    @staticmethod
+    def _default_kernel() -> Kernel:
+        """What a kernel left out stands for."""
+        return Gaussian()
 
     def _meant_kernel(self, kernel: Any) -> Kernel | None:
         """A new kernel where None or a known name was given; None where an object speaks for itself."""

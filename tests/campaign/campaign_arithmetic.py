@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 from mpmath import mp, mpf
 
-from mercer import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
+from mercer import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed, SelfTuning
 from mercer.kernels.algebra import Product, Scaled, Sum
 
 mp.dps = 70
@@ -67,6 +67,8 @@ def _matern(nu, r):
 
 def kernel_matrix(kernel, X):
     """K as an object array of mpf; of a precomputed kernel X itself, symmetrised."""
+    if isinstance(kernel, SelfTuning):
+        return _self_tuned(kernel, X)
     X = exact(X)
     if isinstance(kernel, Precomputed):
         return (X + X.T) / 2
@@ -76,6 +78,23 @@ def kernel_matrix(kernel, X):
         for j in range(i, n):
             K[i, j] = K[j, i] = kernel_value(kernel, X[i], X[j])
     return K
+
+
+def _self_tuned(kernel, X):
+    """exp(-d²/(s s')) where the kernel has an edge; s by the order of exact distances to its training points."""
+    edges = np.asarray(kernel(X)) > 0
+    sample = kernel._sample
+    training = exact(np.ldexp(np.asarray(sample.positions, np.float64), sample.power))
+    X = exact(X)
+    s = [mpmath.sqrt(sorted(_squared(x, y) for y in training)[sample.orders[0]]) for x in X]
+    K = np.full(edges.shape, mpf(0), object)
+    for i, j in zip(*np.nonzero(edges), strict=True):
+        K[i, j] = mpmath.exp(-_squared(X[i], X[j]) / (s[i] * s[j])) if i != j else mpf(1)
+    return K
+
+
+def _squared(x, y):
+    return sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
 
 
 def cholesky(S):

@@ -24,23 +24,42 @@ class Bracket(NamedTuple):
     high: float
 
 
-def embedding_matrix(K, w):
-    """J = Diag(w√d)(A - v₀v₀ᵀ)Diag(w√d) of the rows with d > 0, and which they are, from K and w to seventy digits.
-
-    Rows to which an indefinite K gives a negative d take no part, as the library documents it.
-    """
+def diffusion_matrix(K, w):
+    """W^½ (A - v₀v₀ᵀ) W^½ from K and w to seventy digits."""
     n = len(w)
     m = [sum(K[i, j] * w[j] for j in range(n)) for i in range(n)]
     volume = sum(w[i] * m[i] for i in range(n))
-    d = [K[i, i] / m[i] - m[i] / volume for i in range(n)]
-    rows = [i for i in range(n) if d[i] > _NOTHING * K[i, i] / m[i]]
-    s = {i: w[i] * mpmath.sqrt(d[i]) for i in rows}
-    root = {i: mpmath.sqrt(m[i]) for i in rows}
-    J = np.empty((len(rows), len(rows)), object)
-    for a, i in enumerate(rows):
-        for b, j in enumerate(rows):
-            J[a, b] = s[i] * s[j] * (K[i, j] / (root[i] * root[j]) - root[i] * root[j] / volume)
-    return J, np.array(rows, int)
+    outer, inner = (np.array([mpmath.sqrt(x) for x in part], object) for part in _roots(w, m, volume))
+    return outer[:, None] * K * outer - inner[:, None] * inner
+
+
+def _roots(w, m, volume):
+    return [w[i] / m[i] for i in range(len(w))], [w[i] * m[i] / volume for i in range(len(w))]
+
+
+def complement(M, Q):
+    """P M P with P = I - QQᵀ as the entries of Q make it, to seventy digits."""
+    P = -Q.dot(Q.T)
+    P[np.diag_indices(len(P))] += 1
+    return P.dot(M).dot(P)
+
+
+def programme(M, size):
+    """J = Diag(√d) M Diag(√d), d = diag M, of the rows with d > 0, and which they are.
+
+    Rows to which an indefinite matrix gives a negative d take no part, as the library documents it; ``size`` is what
+    the differences in d are of.
+    """
+    rows = np.array([i for i in range(len(M)) if M[i, i] > _NOTHING * size[i]], int)
+    s = np.array([mpmath.sqrt(M[i, i]) for i in rows], object)
+    return s[:, None] * M[np.ix_(rows, rows)] * s, rows
+
+
+def embedding_matrix(K, w):
+    """J of the embedding, and its rows, from K and w."""
+    M = diffusion_matrix(K, w)
+    size = [K[i, i] * w[i] / sum(K[i, j] * w[j] for j in range(len(w))) for i in range(len(w))]
+    return programme(M, size)
 
 
 def optimum(J):

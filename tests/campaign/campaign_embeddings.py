@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import numpy as np
 from campaign_arithmetic import LONG, exact, kernel_matrix
-from campaign_elliptope import embedding_matrix, optimum, value
+from campaign_elliptope import complement, diffusion_matrix, embedding_matrix, optimum, programme, value
+from campaign_forgery import forged
 from campaign_problems import kernel_for, matrix, points, precision_of, weights
 from campaign_runner import Trial, quiet
 
@@ -34,12 +36,25 @@ class Truth:
                 ("one triangle", exact(np.tril(X) + np.tril(X, -1).T)),
                 ("another", exact(np.triu(X) + np.triu(X, 1).T)),
             ]
-        found = [(name, *embedding_matrix(K, w)) for name, K in matrices if _has_degrees(K, w)]
+        matrices = [(name, K) for name, K in matrices if _has_degrees(K, w)]
+        self.diffusions = [(name, diffusion_matrix(K, w)) for name, K in matrices]
+        self._together = isinstance(kernel, Precomputed)
+        self._judge([(name, *embedding_matrix(K, w)) for name, K in matrices])
+
+    def _judge(self, found):
         self.J, self.rows = found[0][1:] if found else (None, None)
         self.brackets = [(name, optimum(J)) for name, J, _ in found]
-        if isinstance(kernel, Precomputed) and self.brackets:
+        if self._together and self.brackets:
             every = [bracket for _, bracket in self.brackets]
             self.brackets = [("the matrix", (min(b.low for b in every), max(b.high for b in every)))]
+
+    def after(self, Q):
+        """The truth of the level on the complement of the columns of Q, whose entries are taken as they are."""
+        Q, level = exact(Q), copy.copy(self)
+        level.diffusions = [(name, complement(M, Q)) for name, M in self.diffusions]
+        size = max(abs(x) for x in np.ravel(self.diffusions[0][1]))
+        level._judge([(name, *programme(M, [size] * len(M))) for name, M in level.diffusions])
+        return level
 
     def attained(self, name, H):
         """What H attains under the exact kernel, rows brought to unit length."""
@@ -98,7 +113,7 @@ def _fits(trial, rng, kernel, X, w, truth, family):
         return
     trial.judge(f"{family} fit{kind}", model.certificate_, *truth.brackets)
     _verified(trial, model, X, truth, f"{family} verify")
-    _tamper(model, rng)
+    trial.ask(f"{family} tampering", lambda: _tamper(model, X, rng))
     _verified(trial, model, X, truth, f"{family} verify tampered")
     if family == "points" and rng.random() < 0.5:
         _extended(trial, rng, model, X)
@@ -124,16 +139,10 @@ def _verified(trial, model, X, truth, kind):
         trial.judge(kind, certificate, *truth.brackets, attained=truth.attained("stored", model.coordinates_))
 
 
-def _tamper(model, rng):
-    """Turn the rows of the solution by a little or a lot; their lengths stay."""
-    before = np.asarray(model.coordinates_, np.float64)
+def _tamper(model, X, rng):
+    """Turn the rows of the solution by a little or a lot; their lengths stay, and all else is made to agree."""
     size = 10 ** rng.uniform(-9, 0.3)
-    lengths = np.linalg.norm(before, axis=1, keepdims=True)
-    turned = before + size * lengths * rng.normal(size=before.shape)
-    new = np.linalg.norm(turned, axis=1, keepdims=True)
-    model.coordinates_ = turned * np.divide(lengths, new, out=np.ones_like(new), where=new > 0)
-    if model.landmarks_ is None and model.embedding_.shape == model.coordinates_.shape:
-        model.embedding_ = model.coordinates_
+    forged(model, X, lambda number, H: H + size * rng.normal(size=H.shape))
 
 
 def _extended(trial, rng, model, X):

@@ -20,7 +20,13 @@ from multiprocessing import get_context
 
 import numpy as np
 
-WHOLE = {"embeddings": range(1250), "measures": range(1050), "densities": range(450), "regressions": range(600)}
+WHOLE = {
+    "embeddings": range(1250),
+    "levels": range(600),
+    "measures": range(1050),
+    "densities": range(450),
+    "regressions": range(600),
+}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
@@ -188,3 +189,35 @@ def test_a_kernel_with_positive_row_sums_need_not_be_positive():
     values = np.linalg.eigvalsh(operator.to_dense())
     assert values[0] > -1e-14
     assert values[-1] < 1
+
+
+# --- what floating point does to it ---------------------------------------------------------------------------
+
+
+def test_the_stationary_part_of_a_sparse_product_sums_over_all_points():
+    """Isolated points, one of them heavy: the sum v₀ᵀx rounds up with every other, and rows of one entry know nothing."""
+    n, light = 2**16, 0.6 * 2.0**-23
+    weights = np.full(n, light)
+    weights[0] = 1 - light * (n - 1)
+    gram = GramOperator(Precomputed(), scipy.sparse.diags_array(weights.astype(np.float32)).tocsr())
+    operator = DiffusionOperator(gram)
+    x = operator.stationary.copy()
+    exact = x.astype(float) - operator.stationary.astype(float) * float(operator.stationary.astype(float) @ x)
+    off = np.linalg.norm(operator @ x - exact) / np.linalg.norm(x)
+    rounding = operator.rounding()
+    assert off > 50 * 2.0**-24
+    assert off <= rounding.product * rounding.norm
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_two_evaluations_are_no_further_apart_than_stated(dtype):
+    """By tiles, by blocks of any shape, stored, and the other triangle."""
+    operator = build(points=(5 + X).astype(dtype))
+    whole = operator.to_dense().astype(float)
+    pieces = np.vstack([operator.block(slice(i, i + 1), slice(None)) for i in range(60)]).astype(float)
+    rounding = operator.rounding()
+    for other in (pieces, whole.T, pieces.T):
+        assert np.linalg.norm(whole - other, 2) <= rounding.apart
+    wide = build(points=(5 + X.astype(dtype)).astype(np.float64)).to_dense()
+    assert np.linalg.norm(whole - wide, 2) <= rounding.entries
+    assert rounding.apart <= rounding.entries * 2

@@ -197,8 +197,8 @@ def test_the_rounding_of_the_two_projections_is_counted(dtype):
 
 @DTYPES
 def test_the_rounding_of_an_entry_is_counted(dtype):
-    """Q is nearly orthogonal to all that M does: its image has hardly a length, entries round all the same."""
-    M, Q = np.diag(np.array([1.0, 2.0**-40, 0.0], dtype)), np.array([[2.0**-14 / 3], [1.0], [0.0]])
+    """Q is so short that hardly anything is subtracted: entries round all the same."""
+    M, Q = np.diag(np.array([1.0, 0.5, 0.0], dtype)), np.array([[2.0**-12 / 3], [2.0**-14], [0.0]])
     operator = ProjectedOperator(Inner(M, replace(NOTHING, norm=1.0)), Q)
     off = spectral(exact(operator.to_dense()) - projected(M, Q))
     allowed = operator.rounding()
@@ -263,6 +263,24 @@ def test_errors_of_inner_products(Q, sign):
         assert np.all(off <= allowed.product * allowed.norm)
     assert spectral(exact(operator.to_dense()) - truth) <= allowed.entries
     assert np.all(abs(operator.diagonal() - floats(np.diagonal(truth))) <= allowed.diagonal)
+
+
+def test_errors_of_inner_products_elsewhere():
+    """A row of the image that is right, in a diagonal that the others make wrong: QᵢᵀQᵀD Qᵢ."""
+    Q, added = np.array([[2.0], [2.0], [0.0], [0.0]]), np.array([[0.0], [E], [0.0], [0.0]])
+    operator, allowed, truth = _bounds(BASE, Q, product=E, added=added)
+    assert abs(operator.diagonal()[0] - float(truth[0, 0])) <= allowed.diagonal[0]
+
+
+def test_large_errors_of_both_projections(monkeypatch):
+    """Where γₙ is no small number, the square of it counts: each projection errs by all that it may, in one direction."""
+    part, v = 0.1, np.array([0.0, 0.0, 0.0, 1.0])
+    monkeypatch.setattr("mercer.operators.projected.gamma", lambda count, unit: part)
+    operator = ProjectedOperator(Inner(np.eye(4), replace(NOTHING, norm=1.0, diagonal=np.zeros(4))), UNIT_Q)
+    exact_complement = operator._complement
+    monkeypatch.setattr(operator, "_complement", lambda V: exact_complement(V) + 2 * part * V)
+    allowed = operator.rounding()
+    assert np.linalg.norm(operator @ v - v) <= allowed.product * allowed.norm
 
 
 @pytest.mark.parametrize("Q", [UNIT_Q, STRETCHED, 0.5 * UNIT_Q], ids=["orthonormal", "long", "short"])

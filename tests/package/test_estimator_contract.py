@@ -208,7 +208,8 @@ def test_clone_and_repr(kind):
 
 @every
 def test_a_kernel_left_out_stays_none_and_lists_its_parameters(kind):
-    model, meant = kind(), DEFAULT_KERNEL[kind]()
+    model, meant = kind(), kind()._default_kernel()
+    assert type(meant) is DEFAULT_KERNEL[kind]
     assert model.get_params(deep=False)["kernel"] is None
     listed = {name: value for name, value in model.get_params().items() if name.startswith("kernel")}
     assert listed == {"kernel": None} | {f"kernel__{name}": value for name, value in meant.get_params().items()}
@@ -304,7 +305,8 @@ def test_precomputed_by_name_is_pairwise(kind, X):
 def test_a_grid_search_finds_the_parameter_of_the_kernel(kind, kernel, iris):
     X, y = iris
     meant = Gaussian if kernel == "rbf" else DEFAULT_KERNEL[kind]
-    model, by_hand = make(kind, kernel), make(kind, meant(**{SEARCHED[meant]: 4}))
+    by_hand_kernel = Gaussian() if kernel == "rbf" else kind()._default_kernel()
+    model, by_hand = make(kind, kernel), make(kind, by_hand_kernel.set_params(**{SEARCHED[meant]: 4}))
     name, cv = f"kernel__{SEARCHED[meant]}", KFold(2)
     if kind in TRANSFORMERS:
         model, by_hand = (make_pipeline(each, KNeighborsClassifier(1)) for each in (model, by_hand))

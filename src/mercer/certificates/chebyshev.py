@@ -40,7 +40,8 @@ from mercer.linalg.tall import inner_products, inner_products_depth, tall_produc
 _STARTS = 4  # columns: with more, fewer steps that cost more each
 _DEPTH = 40  # Lanczos steps, of one column, that show where the spectrum lies
 _MARGIN = 0.05  # of the interval, added below: Ritz values lie inside the spectrum
-_MOST_STEPS, _SPARE, _FEW = 2000, 1.5, 32  # steps that may be planned; times and beside these, that may be taken
+_MOST_STEPS, _MOST_IN_VAIN = 2000, 100  # steps that may be planned, the second where the goal is known to be false
+_SPARE, _FEW = 1.5, 32  # times and beside what is planned, the steps that may be taken
 _POINT = 1e-4  # of the norm: a spectrum that is a single point gets an interval of this length
 _LOOSER, _HARDLY_MORE = 1.5, 1.25
 _MOST_VECTORS, _WORTH, _PAYS = 16, 60, 0.7  # Ritz vectors to take out: where many steps become that part of them
@@ -80,12 +81,13 @@ class ChebyshevFilter:
         self.depth, self._leak = 0, self._start_error
         self._errors: list[float] = []
         self.size, self._length = self._sizes(self._now)
-        self._before_length = 0.0
+        self._before_length, self.reached = 0.0, -math.inf
 
     def step(self) -> None:
         """Go from Wⱼ to Wⱼ₊₁, one product with b columns."""
         half = 0.5 if self.depth == 0 else 1.0
         X = self.deflated.multiply(self._now)
+        self.reached = self._rayleigh(X)
         X *= half * self._slope
         X -= half * self._offset * self._now
         X -= self._before  # zero at first
@@ -98,6 +100,11 @@ class ChebyshevFilter:
         self._before_length = self._length
         self.depth += 1
         self.size, self._length = self._sizes(self._now)
+
+    def _rayleigh(self, product: Array) -> float:
+        """About the largest Rayleigh quotient of the columns of Wⱼ: λmax(N) is no less."""
+        inside, xp = inner_products(self._now, product).diagonal(), namespace(product)
+        return float((inside / xp.clip(self._squares, TINY, None)).max())
 
     def proves(self, bound: float) -> bool:
         """Whether λmax(N) lies below the bound, except with the stated probability."""
@@ -145,7 +152,8 @@ class ChebyshevFilter:
     def _sizes(self, W: Array) -> tuple[float, float]:
         """Upper bounds of the largest singular value and of the Frobenius norm."""
         gram = inner_products(W, W)
-        squared = float(gram.diagonal().sum())
+        self._squares = gram.diagonal()
+        squared = float(self._squares.sum())
         rounding = gamma(self._depth + 8, UNIT) * W.shape[1] * squared
         largest = float(namespace(W).linalg.eigvalsh((gram + gram.T) / 2)[-1])
         return math.sqrt(largest + rounding) * (1 + 8 * UNIT), math.sqrt(squared + rounding)
@@ -196,7 +204,7 @@ def bound_by_filter(
     outside = deflated.allowed_outside(plan.target)
     for _ in range(int(_SPARE * plan.steps) + _FEW):
         filter_.step()
-        if filter_.proves(outside):
+        if filter_.proves(outside) or filter_.reached > outside:
             break
     return safely(deflated.combine(filter_.bound())), deflated
 
@@ -219,7 +227,8 @@ class _Plan:
         self.steps = self._steps_of(deflated, 0)
         self._take_out(space)
         self._tighten(reached)
-        while self.steps > _MOST_STEPS:
+        most = _MOST_STEPS if goal is None or reached < goal else _MOST_IN_VAIN
+        while self.steps > most:
             self.target = reached + _LOOSER * max(self.target - reached, resolution)
             self.steps = self._steps_of(self.deflated, self._taken)
 

@@ -7,4 +7,4 @@ from mercer.kernels import SelfTuning
 
 def default_kernel() -> SelfTuning:
     """A graph of neighbours in which the scale of a pair is the smaller of its two, so that outliers reach few."""
-    return SelfTuning(pair_scale="smaller")
+    return SelfTuning(scale_neighbor=10, pair_scale="smaller")

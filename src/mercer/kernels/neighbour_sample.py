@@ -98,10 +98,10 @@ class Sample:
             return Parts(np.zeros(m, np.int64), np.array([m]))
         return parts_of(self.graph)
 
-    def scales_of(self, points: Array) -> Array:
-        """s of any points, in their own unit."""
+    def with_scales(self, points: Array) -> tuple[Array, Array]:
+        """Any points and their scales s, in the unit of the sample."""
         points = self._in_unit(points)
-        return np.ldexp(self._seen(points).scales, self.power)
+        return points, self._seen(points).scales
 
     def log_affinities(self, X: Array, Y: Array | None) -> Any:
         """log k(X, Y) as a sparse CSR array of the pairs where k is not set to zero; Y None means X.

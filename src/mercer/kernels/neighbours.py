@@ -22,6 +22,7 @@ _TREE_FEATURES = 15  # up to which a tree beats the comparison of all pairs, and
 _MOST_COMPARED = 50_000  # points of more features, up to which the comparison of all pairs takes seconds
 _TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _QUERIES = 2048  # points a call of a tree
+_TABLE = 2**21  # entries of a table that is made at a time
 _DESCENDED = ("euclidean", "manhattan", "cosine")  # metrics of the approximate search
 _SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
 METRICS = (
@@ -94,15 +95,17 @@ def _too_many(points: Array, metric: str) -> bool:
 
 def _exact(points: Array, count: int, metric: str) -> list[Table]:
     """Asks for more where the farthest neighbour found is no farther than the last one wanted."""
-    query = _searcher(points, metric)
-    tables, rows, wanted = [], np.arange(points.shape[0]), count + 1 + _SPARE
-    while rows.size:
-        wanted = min(wanted, points.shape[0])
-        distances, numbers = query(rows, wanted)
-        table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
-        whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == points.shape[0])
-        tables.append(Table(*(part[whole] for part in table)))
-        rows, wanted = rows[~whole], 2 * wanted
+    query, total = _searcher(points, metric), points.shape[0]
+    tables, pending, wanted = [], np.arange(total), count + 1 + _SPARE
+    while pending.size:
+        wanted, tied = min(wanted, total), []
+        for rows in (pending[part] for part in row_chunks(pending.size, rows_within(_TABLE, wanted))):
+            distances, numbers = query(rows, wanted)
+            table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
+            whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == total)
+            tables.append(Table(*(part[whole] for part in table)))
+            tied.append(rows[~whole])
+        pending, wanted = np.concatenate(tied), 2 * wanted
     return tables
 
 

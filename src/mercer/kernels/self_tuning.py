@@ -33,7 +33,8 @@ _PAIR_SCALES = ("mean", "smaller")
 _FAR = 20.0  # t = -log k beyond which an error of t is counted as one of k(x, x): t·exp(-t) falls
 _EXPONENTIAL = 4.0  # roundings of exp itself
 _LARGEST, _LEAST = 2.0**500, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
-_NO_DIGITS = 1e-140  # a scale whose square has lost digits
+_NO_SQUARE = 1e-140  # a scale whose square has lost digits
+_NO_DIGITS = {"cosine": 1e-12, "correlation": 1e-12}  # scales of metrics that are one minus a number near one
 _NAMED = 5  # rows that a sentence names
 
 
@@ -247,9 +248,8 @@ def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
 
 
 def _with_scales(sample: Sample, points: Any) -> Any:
-    """The points with their scales as one more column, in double precision."""
-    plain = to_numpy(points)
-    return like(np.column_stack([plain, sample.scales_of(plain)]), points)
+    """The points with their scales as one more column, in double precision and the unit of the sample."""
+    return like(np.column_stack(sample.with_scales(to_numpy(points))), points)
 
 
 def _power(points: Array) -> int:
@@ -278,7 +278,7 @@ def _require_features(sample: Sample, sides: Iterable[Array | None]) -> None:
 
 def _require_scales(sample: Sample, rows: Array, kernel: SelfTuning) -> None:
     """Refuse a training point whose scale is zero, or has no digits."""
-    if (bad := np.flatnonzero(sample.scales < _NO_DIGITS)).size:
+    if (bad := np.flatnonzero(sample.scales < _NO_DIGITS.get(sample.metric, _NO_SQUARE))).size:
         raise ValueError(
             f"Row {int(rows[bad[0]])} of X is at distance zero from {sample.orders[0]} other rows by "
             f"metric={kernel.metric!r}, so it has no scale: give rows that the metric does not tell apart once, or "
