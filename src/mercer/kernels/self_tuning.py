@@ -69,14 +69,14 @@ class SelfTuning(Kernel):
     --------
     >>> import numpy as np
     >>> from mercer import SelfTuning
-    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [30.0]])
+    >>> X = np.array([[0.0], [1.0], [2.0], [100.0], [110.0]])
     >>> kernel = SelfTuning(n_neighbors=1, scale_neighbor=1).resolve(X)
     >>> kernel(X).round(3)
     array([[1.   , 0.368, 0.   , 0.   , 0.   ],
            [0.368, 1.   , 0.368, 0.   , 0.   ],
            [0.   , 0.368, 1.   , 0.   , 0.   ],
-           [0.   , 0.   , 0.   , 1.   , 0.   ],
-           [0.   , 0.   , 0.   , 0.   , 1.   ]])
+           [0.   , 0.   , 0.   , 1.   , 0.368],
+           [0.   , 0.   , 0.   , 0.368, 1.   ]])
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {
