@@ -40,8 +40,8 @@ from mercer.linalg.lanczos import BlockLanczos, RandomStarts
 from mercer.linalg.tall import inner_products, inner_products_depth, tall_product
 
 _STARTS = 4  # columns: with more, fewer steps that cost more each
-_DEPTH, _KEPT, _RESTARTS = 40, 12, 4  # Lanczos steps, of one column, that show where the spectrum lies; where many
-# steps are to come, again from so many Ritz vectors at most so many times
+_DEPTH, _KEPT, _RESTARTS, _MANY = 40, 12, 4, 200  # Lanczos steps, of one column, that show where the spectrum lies;
+# again from so many Ritz vectors, so many times at most, where more than the last number of steps are to come
 _MARGIN = 0.05  # of the interval, added below: Ritz values lie inside the spectrum
 _MOST_STEPS, _MOST_IN_VAIN = 2000, 100  # steps that may be planned, the second where the goal is known to be false
 _SPARE, _FEW = 1.5, 32  # times and beside what is planned, the steps that may be taken
@@ -239,7 +239,7 @@ class _Plan:
             self.target = self._target(reached, deflated.inside_top, goal, resolution)
             self.steps = self._steps_of(deflated, 0)
             self._take_out(deflated, space)
-            if self.steps <= _WORTH or space.closed or n - q <= _DEPTH:
+            if self.steps <= _MANY or space.closed or n - q <= _DEPTH:
                 break
         self._tighten(reached)
         most = _MOST_STEPS if goal is None or reached < goal else _MOST_IN_VAIN
