@@ -127,6 +127,29 @@ def test_a_graph_of_distances_by_a_metric_of_scikit_learn():
     )
 
 
+@pytest.mark.parametrize("brought", ["graph", "transformer"])
+def test_distances_of_any_kind(brought):
+    def odd(x, y):
+        return float(np.abs(x - y).max() + np.abs(x - y).sum())
+
+    graph = kneighbors_graph(X, 15, mode="distance", metric=odd)
+    given = graph if brought == "graph" else KNeighborsTransformer(n_neighbors=15, metric=odd)
+    names = np.arange(200.0)[:, None] if brought == "graph" else X
+    kernel = SelfTuning(metric="precomputed", neighbors=given).resolve(names)
+    distances = np.array([[odd(x, y) for y in X] for x in X])
+    ordered = np.sort(distances, axis=1)
+    linked = distances <= np.maximum.outer(ordered[:, 15], ordered[:, 15])
+    expected = np.where(linked, np.exp(-(distances**2) / np.outer(ordered[:, 7], ordered[:, 7])), 0.0)
+    np.testing.assert_allclose(kernel(names), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(names[20:30], names), expected[20:30], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"metric='precomputed' knows the distances of its graph alone"):
+        kernel(names[:1] + 0.5, names)
+    with pytest.raises(ValueError, match=r"metric='precomputed' knows the distances of its graph alone"):
+        SelfTuning(None, metric="precomputed", neighbors=given).resolve(names)(names)
+    with pytest.raises(ValueError, match=r"takes distances from neighbors: .*, not 'auto'\."):
+        SelfTuning(metric="precomputed").resolve(X)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
