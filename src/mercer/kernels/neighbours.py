@@ -226,4 +226,4 @@ def _in_order(rows: Array, numbers: Array, squares: Array) -> Table:
     order = np.argsort(squares, axis=1, kind="stable")
     numbers, squares = (np.take_along_axis(part, order, axis=1) for part in (numbers, squares))
     squares[:, 0] = 0.0
-    return Table(rows, numbers, squares)
+    return Table(rows, numbers.astype(np.int32), squares)
