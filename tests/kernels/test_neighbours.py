@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbor
 
 from mercer import SelfTuning, config_context
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
+from mercer.backends.cpu.neighbours import find_rows, row_keys
 from mercer.kernels import neighbours
 from mercer.kernels.neighbours import neighbour_tables
 
@@ -171,3 +172,14 @@ def test_a_graph_is_of_distinct_rows():
     twice = np.concatenate([X, X[:1]])
     with pytest.raises(ValueError, match=r"rows that are equal or without weight: give each point once\."):
         SelfTuning(neighbors=kneighbors_graph(twice, 15, mode="distance")).resolve(twice)
+
+
+def test_rows_are_told_apart_where_their_keys_are_not():
+    known = np.random.default_rng(2).integers(0, 3, (40, 4)).astype(float)
+    known = known[np.unique(known, axis=0, return_index=True)[1]]
+    asked = np.concatenate([known[::-1], known[:3] + 0.5, -known[:2] * 0.0])
+    expected = [next((i for i, row in enumerate(known) if np.array_equal(row, point)), -1) for point in asked]
+    same = np.zeros(len(known), np.uint64)
+    for keys, known_keys in ((row_keys(asked), row_keys(known)), (np.zeros(len(asked), np.uint64), same)):
+        order = np.argsort(known_keys, kind="stable")
+        assert find_rows(asked, keys, known, known_keys, order).tolist() == expected
