@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from embedding_peers import METHODS
 from embedding_samples import FAMILIES, SAMPLES, SHARES
 from embedding_scores import shown_rows, unpacked_plane
+from embedding_verdicts import Measured
 
 from mercer.plots import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from embedding_defaults_page import Measured
 
 SHOWN = ("moons", "moons+20", "roll", "wine", "wine+20", "cancer", "digits", "digits+20", "mnist3000", "marrow")
 CURVES = {"nmi": (-0.03, 1.03), "knn": (0.73, 1.01)}  # with the range that is shown
