@@ -216,9 +216,12 @@ def proof_table(measured: Measured) -> Iterator[str]:
 
 
 def failures(measured: Measured) -> Iterator[str]:
-    said = {(row["sample"], row["method"], row["failed"]) for row in measured.rows.values() if "failed" in row}
-    for sample, method, reason in sorted(said):
-        yield item(f"{title(method)} on {sample}: {reason.splitlines()[0]}")
+    where: dict[tuple[str, str], list[str]] = {}
+    for (sample, method), rows in measured.cells.items():
+        for reason in sorted({row["failed"].splitlines()[0] for row in rows if "failed" in row}):
+            where.setdefault((method, reason), []).append(sample)
+    for (method, reason), samples in where.items():
+        yield item(f"{title(method)} on {', '.join(samples)}: {reason}")
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
