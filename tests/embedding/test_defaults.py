@@ -161,6 +161,14 @@ def test_none_is_the_self_tuning_kernel_and_the_papers_setting_is_a_word_away(Es
     assert Estimator is DiffusionMaps or len(papers.levels_) == 1
 
 
+@_BOTH
+def test_the_docstring_says_what_none_means(Estimator):
+    plain = SelfTuning().get_params()
+    special = {name: value for name, value in default_kernel().get_params().items() if value != plain[name]}
+    call = ", ".join(f"{name}={value!r}" for name, value in special.items()).replace("'", '"')
+    assert f"``SelfTuning({call})``" in Estimator.__doc__
+
+
 def test_two_far_clusters_are_two_signs():
     data = SAMPLES["two far clusters"]
     first = SDPEmbedding(random_state=0).fit(data).coordinates_
