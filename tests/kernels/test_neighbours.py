@@ -135,7 +135,10 @@ def test_a_graph_of_distances_by_a_metric_of_scikit_learn():
             r"has 9 neighbours of row 0, but the kernel asks for 15: give it more\.",
         ),
         (KNeighborsTransformer(metric="manhattan"), r"measures by metric='manhattan', the kernel by 'euclidean'"),
-        (kneighbors_graph(X[:50], 15, mode="distance"), r"graph of 50 × 50 distances, but X has 200 rows"),
+        (
+            kneighbors_graph(X[:50], 15, mode="distance"),
+            r"graph of 50 × 50 distances, but there are 200 training points",
+        ),
         (kneighbors_graph(X, 3, mode="distance"), r"has 3 neighbours of row 0, but the kernel asks for 15"),
     ],
 )
