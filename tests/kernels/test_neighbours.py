@@ -159,7 +159,10 @@ def test_distances_of_any_kind(brought):
             r"has 9 neighbours of row 0, but the kernel asks for 15: give it more\.",
         ),
         (KNeighborsTransformer(metric="manhattan"), r"measures by metric='manhattan', the kernel by 'euclidean'"),
-        (kneighbors_graph(X[:50], 15, mode="distance"), r"graph of 50 × 50 distances, but X has 200 rows"),
+        (
+            kneighbors_graph(X[:50], 15, mode="distance"),
+            r"graph of 50 × 50 distances, but there are 200 training points",
+        ),
         (kneighbors_graph(X, 3, mode="distance"), r"has 3 neighbours of row 0, but the kernel asks for 15"),
     ],
 )

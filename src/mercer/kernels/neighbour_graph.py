@@ -58,7 +58,7 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller:
 def log_affinity(squares: Array, scales: Array, others: Array, smaller: bool) -> Array:
     """-d²/(s s'), or -d²/min(s, s')², the same bits for a pair in either order; finite at any distance."""
     least = np.minimum(scales, others)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is no number is named where it is used
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is no number is named where it is used
         ratios = squares / (least if smaller else np.maximum(scales, others)) / least
     return -np.minimum(ratios, LARGEST_DISTANCE["float64"])
 
