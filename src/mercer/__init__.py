@@ -1,4 +1,10 @@
-"""Mercer learns positive semi-definite kernels from data and proves that what it learned is optimal."""
+"""Mercer learns positive semi-definite kernels from data and proves that what it learned is optimal.
+
+``SDPEmbedding().fit(X)`` connects the points X to their neighbours and gives them coordinates, level after level, each
+level the optimum of a semi-definite programme with a certificate; ``verify(model, X)`` proves all of them again, and
+``model.transform`` embeds new points. Beside it stand diffusion maps, landmarks, densities, robust regression, and the
+kernels and matrix-free operators that all of them are made of.
+"""
 
 from __future__ import annotations
 

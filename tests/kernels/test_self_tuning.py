@@ -48,9 +48,9 @@ def test_values_are_those_of_the_definition(pair_scale, training, counts, on):
     known = dict(zip(("n_neighbors", "scale_neighbor"), counts, strict=True)) | {"pair_scale": pair_scale}
     kernel = on(SelfTuning(**known).resolve(training))
     for X, Y in ((training, fresh), (fresh, training), (fresh, fresh[::2]), (training[::3], training[5:20])):
-        assert_allclose(kernel(X, Y), by_hand(training, X, Y, **known), rtol=1e-13)
+        assert_allclose(kernel(X, Y), by_hand(training, X, Y, **known), rtol=1e-12)
     for X in (training, fresh, np.concatenate([fresh, training[:9]])):
-        assert_allclose(kernel(X), by_hand(training, X, X, **known), rtol=1e-13)
+        assert_allclose(kernel(X), by_hand(training, X, X, **known), rtol=1e-12)
         assert np.array_equal(kernel(X), kernel(X).T)
         assert np.array_equal(kernel.diag(X), np.ones(len(X)))
 
@@ -173,6 +173,7 @@ def exact_values(X, metric, n_neighbors, pair_scale):
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 @pytest.mark.parametrize("n_neighbors", [15, 60, None])
 @pytest.mark.parametrize("pair_scale", ["mean", "smaller"])
+@pytest.mark.filterwarnings("ignore:.* points are isolated:UserWarning")
 def test_entries_lie_within_their_stated_error(pair_scale, n_neighbors, metric, dtype):
     """On a dense cloud beside a sparse one, so that entries between them are as small as e^-20 and far smaller."""
     draw = np.random.default_rng(5)
