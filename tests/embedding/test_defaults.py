@@ -22,6 +22,7 @@ from mercer import (
     config_context,
     verify,
 )
+from mercer.embedding.default_kernel import default_kernel
 from mercer.operators.diffusion import DegenerateKernelError
 
 _BOTH = pytest.mark.parametrize("Estimator", [SDPEmbedding, DiffusionMaps])
@@ -79,7 +80,7 @@ SAMPLES = {
 
 @pytest.mark.filterwarnings(
     "ignore:n_components=2 exceeds the number of dimensions",  # two places have one
-    "ignore:1 of 121 points are isolated",  # the point far from all
+    r"ignore:1 of 1\d\d points are isolated",  # the point far from all
 )
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_has_finite_coordinates_and_proofs(name):
@@ -126,11 +127,11 @@ def test_a_point_that_no_other_sees_is_named(Estimator):
 # --- what None means ----------------------------------------------------------------------------------------------
 
 
-def graph_by_hand(X, count=15, scale=7):
+def graph_by_hand(X, count=15, scale=10):
     """The self-tuned neighbour graph, by scikit-learn and a formula; of distinct points without ties."""
     distances, neighbours = NearestNeighbors(n_neighbors=count + 1).fit(X).kneighbors(X)
     s, rows = distances[:, scale], np.repeat(np.arange(len(X)), count + 1)
-    values = np.exp(-(distances.ravel() ** 2) / (s[rows] * s[neighbours.ravel()]))
+    values = np.exp(-((distances.ravel() / np.minimum(s[rows], s[neighbours.ravel()])) ** 2))
     A = sparse.csr_array((values, (rows, neighbours.ravel())), shape=2 * (len(X),))
     return A.maximum(A.T)
 
@@ -149,7 +150,8 @@ def test_the_embedding_is_that_of_the_neighbour_graph():
 
 @_BOTH
 def test_none_is_the_self_tuning_kernel_and_the_papers_setting_is_a_word_away(Estimator):
-    given, left_out = (Estimator(kernel, random_state=0).fit(X) for kernel in (SelfTuning(), None))
+    given, left_out = (Estimator(kernel, random_state=0).fit(X) for kernel in (default_kernel(), None))
+    assert isinstance(left_out.kernel_, SelfTuning)
     np.testing.assert_array_equal(given.embedding_, left_out.embedding_)
     papers = Estimator(Gaussian("median"), random_state=0).fit(X)
     assert papers.kernel_.sigma == Gaussian().resolve(X).sigma
@@ -199,9 +201,9 @@ def test_copies_are_solved_once_and_the_solution_is_that_of_all(keep_copies):
     assert every.certificate_.lower <= once.certificate_.upper
     np.testing.assert_allclose(once.embedding_, every.embedding_, atol=1e-5 * np.abs(every.embedding_).max())
     np.testing.assert_allclose(once.novelty(X + 0.1), every.novelty(X + 0.1), rtol=1e-12)
-    np.testing.assert_allclose(maps.embedding_, all_maps.embedding_, atol=1e-9)
+    np.testing.assert_allclose(abs(maps.embedding_), abs(all_maps.embedding_), atol=1e-9)  # signs may turn
     np.testing.assert_allclose(maps.stationary_, all_maps.stationary_, rtol=1e-12)
-    np.testing.assert_allclose(maps.transform(X), all_maps.transform(X), atol=1e-9)
+    np.testing.assert_allclose(abs(maps.transform(X)), abs(all_maps.transform(X)), atol=1e-9)
     assert maps.stationary_.sum() == pytest.approx(1.0)
 
 

@@ -35,6 +35,7 @@ from mercer import (
     verify,
 )
 from mercer.datasets import three_clusters, two_moons
+from mercer.embedding.default_kernel import default_kernel
 from mercer.kernels import Cosine, Polynomial, Sigmoid
 from mercer.validation import checked_kernel
 
@@ -47,7 +48,7 @@ QUICK = {
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
-DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: SelfTuning, DiffusionMaps: SelfTuning}
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | dict.fromkeys((SDPEmbedding, DiffusionMaps), default_kernel)
 SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
 TRANSFORMERS = [SDPEmbedding, DiffusionMaps, QuadratureSparsifier]
 CERTIFIED = [kind for kind in QUICK if kind is not DiffusionMaps]
@@ -208,8 +209,7 @@ def test_clone_and_repr(kind):
 
 @every
 def test_a_kernel_left_out_stays_none_and_lists_its_parameters(kind):
-    model, meant = kind(), kind()._default_kernel()
-    assert type(meant) is DEFAULT_KERNEL[kind]
+    model, meant = kind(), DEFAULT_KERNEL[kind]()
     assert model.get_params(deep=False)["kernel"] is None
     listed = {name: value for name, value in model.get_params().items() if name.startswith("kernel")}
     assert listed == {"kernel": None} | {f"kernel__{name}": value for name, value in meant.get_params().items()}
@@ -221,10 +221,11 @@ def test_a_kernel_left_out_stays_none_and_lists_its_parameters(kind):
 
 @every
 def test_setting_a_parameter_puts_a_new_kernel_in_place(kind):
-    name = SEARCHED[DEFAULT_KERNEL[kind]]
+    meant = DEFAULT_KERNEL[kind]()
+    name = SEARCHED[type(meant)]
     model, other = kind(), kind()
     assert model.set_params(**{f"kernel__{name}": 5}) is model
-    assert type(model.kernel) is DEFAULT_KERNEL[kind]
+    assert repr(model.kernel) == repr(meant.set_params(**{name: 5}))
     assert getattr(model.kernel, name) == 5
     assert other.kernel is None
     assert clone(model).kernel is not model.kernel
@@ -236,13 +237,14 @@ def test_setting_a_parameter_puts_a_new_kernel_in_place(kind):
 
 @every
 def test_a_kernel_set_together_with_its_parameter(kind):
-    name = SEARCHED[DEFAULT_KERNEL[kind]]
+    meant = DEFAULT_KERNEL[kind]()
+    name = SEARCHED[type(meant)]
     model = kind().set_params(kernel__sigma=3.0, kernel="laplacian")
     assert isinstance(model.kernel, Laplacian)
     assert model.kernel.sigma == 3.0
     other = next(name for name in model.get_params(deep=False) if name != "kernel")
     model.set_params(**{"kernel": None, f"kernel__{name}": 4, other: 1e-3})
-    assert type(model.kernel) is DEFAULT_KERNEL[kind]
+    assert repr(model.kernel) == repr(meant.set_params(**{name: 4}))
     assert getattr(model.kernel, name) == 4
     assert getattr(model, other) == 1e-3
     assert kind("laplacian").set_params(kernel__sigma=2.0).kernel.sigma == 2.0
@@ -304,10 +306,9 @@ def test_precomputed_by_name_is_pairwise(kind, X):
 @pytest.mark.parametrize(("kind", "kernel"), [*((kind, None) for kind in QUICK), (SDPEmbedding, "rbf")])
 def test_a_grid_search_finds_the_parameter_of_the_kernel(kind, kernel, iris):
     X, y = iris
-    meant = Gaussian if kernel == "rbf" else DEFAULT_KERNEL[kind]
-    by_hand_kernel = Gaussian() if kernel == "rbf" else kind()._default_kernel()
-    model, by_hand = make(kind, kernel), make(kind, by_hand_kernel.set_params(**{SEARCHED[meant]: 4}))
-    name, cv = f"kernel__{SEARCHED[meant]}", KFold(2)
+    meant = Gaussian() if kernel == "rbf" else DEFAULT_KERNEL[kind]()
+    searched, cv = SEARCHED[type(meant)], KFold(2)
+    model, by_hand, name = make(kind, kernel), make(kind, meant.set_params(**{searched: 4})), f"kernel__{searched}"
     if kind in TRANSFORMERS:
         model, by_hand = (make_pipeline(each, KNeighborsClassifier(1)) for each in (model, by_hand))
         name = f"{kind.__name__.lower()}__{name}"
@@ -316,7 +317,7 @@ def test_a_grid_search_finds_the_parameter_of_the_kernel(kind, kernel, iris):
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(by_hand.mean())
     best = search.best_estimator_
     found = (best[0] if kind in TRANSFORMERS else best).kernel_
-    assert getattr(found, SEARCHED[meant]) == search.best_params_[name]
+    assert getattr(found, searched) == search.best_params_[name]
     assert (model[0] if kind in TRANSFORMERS else model).kernel == kernel
 
 

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import row_chunks, rows_within
+from mercer.backends.pairings import LARGEST_DISTANCE
 from mercer.backends.rounding import TINY
 from mercer.backends.threads import run_chunks
 from mercer.kernels.neighbours import Table
@@ -55,10 +56,11 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller:
 
 
 def log_affinity(squares: Array, scales: Array, others: Array, smaller: bool) -> Array:
-    """-d²/(s s'), or -d²/min(s, s')², the same bits for a pair in either order, of scales of any size."""
+    """-d²/(s s'), or -d²/min(s, s')², the same bits for a pair in either order; finite at any distance."""
     least = np.minimum(scales, others)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named where it is used
-        return -(squares / (least if smaller else np.maximum(scales, others))) / least
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no number is named where it is used
+        ratios = squares / (least if smaller else np.maximum(scales, others)) / least
+    return -np.minimum(ratios, LARGEST_DISTANCE["float64"])
 
 
 def rows_of(graph: Any) -> Array:
