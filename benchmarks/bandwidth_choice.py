@@ -101,7 +101,7 @@ def main() -> None:
         rows.append(measured(name))
         print(*cells(rows[-1]), f"{time.perf_counter() - start:.0f} s", flush=True)
     if only is None:
-        means = ["mean", *np.nanmean([row[1:] for row in rows], axis=0)]
+        means = ["mean where one is suggested", *np.mean([row[1:] for row in rows if row[1] > 0], axis=0)]
         lines = [HEAD, ["---"] * len(HEAD), *(cells(row) for row in [*rows, means])]
         write_table(RESULT, "choices", ["| " + " | ".join(line) + " |" for line in lines])
 

@@ -309,7 +309,7 @@ def failures(measured: Measured) -> Iterator[str]:
 HEAD = """\
 Every method is called without arguments but the seed (PCA must be told how many coordinates), and a second time asked
 for ten coordinates where it takes that argument. Nobody tuned anything. `SDPEmbedding()` has as many coordinates as
-its levels have; the others have two.
+its levels have, and `plane_map` draws all of them in the plane; the others have two.
 
 - *NMI of k-means*: as many centres as classes, five starts, mean over three seeds of k-means.
 - *5-NN accuracy*: stratified five-fold cross-validation.

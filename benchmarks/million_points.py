@@ -6,7 +6,7 @@
     python benchmarks/million_points.py --page                                         # the page from the rows at hand
 
 MNIST: 50 principal components. Covtype: its ten quantities, standardised, each position once; beyond those that there
-are, copies moved at random by .02. The graph is that of :class:`mercer.SelfTuning`: 15 neighbours, found exactly in ten
+are, copies moved at random by .02. The graph is that of embeddings without a kernel: 15 neighbours, found exactly in ten
 dimensions, and in 50 by pynndescent where that is installed and the points are many. Stages: ``neighbours`` finds them
 and keeps the kernel in a folder, ``embedding`` solves and proves, ``umap`` runs UMAP from the same neighbours. Every
 stage is a process of its own, and what it found a line of the file of rows: a stage that is there is not run again, so
@@ -62,26 +62,27 @@ def peak_gb() -> float:
 
 
 def neighbours(name: str, n: int, options: dict[str, Any]) -> dict[str, Any]:
-    from mercer import SelfTuning, config_context
+    from mercer import config_context
+    from mercer.embedding.default_kernel import default_kernel
 
     X = points(name, n)
     with config_context(n_threads=options["threads"]):
-        SelfTuning().resolve(X[:500])  # compiled code is loaded, as in a session
+        default_kernel().resolve(X[:500])  # compiled code is loaded, as in a session
         began = time.perf_counter()
-        kernel = SelfTuning().resolve(X)
+        kernel = default_kernel().resolve(X)
         seconds = time.perf_counter() - began
     kernel_file(name, n, options).write_bytes(pickle.dumps(kernel, protocol=5))
     return {"seconds": seconds, "GB": peak_gb(), "parts": len(kernel.parts_.sizes)}
 
 
 def embedding(name: str, n: int, options: dict[str, Any]) -> dict[str, Any]:
-    from mercer import SDPEmbedding, SelfTuning, config_context
+    from mercer import SDPEmbedding, config_context
 
     X, tol = points(name, n), options["tol"]
     kernel = pickle.loads(kernel_file(name, n, options).read_bytes())
     settings: dict[str, Any] = {"n_levels": 1, "tol": tol, "residual_tol": 2 * tol, "random_state": 0}
     with config_context(n_threads=options["threads"]):
-        SDPEmbedding(SelfTuning(), **settings).fit(X[:3000])  # compiled code is loaded
+        SDPEmbedding(**settings).fit(X[:3000])  # compiled code is loaded
         began = time.perf_counter()
         model = SDPEmbedding(kernel, verbose=True, **settings).fit(X)
         seconds = time.perf_counter() - began
@@ -114,7 +115,7 @@ def nearest(sample: Any, count: int) -> tuple[Any, Any]:
     """Numbers and distances of the nearest points to each, itself first, out of the graph of a kernel."""
     graph, n = sample.graph, sample.graph.shape[0]
     rows = np.repeat(np.arange(n), np.diff(graph.indptr))
-    distances = np.sqrt(-graph.data * sample.scales[rows] * sample.scales[graph.indices])
+    distances = np.sqrt(-graph.data) * np.minimum(sample.scales[rows], sample.scales[graph.indices])
     order = np.lexsort((graph.indices != rows, distances, rows))
     chosen = order[graph.indptr[:-1, None] + np.arange(count)]
     return graph.indices[chosen].astype(np.int32), distances[chosen].astype(np.float32)

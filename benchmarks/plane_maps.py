@@ -5,8 +5,8 @@
 
 Samples are those of embedding_samples.py, 3000 rows of them at most. Labels are told by five neighbours on the map in
 cross-validation; trustworthiness is of ten neighbours, by the data; neighbours kept are the fifteen nearest by all
-coordinates of ``SDPEmbedding()``, the share of them that are nearest on the map, and the share of points that keep fewer
-than a fifth. umap-learn is in the extra ``bench``.
+coordinates of ``SDPEmbedding()``, the share of them that are nearest on the map, and the share of points that keep
+fewer than a fifth. umap-learn is in the extra ``bench``.
 """
 
 from __future__ import annotations

@@ -81,15 +81,21 @@ def kernel_matrix(kernel, X):
 
 
 def _self_tuned(kernel, X):
-    """exp(-d²/(s s')) where the kernel has an edge; s by the order of exact distances to its training points."""
-    edges = np.asarray(kernel(X)) > 0
+    """exp(-d²/(s s')), or of the smaller scale alone, where the kernel has an edge.
+
+    Scales are by the order of exact distances to its training points; an edge that joins two parts has 1/e.
+    """
+    shown = np.asarray(kernel(X), np.float64)
     sample = kernel._sample
     training = exact(np.ldexp(np.asarray(sample.positions, np.float64), sample.power))
     X = exact(X)
     s = [mpmath.sqrt(sorted(_squared(x, y) for y in training)[sample.orders[0]]) for x in X]
-    K = np.full(edges.shape, mpf(0), object)
-    for i, j in zip(*np.nonzero(edges), strict=True):
-        K[i, j] = mpmath.exp(-_squared(X[i], X[j]) / (s[i] * s[j])) if i != j else mpf(1)
+    K = np.full(shown.shape, mpf(0), object)
+    for i, j in zip(*np.nonzero(shown), strict=True):
+        least, most = sorted((s[i], s[j]))
+        log = -_squared(X[i], X[j]) / (least * (least if kernel.pair_scale == "smaller" else most))
+        joins = kernel.connect and abs(log + 1) > 1e-3 and abs(shown[i, j] - np.exp(-1)) < 1e-6
+        K[i, j] = mpmath.exp(-1 if joins else log) if i != j else mpf(1)
     return K
 
 

@@ -39,7 +39,8 @@ def _problem(rng, dtype, n):
         return X, kernel_for(rng, X), "points"
     neighbours = None if rng.random() < 0.2 else int(rng.integers(1, 5))
     scale = int(rng.integers(1, 4))
-    return X, SelfTuning(neighbours, scale, connect=bool(rng.random() < 0.5)), "graph"
+    of_pair = "smaller" if rng.random() < 0.5 else "mean"
+    return X, SelfTuning(neighbours, scale, connect=bool(rng.random() < 0.5), pair_scale=of_pair), "graph"
 
 
 def _truth(model, X, precision):
@@ -56,9 +57,8 @@ def _fits(trial, rng, kernel, X, w, family):
         "solver": str(rng.choice(SOLVERS)),
         "certify": True if rng.random() < 0.7 else "deflated-lanczos",
         "random_state": trial.seed,
+        "max_iter": int(rng.integers(1, 4)) if rng.random() < 0.15 else 300,
     }
-    if rng.random() < 0.15:
-        options["max_iter"] = int(rng.integers(1, 4))
     with watched() as seen:
         model = trial.ask(f"{family} fit", lambda: SDPEmbedding(kernel, **options).fit(X, sample_weight=w))
     if model is None:

@@ -20,7 +20,13 @@ from campaign_spectrahedron import minimum
 
 from mercer import Gaussian, SDPEmbedding
 
-SAMPLE = {"embeddings": range(18), "measures": range(18), "densities": range(8), "regressions": range(6)}
+SAMPLE = {
+    "embeddings": range(18),
+    "levels": range(8),
+    "measures": range(18),
+    "densities": range(8),
+    "regressions": range(6),
+}
 
 
 @pytest.mark.parametrize("name", known.CASES)

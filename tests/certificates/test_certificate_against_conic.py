@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, Precomputed, SDPEmbedding
+from mercer import DiffusionOperator, Gaussian, GramOperator, Laplacian, Matern, Precomputed, SDPEmbedding, SelfTuning
 from mercer.certificates import certify_elliptope
 from mercer.operators import LinearMap
 from mercer.problems import Elliptope
@@ -201,3 +201,52 @@ class _Negated(LinearMap):
 
     def block(self, rows, cols):
         return -self._inner.block(rows, cols)
+
+
+# --- further levels -----------------------------------------------------------------------------------------------
+
+
+def _level_problem(kind: str, seed: int) -> tuple:
+    """A kernel, what it is fitted to, and its matrix."""
+    rng = np.random.default_rng([7, seed])
+    n = 30 if seed == 0 else int(rng.integers(8, 17))
+    X = rng.standard_normal((n, 2))
+    if kind == "gaussian":
+        return Gaussian(1.0), X, Gaussian(1.0)(X)
+    if kind == "neighbours":
+        kernel = SelfTuning(4, 2, connect=True).resolve(X)
+        return kernel, X, kernel(X)
+    K = np.where(rng.random((n, n)) < 0.3, rng.uniform(0.2, 1.0, (n, n)), 0.0)  # some rows have no room at all
+    K = np.maximum(K, K.T) + np.diag(np.full(n - 1, 0.5), 1) + np.diag(np.full(n - 1, 0.5), -1)
+    np.fill_diagonal(K, rng.uniform(0.3, 1.2, n))
+    return Precomputed(), K, K
+
+
+@pytest.mark.filterwarnings("ignore:.* have no room:UserWarning")
+@pytest.mark.parametrize("n_levels", [2, 3])
+@pytest.mark.parametrize("kind", ["gaussian", "neighbours", "sparse indefinite"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_level_agrees_with_conic_solver(kind, seed, n_levels):
+    """Bounds of each, lengths ‖Ξᵢ‖² = dᵢ, and Diag(y)Ξ orthogonal to all coordinates before where no row is cut off."""
+    kernel, data, K = _level_problem(kind, seed)
+    model = SDPEmbedding(kernel, n_levels=n_levels, tol=1e-8, max_iter=20_000, random_state=0).fit(data)
+    A, found = _dense(K)[0], np.empty((len(K), 0))
+    assert len(model.levels_) == n_levels
+    for number, level in enumerate(model.levels_):
+        Q = np.linalg.qr(found)[0]
+        P = np.eye(len(K)) - Q @ Q.T
+        L, Xi = P @ A @ P, level.coordinates
+        d = np.maximum(np.diagonal(L), 0.0)
+        on = d > 0
+        if number and number == n_levels - 1:  # the levels before are those of fewer
+            optimum = _conic_optimum(L[np.ix_(on, on)], d[on])
+            _assert_brackets(level.certificate, optimum)
+            assert level.certificate.upper == pytest.approx(optimum, rel=1e-6)
+        assert level.certificate.holds(1e-7)
+        np.testing.assert_allclose(np.sum(Xi**2, axis=1), d, atol=1e-14)
+        y = np.sum(Xi * (L @ Xi), axis=1)[on] / d[on]
+        np.testing.assert_allclose(y[:, None] * Xi[on], (L @ Xi)[on], atol=1e-6)
+        assert np.linalg.eigvalsh(np.diag(y) - L[np.ix_(on, on)])[0] > -1e-6
+        if on.all():
+            np.testing.assert_allclose(Q.T @ (y[:, None] * Xi), 0, atol=1e-6)
+        found = np.hstack([found, Xi])

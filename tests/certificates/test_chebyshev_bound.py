@@ -122,8 +122,25 @@ def test_a_basis_that_is_not_orthonormal_is_counted():
         skew = Q @ (np.eye(3) + off * rng.standard_normal((3, 3)))
         deflated = Deflated(_diagonal(np.ones(60)), skew, skew)
         filter_ = ChebyshevFilter(deflated, (-1.0, 1.0), RandomStarts(rng, 1e-9, 4), EXACT)
-        assert filter_._projection >= np.linalg.norm(Q @ Q.T - skew @ skew.T, 2)
-        assert filter_._projection < 20 * off + 1e-12
+        assert filter_._left_inside >= np.linalg.norm(Q @ Q.T - skew @ skew.T, 2)
+        assert filter_._left_inside < 20 * off + 1e-12
+
+
+def test_what_a_projection_leaves_behind_returns_by_the_coupling():
+    """A basis that is far from orthonormal leaves a part of every vector, which the next product brings back."""
+    n, q, top = 200, 1, 1.2
+    M = np.diag(np.concatenate([[0.0], np.linspace(-1, 1, n - 2), [top]]))
+    M[0, -1] = M[-1, 0] = 0.3
+    basis = np.eye(n)[:, :q] * (1 + 1e-3)
+    deflated = Deflated(lambda V: M @ V, basis, M @ basis)
+    filter_ = ChebyshevFilter(deflated, (-1.0, 1.0), RandomStarts(np.random.default_rng(0), 1e-9, 4), EXACT)
+    true, start = filter_._now[-1].copy(), filter_._now[0].copy()
+    filter_.step()
+    off = np.linalg.norm(filter_._now[-1] - top * true)  # as the row would be without what is left in the span
+    assert np.linalg.norm(start) > 0
+    assert off > 1e-8
+    assert filter_._errors[0] >= off
+    assert filter_._coupling == pytest.approx(0.3, rel=0.02)
 
 
 def _walk(n, seed):

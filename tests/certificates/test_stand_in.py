@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 
 import mercer.certificates.elliptope as elliptope_certificate
-from mercer import DiffusionOperator, Gaussian, GramOperator, LowRankOperator, Matern, config_context, rp_cholesky
+from mercer import (
+    DiffusionOperator,
+    Gaussian,
+    GramOperator,
+    LowRankOperator,
+    Matern,
+    SDPEmbedding,
+    config_context,
+    rp_cholesky,
+)
 from mercer.certificates import certify_elliptope
 from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.krylov import deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
 from mercer.certificates.scaled_matrix import raised_on_isolated_rows
 from mercer.datasets import three_clusters
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.linalg.lanczos import RandomStarts
 from mercer.problems import Elliptope
 from mercer.solvers import AcceleratedPower, Goal, solve
@@ -267,3 +277,21 @@ def test_isolated_rows_are_raised_within_the_allowance(allowance):
     assert allowance / 2 < np.sum(raised - y) <= allowance * (1 + 1e-9)
     assert np.max(diagonal / raised) < np.max(diagonal / y)
     assert np.all((raised == y) | np.isclose(diagonal / raised, np.max(diagonal / raised)))  # one level for all raised
+
+
+def test_every_proof_of_a_further_level_agrees():
+    """On a complement, with a stand-in of PAP and without: all bounds hold the same optimum, all but one are sharp."""
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.standard_normal((150, 3)), 3 + random.standard_normal((150, 3))])
+    model = SDPEmbedding(Gaussian(1.5), n_levels=2, random_state=0).fit(X)
+    Q = np.linalg.qr(model.coordinates_)[0]
+    posed = DiffusionProblem.of(Gaussian(1.5), X, None, random).complement(Q)
+    given = posed.cholesky()
+    found = [
+        certify_elliptope(posed.exact, model.levels_[1].coordinates, rng=random, method=method, stand_in=stand_in)
+        for method in ("factorisation", "pivoted-cholesky", "residual-lanczos", "deflated-lanczos")
+        for stand_in in (None, given)
+    ]
+    assert given.rank == posed.stand_in_rank > 64
+    assert max(each.lower for each in found) <= min(each.upper for each in found)
+    assert sorted(each.relative_gap for each in found)[-2] < 1e-6

@@ -127,7 +127,7 @@ def test_a_point_that_no_other_sees_is_named(Estimator):
 # --- what None means ----------------------------------------------------------------------------------------------
 
 
-def graph_by_hand(X, count=15, scale=7):
+def graph_by_hand(X, count=15, scale=10):
     """The self-tuned neighbour graph, by scikit-learn and a formula; of distinct points without ties."""
     distances, neighbours = NearestNeighbors(n_neighbors=count + 1).fit(X).kneighbors(X)
     s, rows = distances[:, scale], np.repeat(np.arange(len(X)), count + 1)
@@ -201,9 +201,9 @@ def test_copies_are_solved_once_and_the_solution_is_that_of_all(keep_copies):
     assert every.certificate_.lower <= once.certificate_.upper
     np.testing.assert_allclose(once.embedding_, every.embedding_, atol=1e-5 * np.abs(every.embedding_).max())
     np.testing.assert_allclose(once.novelty(X + 0.1), every.novelty(X + 0.1), rtol=1e-12)
-    np.testing.assert_allclose(maps.embedding_, all_maps.embedding_, atol=1e-9)
+    np.testing.assert_allclose(abs(maps.embedding_), abs(all_maps.embedding_), atol=1e-9)  # signs may turn
     np.testing.assert_allclose(maps.stationary_, all_maps.stationary_, rtol=1e-12)
-    np.testing.assert_allclose(maps.transform(X), all_maps.transform(X), atol=1e-9)
+    np.testing.assert_allclose(abs(maps.transform(X)), abs(all_maps.transform(X)), atol=1e-9)
     assert maps.stationary_.sum() == pytest.approx(1.0)
 
 

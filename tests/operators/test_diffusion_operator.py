@@ -221,3 +221,17 @@ def test_two_evaluations_are_no_further_apart_than_stated(dtype):
     wide = build(points=(5 + X.astype(dtype)).astype(np.float64)).to_dense()
     assert np.linalg.norm(whole - wide, 2) <= rounding.entries
     assert rounding.apart <= rounding.entries * 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_that_rounding_cuts_off_may_have_what_was_cut_and_one_below_zero_has_nothing(dtype):
+    """Two points and a wide kernel: d = (1 - k)/(1 + k)/2 is below rounding, and so is what is stated for it."""
+    for power in np.linspace(-5, -0.5, 40):
+        sigma = np.finfo(dtype).eps ** power
+        operator = build(points=np.array([[0.0], [1.0]], dtype), kernel=Gaussian(sigma=float(sigma)))
+        d = float(-np.expm1(-(sigma**-2.0)) / (1 + np.exp(-(sigma**-2.0))) / 2)
+        assert np.all(np.abs(operator.diagonal() - d) <= operator.rounding().diagonal)
+    hub = np.array([[0.1, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], dtype)
+    operator = DiffusionOperator(GramOperator(Precomputed(), hub))
+    assert operator.signed_diagonal()[0] < -0.1
+    assert operator.diagonal()[0] == operator.rounding().diagonal[0] == 0

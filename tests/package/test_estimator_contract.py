@@ -209,8 +209,7 @@ def test_clone_and_repr(kind):
 
 @every
 def test_a_kernel_left_out_stays_none_and_lists_its_parameters(kind):
-    model, meant = kind(), kind()._default_kernel()
-    assert type(meant) is DEFAULT_KERNEL[kind]
+    model, meant = kind(), DEFAULT_KERNEL[kind]()
     assert model.get_params(deep=False)["kernel"] is None
     listed = {name: value for name, value in model.get_params().items() if name.startswith("kernel")}
     assert listed == {"kernel": None} | {f"kernel__{name}": value for name, value in meant.get_params().items()}

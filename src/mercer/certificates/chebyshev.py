@@ -15,12 +15,14 @@ cannot be far beyond its end. The steps are as many as those of Lanczos with the
 - no basis is kept and nothing is orthogonalised against one: the memory is that of a few blocks of columns;
 - the chance is that of Gᵀu alone, however often one looks.
 
-**Rounding.** Let step j err by ηⱼ, ‖ηⱼ‖ ≤ Eⱼ. With x = ℓ(λ) > 1 the recurrence of the row uᵀWⱼ gives
+**Rounding.** Let the row uᵀWⱼ err by Eⱼ in step j. With x = ℓ(λ) > 1 its recurrence gives
 
-    uᵀWₖ = Tₖ(x) uᵀG + Σⱼ Uₖ₋₁₋ⱼ(x) uᵀηⱼ,    Uₘ(x) ≤ (m + 1) Tₘ(x),    Tₖ₋₁₋ⱼ(x) Tⱼ₊₁(x) ≤ Tₖ(x),
+    uᵀWₖ = Tₖ(x) uᵀG + Σⱼ Uₖ₋₁₋ⱼ(x) εⱼ, ‖εⱼ‖ ≤ Eⱼ,    Uₘ(x) ≤ (m + 1) Tₘ(x),    Tₖ₋₁₋ⱼ(x) Tⱼ₊₁(x) ≤ Tₖ(x),
 
 so that rounding lowers c by no more than Σⱼ (k - j) Eⱼ/Tⱼ₊₁(x), with Eⱼ from the sizes of Wⱼ as they are met. Wⱼ is
-brought to the complement of Q in every step, so that what rounding leaves in Q is that of one step.
+brought to the complement of Q in every step. What that leaves in the span of Q, since inner products of n terms round
+and Q is orthonormal to rounding only, is orthogonal to u: it matters by way of the coupling R of the next product
+alone, which is small.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from mercer.linalg.lanczos import BlockLanczos, RandomStarts
 from mercer.linalg.tall import inner_products, inner_products_depth, tall_product
 
 _STARTS = 4  # columns: with more, fewer steps that cost more each
-_DEPTH = 40  # Lanczos steps, of one column, that show where the spectrum lies
+_DEPTH, _KEPT, _RESTARTS = 40, 12, 4  # Lanczos steps, of one column, that show where the spectrum lies; where many
+# steps are to come, again from so many Ritz vectors at most so many times
 _MARGIN = 0.05  # of the interval, added below: Ritz values lie inside the spectrum
 _MOST_STEPS, _MOST_IN_VAIN = 2000, 100  # steps that may be planned, the second where the goal is known to be false
 _SPARE, _FEW = 1.5, 32  # times and beside what is planned, the steps that may be taken
@@ -72,13 +75,15 @@ class ChebyshevFilter:
         self._slope, self._offset = 4 / (high - low), 2 * (high + low) / (high - low)
         n, q = deflated.Q.shape
         self._depth = inner_products_depth(deflated.Q)
-        self._projection = self._projection_error(q)
+        self._left_inside, self._projected = self._projection_errors(q)
+        self._coupling = self._coupling_bound(q)
         G = like(starts.rng.standard_normal((n, starts.block)), deflated.Q)
         self._share = least_share(starts.block, starts.failure_probability)
-        self._start_error = 2 * self._projection * self._sizes(G)[1]
+        length = self._sizes(G)[1]
+        self._start_error, self._leak = 2 * self._projected * length, 2 * self._left_inside * length
         self._before = namespace(G).zeros_like(G)
         self._now = self._complement(self._complement(G))
-        self.depth, self._leak = 0, self._start_error
+        self.depth = 0
         self._errors: list[float] = []
         self.size, self._length = self._sizes(self._now)
         self._before_length, self.reached = 0.0, -math.inf
@@ -92,10 +97,9 @@ class ChebyshevFilter:
         X -= half * self._offset * self._now
         X -= self._before  # zero at first
         bound = (self._slope * self._rounding.norm + abs(self._offset)) * self._length + self._before_length
-        product = self._slope * self._rounding.error * self._length
-        leak = self._slope * self._rounding.norm * self._leak
-        self._leak = (self._projection + 8 * UNIT) * bound
-        self._errors.append(product + leak + self._leak)
+        product = self._slope * (self._rounding.error * self._length + self._coupling * self._leak)
+        self._errors.append(product + (self._projected + 8 * UNIT) * bound)
+        self._leak = self._left_inside * bound
         self._before, self._now = self._now, self._complement(X)
         self._before_length = self._length
         self.depth += 1
@@ -139,15 +143,19 @@ class ChebyshevFilter:
         X -= tall_product(self.deflated.Q, inner_products(self.deflated.Q, X))
         return X
 
-    def _projection_error(self, columns: int) -> float:
-        """How far the computed projection of a unit vector can be from P: rounding, and Q that is not orthonormal."""
+    def _projection_errors(self, columns: int) -> tuple[float, float]:
+        """What the projection of a unit vector leaves in the span of Q, and how far it is off in the complement."""
         if columns == 0:
-            return 0.0
-        Q = self.deflated.Q
-        gram = inner_products(Q, Q)
-        off = float(namespace(Q).linalg.matrix_norm(gram - namespace(Q).eye(columns, dtype=Q.dtype, device=Q.device)))
-        summing = gamma(self._depth, UNIT)
-        return 1.01 * (off + (columns + 2 * columns**0.5) * summing + 2 * gamma(columns + 4, UNIT) * columns**0.5)
+            return 0.0, 0.0
+        Q, xp, root = self.deflated.Q, namespace(self.deflated.Q), columns**0.5
+        off = float(xp.linalg.matrix_norm(inner_products(Q, Q) - xp.eye(columns, dtype=Q.dtype, device=Q.device)))
+        own = 2 * gamma(columns + 4, UNIT) * root
+        return 1.01 * (off + (columns + 2 * root) * gamma(self._depth, UNIT) + own), 1.01 * own
+
+    def _coupling_bound(self, columns: int) -> float:
+        """A bound on ‖R‖, from products and roundings as they were."""
+        own = self.deflated.amplification * self._rounding.error + 4 * gamma(columns + 4, UNIT) * self._rounding.norm
+        return 1.01 * (self.deflated.coupling_norm + columns**0.5 * own) if columns else 0.0
 
     def _sizes(self, W: Array) -> tuple[float, float]:
         """Upper bounds of the largest singular value and of the Frobenius norm."""
@@ -218,14 +226,21 @@ class _Plan:
     ) -> None:
         self._least_reach = max(_POINT * norm, TINY)
         n, q = deflated.Q.shape
-        space = BlockLanczos(deflated.multiply, deflated.Q, starts.rng)
-        space.extend(min(_DEPTH, n - q))
-        self._values, self._errors = space.ritz_values(), space.residual_norms()
         self._ratio = math.sqrt(n) / least_share(starts.block, starts.failure_probability)
-        reached = deflated.ritz_top(space)
-        self.deflated, self.target = deflated, self._target(reached, deflated.inside_top, goal, resolution)
-        self.steps = self._steps_of(deflated, 0)
-        self._take_out(space)
+        self.deflated, self._taken, self._low = deflated, 0, math.inf
+        space = BlockLanczos(deflated.multiply, deflated.Q, starts.rng)
+        for round_ in range(1 + _RESTARTS):
+            if round_:
+                space.restart(_KEPT)
+            space.extend(space.depth + min(_DEPTH, n - q) - (_KEPT if round_ else 0))
+            self._values, self._errors = space.ritz_values(), space.residual_norms()
+            self._low = min(self._low, float(self._values[-1] - self._errors[-1]))
+            reached = deflated.ritz_top(space)
+            self.target = self._target(reached, deflated.inside_top, goal, resolution)
+            self.steps = self._steps_of(deflated, 0)
+            self._take_out(deflated, space)
+            if self.steps <= _WORTH or space.closed or n - q <= _DEPTH:
+                break
         self._tighten(reached)
         most = _MOST_STEPS if goal is None or reached < goal else _MOST_IN_VAIN
         while self.steps > most:
@@ -253,8 +268,8 @@ class _Plan:
         return self._interval(self._taken)
 
     def _interval(self, taken: int) -> tuple[float, float]:
-        high, low = float(self._values[min(taken, len(self._values) - 1)]), float(self._values[-1] - self._errors[-1])
-        reach = max(high - low, self._least_reach)
+        high = float(self._values[min(taken, len(self._values) - 1)])
+        reach = max(high - self._low, self._least_reach)
         return high - (1 + _MARGIN) * reach, high
 
     def _steps_of(self, deflated: Deflated, taken: int) -> float:
@@ -269,17 +284,18 @@ class _Plan:
         wrong = float(self._errors[:count] @ self._errors[:count]) ** 0.5
         return float(self._values[count - 1]) - left > SEPARATED * wrong
 
-    def _take_out(self, space: BlockLanczos) -> None:
+    def _take_out(self, deflated: Deflated, space: BlockLanczos) -> None:
         """Take out the Ritz vectors before the widest gap, where that saves more than it costs."""
+        self.deflated = deflated
         most = min(_MOST_VECTORS, len(self._values) - 1, space.basis.shape[0] - space.basis.shape[1] - 1)
         counts = [0, *(count for count in range(1, most + 1) if self._are_eigenvectors(count))]
-        count = min(counts, key=lambda count: self._steps_of(self.deflated, count))
-        guess = self._steps_of(self.deflated, count)
+        count = min(counts, key=lambda count: self._steps_of(deflated, count))
+        guess = self._steps_of(deflated, count)
         self._taken = 0
-        if not self.steps > _WORTH or guess > _PAYS * self.steps:
+        if count == 0 or not self.steps > _WORTH or guess > _PAYS * self.steps:
             return
         _, X, product = space.ritz_pairs(count)
-        further = self.deflated.enlarged(X, product)
+        further = deflated.enlarged(X, product)
         steps = self._steps_of(further, count)  # with what the vectors, which are not exact, leave behind
         if steps < _PAYS * self.steps:
             self.deflated, self.steps = further, steps

@@ -60,6 +60,11 @@ class Deflated:
         self._coupling: Array = xp.linalg.qr(off)[1] if is_tensor(Q) else qr(off, mode="r")[0][: Q.shape[1]]
 
     @property
+    def coupling_norm(self) -> float:
+        """‖R‖ in the Frobenius norm."""
+        return float(namespace(self.Q).linalg.matrix_norm(self._coupling))
+
+    @property
     def is_everything(self) -> bool:
         """Whether Q spans the whole space, so that nothing is left to bound."""
         return bool(self.Q.shape[0] == self.Q.shape[1])

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 from sklearn.metrics import pairwise_distances
 
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, as_double
 from mercer.backends.chunks import row_chunks, rows_within
 from mercer.backends.config import require_free_memory
 from mercer.backends.cpu.neighbours import MEASURED, find_rows, near_pairs, row_keys, squared_distances
@@ -102,6 +102,17 @@ class Sample:
         """Any points and their scales s, in the unit of the sample."""
         points = self._in_unit(points)
         return points, self._seen(points).scales
+
+    def log_tile(self, rows: Array, cols: Array) -> Array:
+        """log k between all of some points, whose last column is their scale."""
+        unit = max(_unit(rows), _unit(cols))
+        x, y = as_double(rows) / unit, as_double(cols) / unit
+        return log_affinity(self.squares(x[:, :-1], y[:, :-1]), x[:, -1:], y[:, -1], self.smaller)
+
+    @staticmethod
+    def log_diagonal(n: int) -> Any:
+        """log k of n points with themselves, as a sparse CSR array of no others."""
+        return csr_array((np.zeros(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
 
     def log_affinities(self, X: Array, Y: Array | None) -> Any:
         """log k(X, Y) as a sparse CSR array of the pairs where k is not set to zero; Y None means X.

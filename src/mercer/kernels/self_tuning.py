@@ -6,36 +6,29 @@ linear by the approximate search); a product takes some twenty entries a row. A 
 
 from __future__ import annotations
 
-import logging
 import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, as_double, distinct_rows, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, is_tensor, like, namespace, to_numpy
 from mercer.backends.rounding import UNIT, EntryError
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import as_points, whole_number
-from mercer.kernels.neighbour_graph import Parts, log_affinity
-from mercer.kernels.neighbour_sample import Sample, Setting
-from mercer.kernels.neighbours import graph_table, metric_named, neighbour_tables
+from mercer.kernels.checks import whole_number
 from mercer.kernels.properties import Properties
-from mercer.progress import warn_user
 
-_log = logging.getLogger("mercer")
+if TYPE_CHECKING:
+    from mercer.kernels.neighbour_graph import Parts
+    from mercer.kernels.neighbour_sample import Sample
+
 _SEARCHES = ("auto", "exact", "approximate")
 _PAIR_SCALES = ("mean", "smaller")
 _FAR = 20.0  # t = -log k beyond which an error of t is counted as one of k(x, x): t·exp(-t) falls
 _EXPONENTIAL = 4.0  # roundings of exp itself
-_LARGEST, _LEAST = 2.0**500, 2.0**-400  # coordinates whose squares, and those of their differences, are numbers
-_NO_SQUARE = 1e-140  # a scale whose square has lost digits
-_NO_DIGITS = {"cosine": 1e-12, "correlation": 1e-12}  # scales of metrics that are one minus a number near one
-_NAMED = 5  # rows that a sentence names
 
 
 @final
@@ -124,27 +117,11 @@ class SelfTuning(Kernel):
         """Return the kernel of the training points X, or of those of positive weight; a resolved one stays as it is."""
         if self.is_resolved:
             return self
-        metric = self._check_parameters()
-        points = to_numpy(as_points(X))
-        rows = np.arange(points.shape[0]) if sample_weight is None else np.flatnonzero(to_numpy(sample_weight) > 0)
-        first, _ = distinct_rows(points if rows.size == points.shape[0] else points[rows])
-        rows, power = rows[first], _power(points)
-        positions = points if rows.size == points.shape[0] else np.ascontiguousarray(points[rows])
-        positions = positions if power == 0 else np.ldexp(positions, -power)
-        most = max(0, rows.size - 1)
-        scale = min(self.scale_neighbor, most)
-        radius = None if self.n_neighbors is None else min(self.n_neighbors, most)
-        count = max(scale, radius or 0)
-        if hasattr(self.neighbors, "tocsr"):
-            graph = _graph_of(self.neighbors.tocsr(), points.shape[0], rows)
-            tables = [graph_table(graph, positions, count, metric)]
-        else:
-            tables = neighbour_tables(positions, count, metric, self.neighbors)
+        from mercer.kernels.training_sample import training_sample  # which loads scikit-learn and numba
+
+        self._check_parameters()
         resolved = self.__sklearn_clone__()
-        setting = Setting(positions, power, metric, (scale, radius), self.pair_scale == "smaller")
-        resolved._sample = Sample.of(setting, tables, self.connect)
-        _require_scales(resolved._sample, rows, self)
-        _report_parts(resolved._sample.parts, rows, self)
+        resolved._sample = training_sample(self, X, sample_weight)
         return resolved
 
     def set_params(self, **params: Any) -> SelfTuning:
@@ -167,8 +144,8 @@ class SelfTuning(Kernel):
         call, sample = f"SelfTuning({', '.join(f'{name}={text}' for name, text in shown.items())})", self._sample
         return call if sample is None else f"{call} of {sample.positions.shape[0]} points [{sample.digest}]"
 
-    def _check_parameters(self) -> str:
-        """The metric, if all parameters are sound."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters that are none; the metric is read where it is used."""
         whole_number(self.scale_neighbor, "scale_neighbor", 1)
         if self.n_neighbors is not None:
             whole_number(self.n_neighbors, "n_neighbors", 1)
@@ -183,7 +160,6 @@ class SelfTuning(Kernel):
                 f"neighbors={search!r} must be one of {', '.join(map(repr, _SEARCHES))}, a transformer such as "
                 "KNeighborsTransformer(), or a sparse matrix of distances between neighbours."
             )
-        return metric_named(self.metric)
 
     @property
     def _known(self) -> Sample:
@@ -216,7 +192,7 @@ class SelfTuning(Kernel):
         if sample.graph is None:
             return _with_scales(sample, X), None if Y is None else _with_scales(sample, Y)
         logs = sample.log_affinities(*sides)
-        own = None if Y is None else _zero_diagonal(Y.shape[0])
+        own = None if Y is None else sample.log_diagonal(Y.shape[0])
         return (logs, own) if not is_tensor(X) else (_as_tensor(logs, X), None if own is None else _as_tensor(own, X))
 
 
@@ -234,13 +210,7 @@ def _roundings(metric: str, n_features: int) -> EntryError:
 
 def _log_tile(sample: Sample, rows: Any, cols: Any) -> Any:
     """log k of points whose last column is their scale."""
-    x, y = to_numpy(rows), to_numpy(cols)
-    unit = max(1.0, float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0)))
-    unit = math.ldexp(1.0, math.frexp(unit)[1]) if unit > _LARGEST else 1.0
-    x, y = as_double(x) / unit, as_double(y) / unit
-    return like(
-        log_affinity(sample.squares(x[:, :-1], y[:, :-1]), x[:, -1:], y[:, -1], sample.smaller), rows, dtype=rows.dtype
-    )
+    return like(sample.log_tile(to_numpy(rows), to_numpy(cols)), rows, dtype=rows.dtype)
 
 
 def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
@@ -252,62 +222,11 @@ def _with_scales(sample: Sample, points: Any) -> Any:
     return like(np.column_stack(sample.with_scales(to_numpy(points))), points)
 
 
-def _power(points: Array) -> int:
-    """The power of two by which points are divided so that squares of their differences are numbers; mostly zero."""
-    largest = float(np.abs(points).max(initial=0.0))
-    return 0 if largest == 0 or _LEAST < largest < _LARGEST else math.frexp(largest)[1]
-
-
-def _graph_of(graph: Any, n: int, rows: Array) -> Any:
-    """A graph of distances between n rows, if each of them is a training point of its own."""
-    if graph.shape != (n, n):
-        raise ValueError(
-            f"neighbors is a graph of {graph.shape[0]} × {graph.shape[1]} distances, but X has {n} rows: give X's own."
-        )
-    if rows.size < n:
-        raise ValueError("neighbors is a graph, and X has rows that are equal or without weight: give each point once.")
-    return graph
-
-
 def _require_features(sample: Sample, sides: Iterable[Array | None]) -> None:
     expected = sample.positions.shape[1]
     for points in sides:
         if points is not None and points.shape[1] != expected:
             raise ValueError(f"X has {points.shape[1]} features, but the training points of the kernel {expected}.")
-
-
-def _require_scales(sample: Sample, rows: Array, kernel: SelfTuning) -> None:
-    """Refuse a training point whose scale is zero, or has no digits."""
-    if (bad := np.flatnonzero(sample.scales < _NO_DIGITS.get(sample.metric, _NO_SQUARE))).size:
-        raise ValueError(
-            f"Row {int(rows[bad[0]])} of X is at distance zero from {sample.orders[0]} other rows by "
-            f"metric={kernel.metric!r}, so it has no scale: give rows that the metric does not tell apart once, or "
-            "raise scale_neighbor."
-        )
-
-
-def _report_parts(parts: Parts, rows: Array, kernel: SelfTuning) -> None:
-    """Log that the graph falls apart; warn of points that it links to no other."""
-    if parts.sizes.size == 1:
-        return
-    _log.info("The neighbour graph has %d parts, of %s points.", parts.sizes.size, _listed(parts.sizes))
-    isolated = np.sort(rows[np.isin(parts.labels, np.flatnonzero(parts.sizes == 1))])
-    if isolated.size:
-        warn_user(
-            f"{isolated.size} of {rows.size} points are isolated under {kernel!r}, for their affinities to neighbours "
-            f"vanish: row{'s' * (isolated.size > 1)} {_listed(isolated)}. Remove them if they are outliers, raise "
-            "scale_neighbor, or pass connect=True."
-        )
-
-
-def _listed(numbers: Array) -> str:
-    shown = ", ".join(str(int(number)) for number in numbers[:_NAMED])
-    return shown if numbers.size <= _NAMED else f"{shown} and {numbers.size - _NAMED} more"
-
-
-def _zero_diagonal(n: int) -> Any:
-    """log k of points with themselves."""
-    return csr_array((np.zeros(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
 
 
 def _as_tensor(matrix: Any, reference: Any) -> Any:

@@ -150,7 +150,8 @@ class DiffusionOperator(LinearMap):
             product = (summing * norm + gamma(self.shape[0] + _ENTRY, unit)) / (norm + 1)  # v₀ᵀx sums over all points
             norm += 1.0
             diagonal = diagonal + stationary * (degrees + volume + rounded)
-            diagonal = xp.where(self.diagonal() == 0, diagonal + 2 * _NOISE * unit * staying, diagonal)
+            above = xp.clip(as_double(self.signed_diagonal()) + 1.01 * diagonal, 0.0, None)  # zero, of a row surely cut
+            diagonal = xp.where(self.diagonal() == 0, above, diagonal)
         definite = bool(self.gram.kernel.properties.positive_definite) or self.below_zero is not None
         return MapRounding(
             1.01 * norm, product, 1.01 * entries, 1.01 * diagonal, self.gram.nonnegative, definite, 1.01 * apart

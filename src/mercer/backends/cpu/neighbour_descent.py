@@ -75,7 +75,7 @@ def _reversed(numbers: Array, most: int) -> tuple[Array, Array]:
 
 
 @njit(nogil=True, cache=True)
-def _split(points: Array, order: Array, ends: Array, seed: int) -> int:
+def _split(points: Array, order: Array, ends: Array, seed: Any) -> int:
     """Split runs of the order by the plane between two of their points, until they are leaves."""
     n, features = points.shape
     pending = [(0, n)]
@@ -108,7 +108,7 @@ def _split(points: Array, order: Array, ends: Array, seed: int) -> int:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _projection(x: Array, normal: Array) -> float:
+def _projection(x: Array, normal: Array) -> Any:
     total = np.float32(0)
     for f in range(x.shape[0]):
         total += x[f] * normal[f]
@@ -130,7 +130,7 @@ def _partition(order: Array, sides: Array, lo: int, hi: int) -> int:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _length(x: Array, y: Array, absolute: bool) -> float:
+def _length(x: Array, y: Array, absolute: bool) -> Any:
     total = np.float32(0)
     if absolute:
         for f in range(x.shape[0]):

@@ -54,6 +54,10 @@ _ENOUGH = 1e-9  # the gap from which on it may end sooner, where rounding holds 
 _NOISE = 1e-7  # of the trace: what an interior point has outside its face
 _DOMINANT, _DOUBTFUL = 0.1, 1.0  # directions with less of the trace than the first, or than the second times the
 # residual, are left to the staircase once first-order steps crawl
+_SHOWN, _FEW_ENTRIES = (
+    1e-2,
+    1 / 8,
+)  # the residual from which on a climb on a matrix that is mostly zero keeps few columns
 _TURN = 0.1
 _USERS_OWN = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER)
 
@@ -75,6 +79,12 @@ class Pace:
 
 _LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
+_SPARSE_PACE = Pace(steps=100, part=0.5, below=1e-2)  # a step of second order costs hundreds of these
+
+
+def _directions_show(residuals: Sequence[float]) -> bool:
+    """Whether superfluous columns have faded so far that those of the solution stand out."""
+    return residuals[-1] < _SHOWN
 
 
 @dataclass
@@ -135,8 +145,7 @@ class Climb:
         """Stages one to five, for as long as they pay."""
         solution = self._first_order(H, stand_in, rough)
         if solution.status is Status.SLOW or (solution.status is Status.CRAWLING and not self._dense):
-            cut = min(_DOMINANT, _DOUBTFUL * (solution.history[-1].row_residual or 0.0))
-            solution = self._while_it_pays(self._narrowed(solution.point.H, cut))
+            solution = self._while_it_pays(self._narrowed(solution.point.H, self._cut(solution)))
         gap = np.inf
         for _ in range(_MOST_RAISES):
             if solution.status is not Status.TRAPPED and (self._dense or solution.status is not Status.CRAWLING):
@@ -159,7 +168,7 @@ class Climb:
         """Lower models where there is a stand-in, after a solve with it alone; accelerated power steps otherwise."""
         if stand_in is None:
             self.announce("climbing by power steps")
-            return self._phase(AcceleratedPower(), H, Limits(None, self._climb_columns, _POWER_PACE.is_slow))
+            return self._by_power_steps(H)
         if rough:
             self.announce("solving with the stand-in")
             H, interrupted = self._on_stand_in(stand_in, H)
@@ -170,6 +179,21 @@ class Climb:
         solution = self._phase(lower_models, H, Limits(None, self._climb_columns, _LOWER_MODEL_PACE.is_slow))
         self.n_stand_in_columns += lower_models.n_stand_in_columns
         return solution
+
+    def _by_power_steps(self, H: Array) -> Solution[Iterate]:
+        """Accelerated power steps; of a sparse matrix, where all columns cost, with few as soon as these are known."""
+        if self.problem.row_entries > _FEW_ENTRIES * self.problem.size:
+            return self._phase(AcceleratedPower(), H, Limits(None, self._climb_columns, _POWER_PACE.is_slow))
+        solution = self._phase(AcceleratedPower(), H, Limits(None, self._climb_columns, _directions_show))
+        if solution.status is not Status.SLOW:
+            return solution
+        narrow = self._narrowed(solution.point.H, self._cut(solution))
+        return self._phase(AcceleratedPower(), narrow, Limits(None, self._climb_columns, _SPARSE_PACE.is_slow))
+
+    @staticmethod
+    def _cut(solution: Solution[Iterate]) -> float:
+        """The part of the trace below which a direction is left to the staircase."""
+        return min(_DOMINANT, _DOUBTFUL * (solution.history[-1].row_residual or 0.0))
 
     @property
     def _climb_columns(self) -> int:
