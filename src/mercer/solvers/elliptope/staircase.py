@@ -79,7 +79,7 @@ class Pace:
 
 _LOWER_MODEL_PACE = Pace(steps=5, part=0.5)
 _POWER_PACE = Pace(steps=100, part=0.2, below=1e-2)
-_SPARSE_PACE = Pace(steps=100, part=0.5, below=1e-2)  # a step of second order costs hundreds of these
+_SPARSE_PACE = Pace(steps=200, part=0.5, below=1e-2)  # a step of second order costs hundreds of these
 
 
 def _directions_show(residuals: Sequence[float]) -> bool:
