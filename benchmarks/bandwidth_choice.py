@@ -5,8 +5,9 @@
 
 Samples are those of embedding_samples.py, 400 rows of them at most. The grid is the default one: 13 bandwidths of a
 Gaussian from 1/16 of the median distance to 4 times it. "Best" knows the labels: it is the highest score of any
-bandwidth that has an embedding, of each column by itself. SelfTuning has one level here, as the others have; the
-default is ``SDPEmbedding()`` with all its levels.
+bandwidth that has an embedding, of each column by itself. The default is ``SDPEmbedding()``,
+whose kernel has no bandwidth, with all its levels; before it stands its first level alone, which compares with the
+others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from embedding_scores import clusters_found, neighbours_right
 from result_page import write_table
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import Gaussian, RankPath, SDPEmbedding, SelfTuning, rank_path
+from mercer import Gaussian, RankPath, SDPEmbedding, rank_path
 
 RESULT = Path(__file__).parent / "results" / "bandwidth_choice.md"
 CHOSEN = (
@@ -32,8 +33,8 @@ CHOSEN = (
 )  # fmt: skip
 MOST_ROWS, MOST_PRODUCTS = 400, 5000
 HEAD = (
-    "data", "σ / median", "neighbours kept", "5-NN: suggested", "best", "median", "SelfTuning", "default",
-    "NMI: suggested", "best", "median", "SelfTuning", "default",
+    "data", "σ / median", "neighbours kept", "5-NN: suggested", "best", "median", "one level", "default",
+    "NMI: suggested", "best", "median", "one level", "default",
 )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def measured(name: str) -> list[Any]:
     chosen = path.suggested
     suggested = Score(np.nan, np.nan) if chosen is None else scores[chosen.sigma]
     at_median = scores[min(scores, key=lambda sigma: abs(np.log(sigma / median)))]
-    tuned = score(SDPEmbedding(SelfTuning(), n_levels=1, random_state=0), X, labels)
+    tuned = score(SDPEmbedding(n_levels=1, random_state=0), X, labels)
     default = score(SDPEmbedding(random_state=0), X, labels)
     where = (np.nan, np.nan) if chosen is None else (chosen.sigma / median, chosen.kept)
     table = zip(suggested, best, at_median, tuned, default, strict=True)

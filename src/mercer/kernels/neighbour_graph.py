@@ -40,7 +40,7 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller:
     rows, cols, squares = [], [], []
     for table in tables:
         near = table.squares <= squared_radii[table.rows][:, None]
-        rows.append(np.repeat(table.rows, near.sum(axis=1)))
+        rows.append(np.repeat(table.rows.astype(np.int32), near.sum(axis=1)))
         cols.append(table.numbers[near])
         squares.append(np.maximum(table.squares[near], TINY))  # a zero would not be stored
     m = scales.shape[0]

@@ -27,7 +27,7 @@ _NAMED = 5  # rows that a sentence names
 
 def training_sample(kernel: SelfTuning, X: Any, sample_weight: Any) -> Sample:
     """The sample of the distinct rows of X, of those of positive weight if weights are given."""
-    metric, points = metric_named(kernel.metric), to_numpy(as_points(X))
+    metric, points = metric_named(kernel.metric, kernel.neighbors), to_numpy(as_points(X))
     n = points.shape[0]
     rows = np.arange(n) if sample_weight is None else np.flatnonzero(to_numpy(sample_weight) > 0)
     rows = rows[distinct_rows(points if rows.size == n else points[rows])[0]]
