@@ -96,6 +96,15 @@ def test_every_sample_has_finite_coordinates_and_proofs(name):
     assert verify(model, data, random_state=1).holds(2e-6)
 
 
+@pytest.mark.filterwarnings(r"ignore:\d+ of \d+ points are isolated")
+def test_no_sample_is_isolated_or_alike_as_a_whole():
+    """The neighbour at whose distance the least scale is found has an affinity of 1/e: not zero, and not one."""
+    for name, data in SAMPLES.items():
+        places = np.unique(np.array(data, float), axis=0)
+        affinities = default_kernel().resolve(places)(places)
+        assert np.isclose(affinities, np.exp(-1), rtol=1e-12).any(), name
+
+
 @_BOTH
 @pytest.mark.parametrize(
     ("data", "error", "sentence"),
