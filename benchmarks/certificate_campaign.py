@@ -25,8 +25,10 @@ Problems of 2 to 8 points (some of 40), drawn to be hostile: weights over twelve
 too small to far too large, repeated and nearly repeated points, extreme units, matrices that are indefinite, nearly
 singular or not quite symmetric, in float32 and float64; solutions that were stopped after a step, disturbed by hand, or
 never solved for. Every certificate is compared with the optimum of the exact kernel at the points as given, and, for
-embeddings and measures, of the entries that floating point gives with everything after them exact. The optimum is
-bracketed by a feasible point and a dual bound: kernel values and integrals to 70 digits and more; embeddings by an
+embeddings and measures, of the entries that floating point gives with everything after them exact. A further level of
+an embedding is compared with the programme that the coordinates before it leave as they are stored, P = I - QQᵀ for the
+very numbers of Q; its neighbour graph is the one that the kernel stores, with exact scales and distances. The optimum
+is bracketed by a feasible point and a dual bound: kernel values and integrals to 70 digits and more; embeddings by an
 interior-point method, densities and games by barrier methods in 64 bits of mantissa with their rounding counted;
 measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 70 digits.
 

@@ -3,104 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from embedding_defaults_pictures import write_pictures
 from embedding_peers import METHODS
 from embedding_samples import SAMPLES, SHARES
-from embedding_scores import overlap
+from embedding_verdicts import LEVEL, MEASURES, Measured, Row, Verdict, verdicts
 
-Row = dict[str, Any]
-LEVEL = 0.02  # scores that differ by less are called level
-MEASURES = {
-    "nmi": "NMI of k-means, all coordinates",
-    "knn": "5-NN accuracy, all coordinates",
-    "knn2": "5-NN accuracy, first two coordinates",
-    "nmi2": "NMI of k-means, first two coordinates",
-    "trust": "trustworthiness, all coordinates",
-    "trust2": "trustworthiness, first two coordinates",
-}
 WHOLE, IN_THE_PLANE = ("nmi", "knn"), ("nmi2", "knn2")
-TABLES = {False: ("nmi", "knn", "knn2", "trust2"), True: ("nmi", "knn", "trust")}  # by whether ten were asked for
-
-
-# --- what was measured ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The rows by sample and method."""
-
-    rows: dict[tuple[str, str, int], Row]
-
-    @cached_property
-    def cells(self) -> dict[tuple[str, str], list[Row]]:
-        grouped = defaultdict(list)
-        for (sample, method, _), row in sorted(self.rows.items()):
-            grouped[sample, method].append(row)
-        return dict(grouped)
-
-    @property
-    def samples(self) -> list[str]:
-        return [name for name in SAMPLES if any(sample == name for sample, _ in self.cells)]
-
-    def methods(self, *, ten: bool) -> list[str]:
-        return [name for name, m in METHODS.items() if m.ten == ten and any(name == of for _, of in self.cells)]
-
-    def values(self, sample: str, method: str, measure: str) -> list[float]:
-        """A score over the seeds, zero where the method failed; empty where it was not run."""
-        return [0.0 if "failed" in row else row[measure] for row in self.cells.get((sample, method), ())]
-
-    def mean(self, sample: str, method: str, measure: str) -> float:
-        values = self.values(sample, method, measure)
-        return float(np.mean(values)) if values else float("nan")
-
-    def stability(self, sample: str, method: str) -> float:
-        """The share of ten nearest neighbours that two seeds have in common, the mean over pairs of seeds."""
-        kept = [row["neighbours"] for row in self.cells.get((sample, method), ()) if "failed" not in row]
-        if len(kept) == 1 and not METHODS[method].random and not SAMPLES[sample].share:
-            return 1.0
-        return float(np.mean([overlap(*pair) for pair in combinations(kept, 2)])) if len(kept) > 1 else float("nan")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Two methods beside one another in one cell: the difference of their means over the seeds."""
-
-    sample: str
-    measure: str
-    difference: float  # above zero where the first is better
-    peer: str
-
-    @property
-    def word(self) -> str:
-        return "ahead" if self.difference > LEVEL else "behind" if self.difference < -LEVEL else "level"
-
-    def __str__(self) -> str:
-        return f"{self.sample} {MEASURES[self.measure].split(',')[0]} {self.difference:+.2f}"
-
-
-def verdicts(
-    measured: Measured, ours: str, peers: Iterable[str], measures: Iterable[str], samples: Iterable[str]
-) -> list[Verdict]:
-    """Ours beside the best of the peers in every cell that both have."""
-    found = []
-    for sample in samples:
-        for measure in measures:
-            mine = measured.mean(sample, ours, measure)
-            theirs = {peer: measured.mean(sample, peer, measure) for peer in peers}
-            theirs = {peer: value for peer, value in theirs.items() if not np.isnan(value)}
-            if theirs and not np.isnan(mine):
-                best = max(theirs, key=lambda peer: theirs[peer])
-                found.append(Verdict(sample, measure, mine - theirs[best], best))
-    return found
+UNDER_OUTLIERS = ("nmi", "nmi_inliers", "knn")
+TABLES = {  # by whether ten coordinates were asked for
+    False: ("nmi", "nmi_inliers", "knn", "knn2", "trust2"),
+    True: ("nmi", "nmi_inliers", "knn", "trust"),
+}
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
@@ -158,7 +75,7 @@ def worst_contamination(measured: Measured, ours: str, peers: list[str]) -> Iter
     """Ours beside the best peer on the mean over all samples with the most outliers."""
     families, share = {SAMPLES[name].family for name in contaminated(measured)}, max(SHARES)
     parts = []
-    for key in WHOLE:
+    for key in UNDER_OUTLIERS:
         means = {name: measured_family(measured, families, name, key, share) for name in (ours, *peers)}
         means = {name: value for name, value in means.items() if not np.isnan(value)}
         order = sorted(means, key=lambda name: -means[name])
@@ -190,12 +107,12 @@ def means_under_outliers(measured: Measured, methods: list[str]) -> Iterator[str
     families = {SAMPLES[name].family for name in contaminated(measured)}
     if not families:
         return
-    heads = [f"{MEASURES[key].split(',')[0]}, {share} %" for key in WHOLE for share in (0, *SHARES)]
+    heads = [f"{MEASURES[key].split(',')[0]}, {share} %" for key in UNDER_OUTLIERS for share in (0, *SHARES)]
     yield f"| method | {' | '.join(heads)} |"
     yield "|" + " --- |" * (1 + len(heads))
     columns = [
         [measured_family(measured, families, name, key, share) for name in methods]
-        for key in WHOLE
+        for key in UNDER_OUTLIERS
         for share in (0, *SHARES)
     ]
     for i, name in enumerate(methods):
@@ -262,7 +179,7 @@ def score_table(measured: Measured, measure: str, methods: list[str]) -> Iterato
     """A row a sample, a column a method, the best in bold."""
     yield f"| sample | {' | '.join(map(title, methods))} |"
     yield "|" + " --- |" * (1 + len(methods))
-    for sample in measured.samples:
+    for sample in contaminated(measured) if measure == "nmi_inliers" else measured.samples:
         means = [
             measured.stability(sample, name) if measure == "stability" else measured.mean(sample, name, measure)
             for name in methods
@@ -299,9 +216,12 @@ def proof_table(measured: Measured) -> Iterator[str]:
 
 
 def failures(measured: Measured) -> Iterator[str]:
-    said = {(row["sample"], row["method"], row["failed"]) for row in measured.rows.values() if "failed" in row}
-    for sample, method, reason in sorted(said):
-        yield item(f"{title(method)} on {sample}: {reason.splitlines()[0]}")
+    where: dict[tuple[str, str], list[str]] = {}
+    for (sample, method), rows in measured.cells.items():
+        for reason in sorted({row["failed"].splitlines()[0] for row in rows if "failed" in row}):
+            where.setdefault((method, reason), []).append(sample)
+    for (method, reason), samples in where.items():
+        yield item(f"{title(method)} on {', '.join(samples)}: {reason}")
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -321,8 +241,9 @@ its levels have, and `plane_map` draws all of them in the plane; the others have
 Scores are means over {seeds} seeds; two scores are called *level* within {level}. A name as `wine+10` means that ten
 per cent of the points are outliers, uniform on the bounding box made half as large again (`clusters`: on a box, away
 from the centres); `mixed` that they are means of two points of different classes. Outliers are embedded with the
-other points and k-means sees them, for nobody knows them in advance; all scores count the other points alone. Where a
-method fails, the score is zero.
+other points and k-means sees them, for nobody knows them in advance; all scores count the other points alone. Where
+k-means spends a centre on outliers it loses a class: a second NMI, of k-means *without the outliers*, tells that from a
+bad embedding. Where a method fails, the score is zero.
 """
 
 

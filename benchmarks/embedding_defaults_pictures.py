@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from embedding_peers import METHODS
 from embedding_samples import FAMILIES, SAMPLES, SHARES
 from embedding_scores import shown_rows, unpacked_plane
+from embedding_verdicts import Measured
 
 from mercer.plots import new_figure, save_figure
 
-if TYPE_CHECKING:
-    from embedding_defaults_page import Measured
-
-SHOWN = ("moons", "moons+20", "roll", "wine", "wine+20", "cancer", "digits", "digits+20", "mnist3000", "marrow")
+SHOWN = ("moons", "moons+20", "roll", "wine+20", "digits", "digits+20", "mnist3000", "marrow")
 CURVES = {"nmi": (-0.03, 1.03), "knn": (0.73, 1.01)}  # with the range that is shown
 NAMES = {"nmi": "NMI of k-means", "knn": "5-NN accuracy"}
 COLOURS = {
@@ -41,13 +39,13 @@ def side_by_side(measured: Measured) -> Any:
     """A row a sample, a column a method called without arguments; outliers are grey crosses."""
     methods = measured.methods(ten=False)
     samples = [name for name in SHOWN if name in measured.samples]
-    figure, axes = new_figure(len(samples) * len(methods), rows=len(samples), panel_inches=1.7)
+    figure, axes = new_figure(len(samples) * len(methods), rows=len(samples), panel_inches=1.4)
     for i, ax in enumerate(axes):
         sample, method = samples[i // len(methods)], methods[i % len(methods)]
         ax.set_xticks([])
         ax.set_yticks([])
         if i < len(methods):
-            ax.set_title(METHODS[method].title.replace("(G", "(\nG"), fontsize=8)
+            ax.set_title(METHODS[method].title.replace("(G", "(\nG").replace("(S", "(\nS"), fontsize=7)
         if i % len(methods) == 0:
             ax.set_ylabel(sample, fontsize=9)
         row = measured.rows.get((sample, method, 0), {})

@@ -127,11 +127,14 @@ def test_a_point_that_no_other_sees_is_named(Estimator):
 # --- what None means ----------------------------------------------------------------------------------------------
 
 
-def graph_by_hand(X, count=15, scale=10):
+def graph_by_hand(X):
     """The self-tuned neighbour graph, by scikit-learn and a formula; of distinct points without ties."""
-    distances, neighbours = NearestNeighbors(n_neighbors=count + 1).fit(X).kneighbors(X)
-    s, rows = distances[:, scale], np.repeat(np.arange(len(X)), count + 1)
-    values = np.exp(-((distances.ravel() / np.minimum(s[rows], s[neighbours.ravel()])) ** 2))
+    kernel = default_kernel()
+    distances, neighbours = NearestNeighbors(n_neighbors=kernel.n_neighbors + 1).fit(X).kneighbors(X)
+    s, rows = distances[:, kernel.scale_neighbor], np.repeat(np.arange(len(X)), kernel.n_neighbors + 1)
+    own, other = s[rows], s[neighbours.ravel()]
+    scales = np.minimum(own, other) if kernel.pair_scale == "smaller" else np.sqrt(own * other)
+    values = np.exp(-((distances.ravel() / scales) ** 2))
     A = sparse.csr_array((values, (rows, neighbours.ravel())), shape=2 * (len(X),))
     return A.maximum(A.T)
 
@@ -156,6 +159,14 @@ def test_none_is_the_self_tuning_kernel_and_the_papers_setting_is_a_word_away(Es
     papers = Estimator(Gaussian("median"), random_state=0).fit(X)
     assert papers.kernel_.sigma == Gaussian().resolve(X).sigma
     assert Estimator is DiffusionMaps or len(papers.levels_) == 1
+
+
+@_BOTH
+def test_the_docstring_says_what_none_means(Estimator):
+    plain = SelfTuning().get_params()
+    special = {name: value for name, value in default_kernel().get_params().items() if value != plain[name]}
+    call = ", ".join(f"{name}={value!r}" for name, value in special.items()).replace("'", '"')
+    assert f"``SelfTuning({call})``" in Estimator.__doc__
 
 
 def test_two_far_clusters_are_two_signs():

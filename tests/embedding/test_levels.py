@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import Gaussian, Laplacian, SDPEmbedding, SelfTuning, verify
+from mercer import Gaussian, Laplacian, Precomputed, SDPEmbedding, SelfTuning, verify
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.degeneracy import RankWarning
+from mercer.embedding.levels import Complement
 from mercer.solvers import Status
 
 KERNEL = Gaussian(sigma=1.2)
@@ -302,3 +303,53 @@ def test_single_precision(X):
         assert ours.certificate.lower <= theirs.certificate.upper
         assert theirs.certificate.lower <= ours.certificate.upper
     assert verify(model, X).holds(1e-3)
+
+
+# --- the basis ----------------------------------------------------------------------------------------------------
+
+
+def test_the_basis_is_one_whatever_vectors_a_decomposition_picks(monkeypatch):
+    """Signs, and mixtures of vectors of equal sizes, are a library's own: no other machine may find another basis."""
+    random = np.random.default_rng(0)
+    weights, decompose = random.uniform(0.5, 2.0, 12), np.linalg.svd
+    F = np.linalg.qr(random.standard_normal((12, 3)))[0] * [2.0, 1.0, 1.0]
+    first = Complement.after(None, F / np.sqrt(weights)[:, None], weights)
+
+    def other(left, full_matrices=True):
+        U, sizes, V = decompose(left, full_matrices=full_matrices)
+        mixed = np.eye(3)
+        mixed[1:, 1:] = [[0.6, 0.8], [0.8, -0.6]]
+        return -U @ mixed.T, sizes, -mixed @ V
+
+    monkeypatch.setattr(np.linalg, "svd", other)
+    again = Complement.after(None, F / np.sqrt(weights)[:, None], weights)
+    np.testing.assert_allclose(again.basis, first.basis, atol=1e-14)
+    np.testing.assert_allclose(first.basis, F / [2.0, 1.0, 1.0], atol=1e-14)
+
+
+def test_coordinates_in_the_span_of_earlier_ones_add_nothing():
+    random = np.random.default_rng(1)
+    first = Complement.after(None, random.standard_normal((12, 2)), np.ones(12))
+    inside = first.basis @ random.standard_normal((2, 2))
+    for coordinates, rank in ((inside, 2), (np.column_stack([inside, random.standard_normal(12)]), 3)):
+        widened = Complement.after(first.basis, coordinates, np.ones(12)).basis
+        projection = widened @ widened.T
+        np.testing.assert_allclose(projection @ projection, projection, atol=1e-13)
+        assert np.trace(projection) == pytest.approx(rank, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.* no room:UserWarning")
+def test_a_hub_that_an_indefinite_matrix_leaves_no_room_takes_part_in_the_levels_beyond():
+    """The diagonal of a level is that of its matrix, also where the first one is below zero; new points have it too."""
+    random = np.random.default_rng(0)
+    K = np.where(random.random((14, 14)) < 0.2, random.uniform(0.2, 1.0, (14, 14)), 0.0)
+    K = np.maximum(K, K.T)
+    K[0] = K[:, 0] = 1.0
+    np.fill_diagonal(K, random.uniform(0.3, 1.2, 14))
+    model = SDPEmbedding(Precomputed(), n_levels=2, tol=1e-9, random_state=0).fit(K)
+    m = K.sum(axis=1)
+    A = K / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum()
+    P = np.eye(14) - (Q := np.linalg.qr(model.coordinates_)[0]) @ Q.T
+    assert A[0, 0] < -0.1
+    np.testing.assert_allclose(model.levels_[1].diagonal, np.maximum(np.diagonal(P @ A @ P), 0), atol=1e-14)
+    np.testing.assert_allclose(model.transform(K), model.embedding_, atol=1e-4)

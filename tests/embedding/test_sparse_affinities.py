@@ -12,7 +12,9 @@ from numpy.testing import assert_allclose
 from sklearn.neighbors import kneighbors_graph
 
 from mercer import verify
+from mercer.certificates import certify_elliptope
 from mercer.embedding import DiffusionMaps, SDPEmbedding
+from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.kernels import Precomputed
 
 
@@ -85,6 +87,38 @@ def test_affinities_as_a_sparse_tensor():
     assert upper == pytest.approx(fewer.fit(graph).certificate_.upper, rel=1e-5)
     maps = DiffusionMaps(Precomputed(2.0), n_components=3, random_state=0)
     assert_allclose(maps.fit(tensor).eigenvalues_.numpy(), maps.fit(graph).eigenvalues_, rtol=1e-9)
+
+
+def self_tuned(n, seed=0):
+    """Gaussian affinities of nearest neighbours, each point with a scale of its own: an indefinite matrix."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) + 2.5 * np.eye(3)[rng.integers(0, 3, n)]
+    graph = kneighbors_graph(X, 15, mode="distance")
+    scale = np.sort(graph.data.reshape(n, 15), axis=1)[:, 6]
+    graph.data = np.exp(-(graph.data**2) / (np.repeat(scale, 15) * scale[graph.indices]))
+    return scipy.sparse.csr_array(graph.maximum(graph.T) + scipy.sparse.eye(n))
+
+
+def test_an_indefinite_graph_of_some_thousand_points_is_proved_without_its_matrix(monkeypatch):
+    """No factorisation, no stand-in, no chance in the shift; and a factorisation agrees with what was proved."""
+    graph = self_tuned(2300)
+    for place in ("mercer.linalg.definiteness._by_factorisation", "mercer.linalg.definiteness._by_lanczos"):
+        monkeypatch.setattr(place, None)
+    with monkeypatch.context() as without:
+        without.setattr("mercer.certificates.elliptope.certify_by_factorisation", lambda *args, **kwargs: 1 / 0)
+        model = SDPEmbedding(Precomputed(), random_state=0).fit(graph)
+    proof = model.certificate_
+    assert proof.method == "Chebyshev filter bound"
+    assert proof.holds(1e-6)
+    assert 0 < proof.failure_probability <= 1e-9
+    assert model.rank_ < 6
+    posed = DiffusionProblem.of(Precomputed(), graph, None, np.random.default_rng(0))
+    assert posed.working.failure_probability == 0
+    H = model.embedding_ / np.linalg.norm(model.embedding_, axis=1)[:, None]
+    exact = certify_elliptope(posed.exact, H, rng=np.random.default_rng(0), method="factorisation", tol=1e-8)
+    assert exact.lower <= proof.upper
+    assert proof.lower <= exact.upper
+    assert exact.upper <= proof.upper * (1 + 1e-6)
 
 
 def test_weights_and_landmarks_of_a_sparse_matrix():

@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbor
 
 from mercer import SelfTuning, config_context
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
+from mercer.backends.cpu.neighbours import find_rows, row_keys
 from mercer.kernels import neighbours
 from mercer.kernels.neighbours import neighbour_tables
 
@@ -127,6 +128,29 @@ def test_a_graph_of_distances_by_a_metric_of_scikit_learn():
     )
 
 
+@pytest.mark.parametrize("brought", ["graph", "transformer"])
+def test_distances_of_any_kind(brought):
+    def odd(x, y):
+        return float(np.abs(x - y).max() + np.abs(x - y).sum())
+
+    graph = kneighbors_graph(X, 15, mode="distance", metric=odd)
+    given = graph if brought == "graph" else KNeighborsTransformer(n_neighbors=15, metric=odd)
+    names = np.arange(200.0)[:, None] if brought == "graph" else X
+    kernel = SelfTuning(metric="precomputed", neighbors=given).resolve(names)
+    distances = np.array([[odd(x, y) for y in X] for x in X])
+    ordered = np.sort(distances, axis=1)
+    linked = distances <= np.maximum.outer(ordered[:, 15], ordered[:, 15])
+    expected = np.where(linked, np.exp(-(distances**2) / np.outer(ordered[:, 7], ordered[:, 7])), 0.0)
+    np.testing.assert_allclose(kernel(names), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(names[20:30], names), expected[20:30], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"metric='precomputed' knows the distances of its graph alone"):
+        kernel(names[:1] + 0.5, names)
+    with pytest.raises(ValueError, match=r"metric='precomputed' knows the distances of its graph alone"):
+        SelfTuning(None, metric="precomputed", neighbors=given).resolve(names)(names)
+    with pytest.raises(ValueError, match=r"takes distances from neighbors: .*, not 'auto'\."):
+        SelfTuning(metric="precomputed").resolve(X)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -135,7 +159,10 @@ def test_a_graph_of_distances_by_a_metric_of_scikit_learn():
             r"has 9 neighbours of row 0, but the kernel asks for 15: give it more\.",
         ),
         (KNeighborsTransformer(metric="manhattan"), r"measures by metric='manhattan', the kernel by 'euclidean'"),
-        (kneighbors_graph(X[:50], 15, mode="distance"), r"graph of 50 × 50 distances, but X has 200 rows"),
+        (
+            kneighbors_graph(X[:50], 15, mode="distance"),
+            r"graph of 50 × 50 distances, but there are 200 training points",
+        ),
         (kneighbors_graph(X, 3, mode="distance"), r"has 3 neighbours of row 0, but the kernel asks for 15"),
     ],
 )
@@ -148,3 +175,14 @@ def test_a_graph_is_of_distinct_rows():
     twice = np.concatenate([X, X[:1]])
     with pytest.raises(ValueError, match=r"rows that are equal or without weight: give each point once\."):
         SelfTuning(neighbors=kneighbors_graph(twice, 15, mode="distance")).resolve(twice)
+
+
+def test_rows_are_told_apart_where_their_keys_are_not():
+    known = np.random.default_rng(2).integers(0, 3, (40, 4)).astype(float)
+    known = known[np.unique(known, axis=0, return_index=True)[1]]
+    asked = np.concatenate([known[::-1], known[:3] + 0.5, -known[:2] * 0.0])
+    expected = [next((i for i, row in enumerate(known) if np.array_equal(row, point)), -1) for point in asked]
+    same = np.zeros(len(known), np.uint64)
+    for keys, known_keys in ((row_keys(asked), row_keys(known)), (np.zeros(len(asked), np.uint64), same)):
+        order = np.argsort(known_keys, kind="stable")
+        assert find_rows(asked, keys, known, known_keys, order).tolist() == expected

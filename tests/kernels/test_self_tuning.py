@@ -291,7 +291,7 @@ def test_isolated_points_are_named():
         ({"n_neighbors": 0}, r"n_neighbors=0 must be a whole number of at least 1\."),
         ({"n_neighbors": 2.5}, r"n_neighbors=2\.5 must be a whole number"),
         ({"scale_neighbor": 0}, r"scale_neighbor=0 must be a whole number of at least 1\."),
-        ({"metric": "mahalanobis"}, r"metric='mahalanobis' must be one of 'euclidean'.*neighbors=graph"),
+        ({"metric": "mahalanobis"}, r"metric='mahalanobis' must be one of 'euclidean'.*passed as neighbors\."),
         ({"metric": lambda x, y: 0.0}, r"metric=<function .* must be one of"),
         ({"neighbors": "kd_tree"}, r"neighbors='kd_tree' must be one of 'auto', 'exact', 'approximate', a transformer"),
         ({"neighbors": 3}, r"neighbors=3 must be one of"),

@@ -33,7 +33,7 @@ from mercer import (
     rp_cholesky,
 )
 from mercer.backends.arrays import dtype_name, is_tensor, to_numpy
-from mercer.operators import RankOneUpdate
+from mercer.operators import ProjectedOperator, RankOneUpdate
 
 # A little more than one tile a side, which is 320 in float64 and 512 in float32.
 N, M, N32, FEATURES = 350, 330, 530, 3
@@ -188,6 +188,7 @@ ON_TENSORS = (  # one of each kind and precision; the others differ in parameter
     "diffusion, alpha 0.0, deflated",
     "weighted diffusion, alpha 0.5, whole",
     "float32 diffusion",
+    "projected weighted diffusion",
     "gram of two sets, transposed",
 )
 
@@ -303,6 +304,12 @@ def _build_cases() -> dict[str, Case]:
         lambda to: DiffusionOperator(_square(to, X32, weights=W32), alpha=np.float64(0.5)),
         lambda: diffusion(gaussian(X32), W32, 0.5),
         dtype="float32",
+    )
+    basis = np.linalg.qr(F)[0]
+    outside = np.eye(N) - basis @ basis.T
+    cases["projected weighted diffusion"] = Case(
+        lambda to: ProjectedOperator(DiffusionOperator(_square(to, weights=W)), to(basis)),
+        lambda: outside @ diffusion(gaussian(X), W) @ outside,
     )
     for order in (0, 1, 2.5):
         cases[f"normalised, order {order}"] = Case(

@@ -194,9 +194,11 @@ def test_a_kernel_with_positive_row_sums_need_not_be_positive():
 # --- what floating point does to it ---------------------------------------------------------------------------
 
 
-def test_the_stationary_part_of_a_sparse_product_sums_over_all_points():
+@pytest.mark.parametrize("run", [1, 2, 2048, 2**17])
+def test_the_stationary_part_of_a_sparse_product_sums_over_all_points(run, monkeypatch):
     """Isolated points, one of them heavy: the sum v₀ᵀx rounds up with every other, and rows of one entry know nothing."""
-    n, light = 2**16, 0.6 * 2.0**-23
+    monkeypatch.setattr("mercer.operators.diffusion._RUN", run)
+    n, light = 2**16, 0.6 * 2.0**-23 / min(run, 2)
     weights = np.full(n, light)
     weights[0] = 1 - light * (n - 1)
     gram = GramOperator(Precomputed(), scipy.sparse.diags_array(weights.astype(np.float32)).tocsr())
@@ -205,22 +207,22 @@ def test_the_stationary_part_of_a_sparse_product_sums_over_all_points():
     exact = x.astype(float) - operator.stationary.astype(float) * float(operator.stationary.astype(float) @ x)
     off = np.linalg.norm(operator @ x - exact) / np.linalg.norm(x)
     rounding = operator.rounding()
-    assert off > 50 * 2.0**-24
+    assert run == 2048 or off > 50 * 2.0**-24  # runs of some length lose hardly anything here
     assert off <= rounding.product * rounding.norm
+    assert run != 2048 or rounding.product * rounding.norm < 5000 * 2.0**-24
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_two_evaluations_are_no_further_apart_than_stated(dtype):
-    """By tiles, by blocks of any shape, stored, and the other triangle."""
-    operator = build(points=(5 + X).astype(dtype))
+    """Inner products of many features, by blocks of other shapes and the other triangle of them."""
+    points = 1 + np.abs(np.random.default_rng(0).normal(size=(200, 60))).astype(dtype)
+    operator = build(points=points, kernel=Polynomial(degree=3))
     whole = operator.to_dense().astype(float)
-    pieces = np.vstack([operator.block(slice(i, i + 1), slice(None)) for i in range(60)]).astype(float)
+    pieces = np.vstack([operator.block(slice(i, i + 7), np.arange(200)) for i in range(0, 200, 7)]).astype(float)
     rounding = operator.rounding()
-    for other in (pieces, whole.T, pieces.T):
-        assert np.linalg.norm(whole - other, 2) <= rounding.apart
-    wide = build(points=(5 + X.astype(dtype)).astype(np.float64)).to_dense()
-    assert np.linalg.norm(whole - wide, 2) <= rounding.entries
-    assert rounding.apart <= rounding.entries * 2
+    for other in (pieces, pieces.T):
+        assert 0 < np.linalg.norm(whole - other, 2) <= rounding.apart
+    assert rounding.apart < rounding.entries
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -29,8 +29,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     ----------
     kernel : Kernel or str, default=None
         A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``; None means :class:`SelfTuning`, a graph of neighbours. The papers' setting is
-        ``Gaussian("median")``.
+        ``"laplacian"``. None means a graph of neighbours, ``SelfTuning(scale_neighbor=10, pair_scale="smaller")``; the
+        papers' setting is ``Gaussian("median")``.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1

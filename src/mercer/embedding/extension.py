@@ -58,7 +58,7 @@ class LevelExtension:
         QᵀĀU.
     middle : array of shape (q, q)
         S.
-    across, turn : arrays of shapes (q, rank) and (rank, q of this level)
+    across, turn : arrays of shapes (q, rank) and (rank, rank)
         How this level widens the basis, see :class:`mercer.embedding.levels.Complement`.
     """
 

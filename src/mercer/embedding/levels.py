@@ -116,8 +116,8 @@ class Complement(NamedTuple):
         Q and the new columns.
     across : array of shape (q before, rank)
         QᵀF.
-    turn : array of shape (rank, new columns)
-        From what is left of F to its orthonormal directions.
+    turn : array of shape (rank, rank)
+        (LᵀL)^-½ for what is left of F, L = F - Q·across, without directions in which nothing is left.
     """
 
     basis: Array
@@ -136,7 +136,7 @@ class Complement(NamedTuple):
         across, left = across + again, left - Q @ again
         _, sizes, turn = xp.linalg.svd(left, full_matrices=False)
         kept = sizes**2 > _MINOR * float(xp.sum(F**2))
-        turn = turn[kept].T / sizes[kept]
+        turn = (turn[kept].T / sizes[kept]) @ turn[kept]  # the same whatever signs an SVD has, and where sizes agree
         return cls(xp.concat([Q, left @ turn], axis=1), across, turn)
 
 

@@ -52,8 +52,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        A kernel with positive row sums, or the name of one, as ``"rbf"``; None means :class:`SelfTuning`, a graph of
-        neighbours. The papers' setting is ``Gaussian("median")``.
+        A kernel with positive row sums, or the name of one, as ``"rbf"``. None means a graph of neighbours,
+        ``SelfTuning(scale_neighbor=10, pair_scale="smaller")``; the papers' setting is ``Gaussian("median")``.
     n_components : int or None, default=None
         Coordinates wanted: further levels are solved until there are as many. None keeps all of the levels there are.
     n_levels : int or None, default=None

@@ -40,7 +40,7 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller:
     rows, cols, squares = [], [], []
     for table in tables:
         near = table.squares <= squared_radii[table.rows][:, None]
-        rows.append(np.repeat(table.rows, near.sum(axis=1)))
+        rows.append(np.repeat(table.rows.astype(np.int32), near.sum(axis=1)))
         cols.append(table.numbers[near])
         squares.append(np.maximum(table.squares[near], TINY))  # a zero would not be stored
     m = scales.shape[0]
@@ -58,7 +58,7 @@ def log_graph(tables: list[Table], scales: Array, squared_radii: Array, smaller:
 def log_affinity(squares: Array, scales: Array, others: Array, smaller: bool) -> Array:
     """-d²/(s s'), or -d²/min(s, s')², the same bits for a pair in either order; finite at any distance."""
     least = np.minimum(scales, others)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is no number is named where it is used
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is no number is named where it is used
         ratios = squares / (least if smaller else np.maximum(scales, others)) / least
     return -np.minimum(ratios, LARGEST_DISTANCE["float64"])
 

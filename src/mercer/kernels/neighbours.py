@@ -38,6 +38,9 @@ METRICS = (
 )
 
 
+GIVEN = "precomputed"
+
+
 class Table(NamedTuple):
     """The nearest points to some of them, in rising order of the distance, itself first.
 
@@ -56,12 +59,19 @@ class Table(NamedTuple):
     squares: Array
 
 
-def metric_named(name: Any) -> str:
-    """A metric by one name, for those that have several."""
-    if name not in METRICS:
+def metric_named(name: Any, neighbors: Any) -> str:
+    """A metric by one name, for those that have several; distances that are given come with what gives them."""
+    if isinstance(name, str) and name == GIVEN:
+        if isinstance(neighbors, str):
+            raise ValueError(
+                f"metric={GIVEN!r} takes distances from neighbors: a sparse matrix of them, or a transformer, not "
+                f"{neighbors!r}."
+            )
+        return GIVEN
+    if not isinstance(name, str) or name not in METRICS:
         raise ValueError(
-            f"metric={name!r} must be one of {', '.join(map(repr, METRICS))}; distances of another kind go in as "
-            "neighbors=graph, a sparse matrix of distances between neighbours."
+            f"metric={name!r} must be one of {', '.join(map(repr, METRICS))}, or {GIVEN!r} for distances of a graph "
+            "that is passed as neighbors."
         )
     return _SAME_METRIC.get(name, name)
 
@@ -171,7 +181,7 @@ def _pair_squares(points: Array, numbers: Array, metric: str) -> Array:
 def _transformed(points: Array, count: int, metric: str, transformer: Any) -> Table:
     """By a transformer of scikit-learn's kind, which makes a sparse graph of distances."""
     own = getattr(transformer, "metric", metric)
-    if callable(own) or _SAME_METRIC.get(own, own) != metric:
+    if metric != GIVEN and (callable(own) or _SAME_METRIC.get(own, own) != metric):
         raise ValueError(f"neighbors={transformer!r} measures by metric={own!r}, the kernel by {metric!r}: give one.")
     return graph_table(clone(transformer).fit_transform(points), points, count, metric)
 
@@ -216,4 +226,4 @@ def _in_order(rows: Array, numbers: Array, squares: Array) -> Table:
     order = np.argsort(squares, axis=1, kind="stable")
     numbers, squares = (np.take_along_axis(part, order, axis=1) for part in (numbers, squares))
     squares[:, 0] = 0.0
-    return Table(rows, numbers, squares)
+    return Table(rows, numbers.astype(np.int32), squares)

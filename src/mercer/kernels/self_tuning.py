@@ -47,7 +47,8 @@ class SelfTuning(Kernel):
     scale_neighbor : int, default=7
         The training point whose distance is the scale.
     metric : str, default="euclidean"
-        A metric of scikit-learn's that needs no parameters, as ``"manhattan"`` or ``"cosine"``.
+        A metric of scikit-learn's that needs no parameters, as ``"manhattan"`` or ``"cosine"``; ``"precomputed"`` means
+        the distances of a graph that is passed as ``neighbors``, of which new points have none.
     neighbors : {"auto", "exact", "approximate"}, transformer or sparse matrix, default="auto"
         How neighbours are found: ``"auto"`` is exact up to 50 000 points or 15 features, and approximate beyond (99 of
         100 neighbours of MNIST). Or a transformer such as scikit-learn's ``KNeighborsTransformer``, or a sparse graph

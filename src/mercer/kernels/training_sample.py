@@ -27,7 +27,7 @@ _NAMED = 5  # rows that a sentence names
 
 def training_sample(kernel: SelfTuning, X: Any, sample_weight: Any) -> Sample:
     """The sample of the distinct rows of X, of those of positive weight if weights are given."""
-    metric, points = metric_named(kernel.metric), to_numpy(as_points(X))
+    metric, points = metric_named(kernel.metric, kernel.neighbors), to_numpy(as_points(X))
     n = points.shape[0]
     rows = np.arange(n) if sample_weight is None else np.flatnonzero(to_numpy(sample_weight) > 0)
     rows = rows[distinct_rows(points if rows.size == n else points[rows])[0]]
@@ -62,7 +62,8 @@ def _require_own_graph(graph: Any, n: int, rows: Array) -> None:
     """Refuse a graph that is not one of n rows, each of them a training point of its own."""
     if graph.shape != (n, n):
         raise ValueError(
-            f"neighbors is a graph of {graph.shape[0]} × {graph.shape[1]} distances, but X has {n} rows: give X's own."
+            f"neighbors is a graph of {graph.shape[0]} × {graph.shape[1]} distances, but there are {n} training "
+            "points: give a graph of just these, and no landmarks, rows of weight zero or copies beside it."
         )
     if rows.size < n:
         raise ValueError("neighbors is a graph, and X has rows that are equal or without weight: give each point once.")

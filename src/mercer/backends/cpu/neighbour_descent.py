@@ -38,9 +38,17 @@ def descended_neighbours(points: Array, count: int, *, absolute: bool = False) -
     absolute : bool
         Compare by sums of absolute differences instead of squared ones.
     """
+    first, *seeds = np.random.SeedSequence(_SEED).generate_state(_TREES + 1)
+    place = _tree(points, int(first))[0]  # near points lie near each other in memory
+    found, result = _descended(points[place], seeds, count, absolute), np.empty((points.shape[0], count), np.int32)
+    result[place] = np.where(found >= 0, place[found], -1)
+    return result
+
+
+def _descended(points: Array, seeds: Any, count: int, absolute: bool) -> Array:
+    """The numbers of near points, from trees of these seeds."""
     n = points.shape[0]
     numbers, lengths = np.full((n, count), -1, np.int32), np.full((n, count), np.inf, np.float32)
-    seeds = np.random.SeedSequence(_SEED).generate_state(_TREES)
     for order, ends in run_chunks(lambda seed: _tree(points, int(seed)), seeds):
         leaves = [ends[part.start : part.stop + 1] for part in row_chunks(ends.size - 1, _ROWS // _LEAF)]
         run_chunks(partial(_compare, points, absolute, numbers, lengths, order), leaves)
