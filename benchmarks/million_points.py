@@ -8,9 +8,10 @@
 MNIST: 50 principal components. Covtype: its ten quantities, standardised, each position once; beyond those that there
 are, copies moved at random by .02. The graph is that of an embedding without a kernel: 15 neighbours, found exactly in
 ten dimensions, and in 50 by the library's approximate search where the points are many. Stages: ``neighbours`` finds
-them and keeps the kernel in a folder, ``embedding`` solves and proves, ``umap`` runs UMAP from the same neighbours. Every
-stage is a process of its own, and what it found a line of the file of rows: a stage that is there is not run again, so
-that a run which is cut short goes on where it was. Memory is the peak of the process, data and libraries included.
+them and keeps the kernel in a folder, ``embedding`` solves and proves, ``umap`` runs UMAP from the same neighbours.
+Every stage is a process of its own, and what it found a line of the file of rows: a stage that is there is not run
+again, so that a run which is cut short goes on where it was. Memory is the peak of the process, data and libraries
+included.
 """
 
 from __future__ import annotations
