@@ -96,6 +96,15 @@ def test_every_sample_has_finite_coordinates_and_proofs(name):
     assert verify(model, data, random_state=1).holds(2e-6)
 
 
+@pytest.mark.filterwarnings(r"ignore:\d+ of \d+ points are isolated")
+def test_no_sample_is_isolated_or_alike_as_a_whole():
+    """The neighbour at whose distance the least scale is found has an affinity of 1/e: not zero, and not one."""
+    for name, data in SAMPLES.items():
+        places = np.unique(np.array(data, float), axis=0)
+        affinities = default_kernel().resolve(places)(places)
+        assert np.isclose(affinities, np.exp(-1), rtol=1e-12).any(), name
+
+
 @_BOTH
 @pytest.mark.parametrize(
     ("data", "error", "sentence"),
@@ -127,9 +136,11 @@ def test_a_point_that_no_other_sees_is_named(Estimator):
 # --- what None means ----------------------------------------------------------------------------------------------
 
 
-def graph_by_hand(X):
+MEANT = {SDPEmbedding: default_kernel, DiffusionMaps: SelfTuning}
+
+
+def graph_by_hand(X, kernel):
     """The self-tuned neighbour graph, by scikit-learn and a formula; of distinct points without ties."""
-    kernel = default_kernel()
     distances, neighbours = NearestNeighbors(n_neighbors=kernel.n_neighbors + 1).fit(X).kneighbors(X)
     s, rows = distances[:, kernel.scale_neighbor], np.repeat(np.arange(len(X)), kernel.n_neighbors + 1)
     own, other = s[rows], s[neighbours.ravel()]
@@ -142,18 +153,19 @@ def graph_by_hand(X):
 def test_the_embedding_is_that_of_the_neighbour_graph():
     model = SDPEmbedding(random_state=0).fit(X)
     assert len(model.levels_) > 1
-    given = SDPEmbedding(Precomputed(), n_levels=len(model.levels_), random_state=0).fit(graph_by_hand(X))
+    given = SDPEmbedding(Precomputed(), n_levels=len(model.levels_), random_state=0)
+    given.fit(graph_by_hand(X, default_kernel()))
     for ours, theirs in zip(model.levels_, given.levels_, strict=True):
         assert ours.certificate.lower <= theirs.certificate.upper * (1 + 1e-12)
         assert theirs.certificate.lower <= ours.certificate.upper * (1 + 1e-12)
         np.testing.assert_allclose(ours.eigenvalues, theirs.eigenvalues, atol=1e-4)
     maps, theirs = DiffusionMaps(n_components=4).fit(X), DiffusionMaps(Precomputed(), n_components=4)
-    np.testing.assert_allclose(maps.embedding_, theirs.fit(graph_by_hand(X)).embedding_, atol=1e-9)
+    np.testing.assert_allclose(maps.embedding_, theirs.fit(graph_by_hand(X, SelfTuning())).embedding_, atol=1e-9)
 
 
 @_BOTH
 def test_none_is_the_self_tuning_kernel_and_the_papers_setting_is_a_word_away(Estimator):
-    given, left_out = (Estimator(kernel, random_state=0).fit(X) for kernel in (default_kernel(), None))
+    given, left_out = (Estimator(kernel, random_state=0).fit(X) for kernel in (MEANT[Estimator](), None))
     assert isinstance(left_out.kernel_, SelfTuning)
     np.testing.assert_array_equal(given.embedding_, left_out.embedding_)
     papers = Estimator(Gaussian("median"), random_state=0).fit(X)
@@ -164,7 +176,7 @@ def test_none_is_the_self_tuning_kernel_and_the_papers_setting_is_a_word_away(Es
 @_BOTH
 def test_the_docstring_says_what_none_means(Estimator):
     plain = SelfTuning().get_params()
-    special = {name: value for name, value in default_kernel().get_params().items() if value != plain[name]}
+    special = {name: value for name, value in MEANT[Estimator]().get_params().items() if value != plain[name]}
     call = ", ".join(f"{name}={value!r}" for name, value in special.items()).replace("'", '"')
     assert f"``SelfTuning({call})``" in Estimator.__doc__
 

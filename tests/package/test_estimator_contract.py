@@ -48,7 +48,7 @@ QUICK = {
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
-DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | dict.fromkeys((SDPEmbedding, DiffusionMaps), default_kernel)
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: default_kernel, DiffusionMaps: SelfTuning}
 SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
 TRANSFORMERS = [SDPEmbedding, DiffusionMaps, QuadratureSparsifier]
 CERTIFIED = [kind for kind in QUICK if kind is not DiffusionMaps]

@@ -1,4 +1,4 @@
-"""The kernel of embeddings that are given none, chosen by what it gives on real data (see the user guide)."""
+"""The kernel of an embedding that is given none, chosen by what it gives on real data (see the user guide)."""
 
 from __future__ import annotations
 

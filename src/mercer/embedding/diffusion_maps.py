@@ -10,11 +10,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from mercer.backends.arrays import Array, like
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
-from mercer.embedding.default_kernel import default_kernel
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.embedding.support import Copies, many_copies
 from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.kernels import SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.validation import at_least, checked_kernel, declared, non_negative
@@ -29,8 +29,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     ----------
     kernel : Kernel or str, default=None
         A kernel with positive row sums, or the name of one with its default parameters, such as ``"rbf"`` or
-        ``"laplacian"``. None means a graph of neighbours, ``SelfTuning(scale_neighbor=10, pair_scale="smaller")``; the
-        papers' setting is ``Gaussian("median")``.
+        ``"laplacian"``. None means a graph of neighbours, ``SelfTuning()``; the papers' setting is
+        ``Gaussian("median")``.
     n_components : int, default=2
         Coordinates to compute.
     time : float, default=1
@@ -68,7 +68,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     embedding_: Array
     eigenvalues_: Array
     stationary_: Array
-    _default_kernel = staticmethod(default_kernel)
+    _default_kernel = staticmethod(SelfTuning)
     _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
 
     def __init__(

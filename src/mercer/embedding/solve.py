@@ -11,6 +11,7 @@ from mercer.backends.arrays import Array, like
 from mercer.certificates import EmbeddingCertificate, certify_elliptope
 from mercer.embedding.checkpoint import LevelCheckpoint
 from mercer.embedding.diffusion_problem import DiffusionProblem
+from mercer.linalg.definiteness import is_sparse
 from mercer.operators import LowRankOperator
 from mercer.solvers import (
     AcceleratedPower,
@@ -142,11 +143,14 @@ class EmbeddingSolver:
         return posed.first_point(self._settings.initial_rank, last)
 
     def _proof_on_the_way(self, iterate: Iterate) -> EmbeddingCertificate:
-        size = self._posed.working.size
+        """A proof to stop by; of a sparse matrix without forming it, since that of what is stored follows anyway."""
+        size, exact = self._posed.working.size, self._posed.exact
+        if self._settings.certify is True and _CHEAP < size <= _LARGE and is_sparse(exact.operator):
+            return self._proof(iterate.H, spectrum=False, method="chebyshev-filter")
         return self._proof(iterate.H, spectrum=size > _LARGE or (self._factored is None and size <= _CHEAP))
 
-    def _proof(self, H: Array, *, spectrum: bool = True) -> EmbeddingCertificate:
-        """The certificate of H; the clock is set to proving while it is made."""
+    def _proof(self, H: Array, *, spectrum: bool = True, method: str = "auto") -> EmbeddingCertificate:
+        """The certificate of H, by the user's method where one was named; the clock is set to proving meanwhile."""
         settings, posed = self._settings, self._posed
         with self._proving():
             return certify_elliptope(
@@ -155,7 +159,7 @@ class EmbeddingSolver:
                 rng=posed.rng,
                 stand_in=self._factored,
                 tol=settings.tol,
-                method=settings.certify if isinstance(settings.certify, str) else "auto",
+                method=settings.certify if isinstance(settings.certify, str) else method,
                 spectrum=spectrum,
                 multipliers=self._climb.multipliers,
             )

@@ -57,7 +57,7 @@ class SelfTuning(Kernel):
         Join the parts of a graph that falls apart by their shortest edges.
     pair_scale : {"mean", "smaller"}, default="mean"
         Divide by s(x) s(y), or by the square of the smaller of the two: then an outlier, whose own scale is large, is
-        tied to no more of the data than the data are to it. Embeddings without a kernel take the smaller.
+        tied to no more of the data than the data are to it. ``SDPEmbedding`` without a kernel takes the smaller.
 
     Examples
     --------

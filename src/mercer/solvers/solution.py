@@ -25,7 +25,8 @@ class Status(Enum):
     )
     FLAT = (
         "The gap is proved, but the optimum is nearly flat: other embeddings are as good to the tolerance, and the "
-        "rows of this one do not settle to residual_tol. Choose a larger bandwidth, or take it as one of many."
+        "rows of this one do not settle to residual_tol. Choose a larger bandwidth or more neighbours, or take it as "
+        "one of many."
     )
     CRAWLING = (
         "The certified gap hardly falls any more for the work it takes: this is the best iterate so far. Choose a "
