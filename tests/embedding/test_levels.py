@@ -250,6 +250,12 @@ def _own_extension(**changes):
     return change
 
 
+def _forgotten(level):
+    """A level that claims another correlation, with the weight that would follow from it."""
+    lost, claimed = 1 - level.correlation, 1 - (level.correlation + 0.01)
+    return replace(level, correlation=level.correlation + 0.01, weight=level.weight * (lost / claimed) ** 0.5)
+
+
 TAMPERING = {
     "rotated": _second(coordinates=lambda c: c @ np.linalg.qr(np.arange(c.shape[1] ** 2.0).reshape(c.shape[1], -1))[0]),
     "rolled": _second(coordinates=lambda c: np.roll(c, 1, axis=0)),
@@ -258,6 +264,10 @@ TAMPERING = {
     "eigenvalues": _second(eigenvalues=lambda v: v[::-1]),
     "diagonal": _second(diagonal=lambda d: 1.0001 * d),
     "weight": _second(weight=lambda w: 2 * w),
+    "correlation": _second(correlation=lambda c: c - 1e-3),
+    "correlation of the last": lambda model: setattr(
+        model, "levels_", (*model.levels_[:-1], _forgotten(model.levels_[-1]))
+    ),
     "certificate": _second(certificate=lambda c: replace(c, lower=1.01 * c.upper, upper=1.02 * c.upper)),
     "one level less": lambda model: setattr(model, "levels_", model.levels_[:2]),
     "no levels": lambda model: setattr(model, "levels_", ()),

@@ -94,6 +94,7 @@ def verify_embedding(
             )
         )
         _check_claims(posed.level.certificate, certificates[-1])
+        _check_correlation(posed, certificates[-1], max(_tolerance(model), _EXTENDED))
     _check_claims(getattr(model, "certificate_", None), certificates[0])
     return max(certificates, key=lambda certificate: certificate.relative_gap)
 
@@ -282,6 +283,13 @@ def _check_claims(claimed: Certificate | None, certificate: Certificate) -> None
             f"certificate_ says that the optimum lies between {claimed.lower:.9g} and {claimed.upper:.9g}, and it lies "
             f"between {certificate.lower:.9g} and {certificate.upper:.9g}"
         )
+
+
+def _check_correlation(posed: PosedLevel, certificate: Certificate, close: float) -> None:
+    """Refuse a level whose correlation is not its value over its trace."""
+    trace = float(namespace(posed.coordinates).sum(posed.posed.exact.diagonal))
+    if not abs(posed.level.correlation * trace - certificate.objective) <= close * trace:
+        raise _damaged("the correlation of a level is not what its coordinates, the kernel and X give")
 
 
 def _same_points(stored: Any, points: Any) -> bool:
