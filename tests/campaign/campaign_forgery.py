@@ -35,8 +35,8 @@ def forged(model, X, turned):
         H = turned(number, directions)
         H = posed.working.project(H, directions).astype(posed.operator.dtype)
         claimed = None if found else level.certificate
-        solved = Solved(H, claimed, level.status, level.history, level.multipliers, 0)
-        found.append(recorded(posed, solved, support, found))
+        made = recorded(posed, Solved(H, None, level.status, level.history, level.multipliers, 0), support, found)
+        found.append(made._replace(level=replace(made.level, certificate=claimed)))
     weights = level_weights(found)
     found = [each._replace(level=replace(each.level, weight=w)) for each, w in zip(found, weights, strict=True)]
     model._store(X, points, support, found)

@@ -60,9 +60,9 @@ def test_a_forged_certificate_is_not_believed(clusters):
     rng = np.random.default_rng(0)
     programme = DiffusionProblem.of(model.kernel_, X, None, rng)
     H = programme.working.random_point(2, rng)
-    solved = Solved(H, model.certificate_, model.status_, model.history_, None, 0)
     everything = Support(None, None)
-    forged._store(X, X, everything, [recorded(programme, solved, everything, [])])
+    made = recorded(programme, Solved(H, None, model.status_, model.history_, None, 0), everything, [])
+    forged._store(X, X, everything, [made._replace(level=replace(made.level, certificate=model.certificate_))])
     assert forged.certificate_.holds(1e-6)
     assert not verify(forged, X).holds(0.1)
 

@@ -208,6 +208,13 @@ def level_weights(levels: Sequence[PosedLevel]) -> list[float]:
     return [(traces[0] * losses[0] / (trace * loss)) ** 0.5 for trace, loss in zip(traces, losses, strict=True)]
 
 
+def _value(posed: DiffusionProblem[Any], solved: Solved) -> float:
+    """⟨Ã, B⟩ of what is stored, which a run that was broken off did not see last."""
+    if solved.certificate is not None:
+        return solved.certificate.objective
+    return posed.working.objective(solved.H, posed.working.apply(solved.H))
+
+
 def recorded(
     posed: DiffusionProblem[Any], solved: Solved, support: Support, earlier: Sequence[PosedLevel]
 ) -> PosedLevel:
@@ -221,7 +228,7 @@ def recorded(
         support.lengths(coordinates),
         eigenvalues,
         support.lengths(problem.diagonal / weights, 2),
-        solved.history[-1].objective / float(xp.sum(problem.diagonal)),
+        _value(posed, solved) / float(xp.sum(problem.diagonal)),
         1.0,
         solved.certificate,
         solved.status,
