@@ -81,7 +81,7 @@ def embedding(name: str, n: int, options: dict[str, Any]) -> dict[str, Any]:
 
     X, tol = points(name, n), options["tol"]
     kernel = pickle.loads(kernel_file(name, n, options).read_bytes())
-    settings: dict[str, Any] = {"n_levels": 1, "initial_rank": 6, "tol": tol, "residual_tol": tol, "random_state": 0}
+    settings: dict[str, Any] = {"n_levels": 1, "tol": tol, "residual_tol": tol / 2, "random_state": 0}
     with config_context(n_threads=options["threads"]):
         SDPEmbedding(**settings).fit(X[:3000])  # compiled code is loaded
         began = time.perf_counter()
