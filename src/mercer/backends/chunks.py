@@ -71,3 +71,8 @@ def call_chunks(n: int, cost: int, unit: int = 64) -> list[slice]:
     """
     rows = unit * max(1, _CALL_ENTRIES // (unit * max(1, cost)))
     return row_chunks(n, max(n, 1) if n * cost <= 4 * _CALL_ENTRIES else rows) or [slice(0, 0)]
+
+
+def depth_of_sum(n: int, rows: int) -> int:
+    """Roundings that a term goes through at most where chunks of so many rows of n are summed, and then their sums."""
+    return n if n <= rows else rows + -(-n // rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.backends.arrays import Array, is_tensor, namespace
-from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.chunks import TALL_ROWS, depth_of_sum, row_chunks
 from mercer.backends.threads import run_chunks
 
 _COLUMNS = 128  # of a tile of a Gram matrix
@@ -37,7 +37,7 @@ def inner_products(F: Array, X: Array) -> Array:
 def inner_products_depth(F: Array) -> int:
     """Roundings that a term of :func:`inner_products` goes through at most, whatever the order within a chunk."""
     n = int(F.shape[0])
-    return n if is_tensor(F) or n <= TALL_ROWS else TALL_ROWS + -(-n // TALL_ROWS)
+    return n if is_tensor(F) else depth_of_sum(n, TALL_ROWS)
 
 
 def row_products(A: Array, B: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, dtype_name, is_tensor, namespace
-from mercer.backends.chunks import row_chunks
+from mercer.backends.chunks import depth_of_sum, row_chunks
 from mercer.backends.rounding import UNIT, gamma, unit_of
 from mercer.kernels.checks import positive_number, scale_free
 from mercer.operators.base import Index, LinearMap, MapRounding, part_of
@@ -105,8 +105,7 @@ class DiffusionOperator(LinearMap):
     @property
     def _along_depth(self) -> int:
         """Roundings that a term of v₀ᵀx goes through at most."""
-        n = self.shape[0]
-        return n if is_tensor(self.reference) or n <= _RUN else _RUN + -(-n // _RUN)
+        return self.shape[0] if is_tensor(self.reference) else depth_of_sum(self.shape[0], _RUN)
 
     def diagonal(self) -> Array:
         """wᵢ (k(xᵢ, xᵢ)/mᵢ - mᵢ/vol), zero where rounding or an indefinite kernel would make it negative."""

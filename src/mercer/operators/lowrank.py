@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, cast, is_tensor, like, namespace
-from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.chunks import TALL_ROWS, depth_of_sum, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.kernels.checks import as_points
 from mercer.operators.base import Index, LinearMap, part_of, require_square
@@ -49,6 +49,12 @@ class LowRankOperator(LinearMap):
     def rank(self) -> int:
         """The number of columns of the factor."""
         return int(self.factor.shape[1])
+
+    @property
+    def inner_depth(self) -> int:
+        """Roundings that a term of Gᵀv goes through at most in a product."""
+        n = int(self.right.shape[0])
+        return n if is_tensor(self.right) else depth_of_sum(n, TALL_ROWS)
 
     def _multiply(self, v: Array) -> Array:
         return cast(_product(self.factor, self.right, v), self.dtype)

@@ -107,9 +107,10 @@ class ProjectedOperator(LinearMap):
 
         Let σ = ‖Q‖ and φ its Frobenius norm; ‖P‖ = p ≤ max(1, σ² - 1). Where products with P err by a, those with M by
         a part b of its norm N, those with PMP err by N(2pa + a² + b(p + a)²); an inner product with a column of Q errs
-        by γₙ, whatever the signs (Cauchy–Schwarz). Entries and the diagonal are made of the image W = MQ + D and of S =
-        QᵀW, symmetric to the last bit: D changes entries by no more than (2σ + σ³)‖D‖ and a diagonal entry by (2‖Qᵢ‖ +
-        σ‖Qᵢ‖²)‖D‖. An error E that all evaluations of M share becomes PEP; by what they differ counts in full.
+        by γ of the depth of its sum, whatever the signs (Cauchy–Schwarz). Entries and the diagonal are made of the
+        image W = MQ + D and of S = QᵀW, symmetric to the last bit: D changes entries by no more than (2σ + σ³)‖D‖ and a
+        diagonal entry by (2‖Qᵢ‖ + σ‖Qᵢ‖²)‖D‖. An error E that all evaluations of M share becomes PEP; by what they
+        differ counts in full.
         """
         given, unit, xp = self.inner.rounding(), unit_of(self.dtype), namespace(self.basis)
         sizes, (n, q) = self._sizes(), self.basis.shape
@@ -117,7 +118,7 @@ class ProjectedOperator(LinearMap):
         wide, norm = sizes.spectral, given.norm + given.entries
         stretch = max(1.0, wide**2 - 1)  # ‖P‖
         casting = 2 * unit * (1 + wide**2)
-        projecting = _MORE * (gamma(n, unit) + gamma(q + 2, unit)) * sizes.whole * wide + casting
+        projecting = _MORE * (gamma(self._span.inner_depth, unit) + gamma(q + 2, unit)) * sizes.whole * wide + casting
         product = norm * (2 * stretch * projecting + projecting**2 + given.product * (stretch + projecting) ** 2)
         of_image = (given.product + casting) * norm * sizes.whole
         of_middle = gamma(n + 2, UNIT) * sizes.whole * sizes.image
