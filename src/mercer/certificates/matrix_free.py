@@ -19,9 +19,9 @@ from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczo
 from mercer.certificates.low_rank_factors import given_stand_in, own_stand_ins
 from mercer.certificates.residuals import least_on_space, optimality_residuals
 from mercer.certificates.scaled_matrix import ScaledMatrix, positive_multipliers, raised_on_isolated_rows, space_error
-from mercer.linalg.definiteness import is_sparse
 from mercer.linalg.lanczos import RandomStarts
 from mercer.operators import LowRankOperator
+from mercer.operators.base import is_sparse
 from mercer.problems import Elliptope
 
 _ATTEMPTS = 3  # random ones at most, each with an equal share of the failure probability

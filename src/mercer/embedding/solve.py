@@ -11,8 +11,8 @@ from mercer.backends.arrays import Array, like
 from mercer.certificates import EmbeddingCertificate, certify_elliptope
 from mercer.embedding.checkpoint import LevelCheckpoint
 from mercer.embedding.diffusion_problem import DiffusionProblem
-from mercer.linalg.definiteness import is_sparse
 from mercer.operators import LowRankOperator
+from mercer.operators.base import is_sparse
 from mercer.solvers import (
     AcceleratedPower,
     Climb,

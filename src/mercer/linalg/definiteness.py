@@ -37,11 +37,12 @@ from mercer.linalg.eigen import least_of
 from mercer.linalg.factors import upper_factor
 from mercer.linalg.lanczos import BlockLanczos, underestimate
 from mercer.operators import LinearMap
+from mercer.operators.base import is_sparse
 
 _ENTRY_NOISE = {"float64": 1e-10, "float32": 1e-5}  # of the spectral radius, in entries that anyone may have computed
 _DENSE_UP_TO = 16384
 _EXACT_UP_TO = 1500
-_SPARSE, _SPARSE_FROM = 1 / 8, 2000  # part of the entries that are stored, and rows from which on dominance decides
+_SPARSE_FROM = 2000  # rows of a sparse matrix from which on dominance decides
 _DEPTH, _BLOCK, _FAILURE = 48, 4, 1e-10
 _BEYOND = 1.02  # times an estimate of the least eigenvalue: where the first proof is tried
 _GROWTH = 4.0
@@ -119,12 +120,6 @@ def _quotients(map_: LinearMap, positive: Array, nonnegative: bool) -> Array:
         for rows in row_chunks(x.shape[0], ENTRY_ROWS):
             sums[rows] = as_double(xp.abs(map_.block(rows, slice(None)))) @ x
     return sums / x * (1 + 8 * x.shape[0] * unit_of(map_.dtype))
-
-
-def is_sparse(map_: LinearMap) -> bool:
-    """Whether most entries are zeros that are not stored."""
-    gram = getattr(map_, "gram", map_)
-    return bool(getattr(gram, "row_entries", np.inf) <= _SPARSE * map_.shape[0])
 
 
 def _by_dominance(map_: LinearMap, positive: Array) -> Definiteness:

@@ -14,6 +14,7 @@ from mercer.backends.chunks import ENTRY_ROWS, row_chunks
 from mercer.backends.rounding import gamma, unit_of
 
 Index = Any
+_SPARSE = 1 / 8  # of the entries, at most, that a product with a sparse matrix meets
 _STEPS = 16  # roundings of a product beside those of its sums: scales, casts
 
 
@@ -201,6 +202,12 @@ class _Transposed(LinearMap):
 def part_of(values: Array, which: Index) -> Array:
     """Some entries of a vector or rows of a matrix, by any index that ``block`` takes; torch knows fewer of them."""
     return values[positions(which, values.shape[0], values)] if is_tensor(values) else values[which]
+
+
+def is_sparse(map_: LinearMap) -> bool:
+    """Whether most entries are zeros that a product does not meet."""
+    gram = getattr(map_, "gram", map_)
+    return bool(getattr(gram, "row_entries", np.inf) <= _SPARSE * map_.shape[0])
 
 
 def require_square(map_: LinearMap) -> None:
