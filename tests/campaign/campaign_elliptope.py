@@ -94,7 +94,10 @@ def _interior_point(J):
     best = None
     for _ in range(_STEPS):
         Z = np.diag(y) - J
-        inverse = lower_inverse(cholesky(Z))
+        factor = cholesky(Z)
+        if factor is None:  # at the end of what extended precision can tell
+            break
+        inverse = lower_inverse(factor)
         inverse = inverse.T @ inverse
         gap = np.sum(Z * X)
         if best is None or gap < best[0]:
