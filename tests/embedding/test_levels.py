@@ -170,6 +170,31 @@ def test_one_level_for_kernels_that_see_all_and_several_for_neighbours():
     assert len(SDPEmbedding(n_levels=1, random_state=0).fit(X).levels_) == 1
 
 
+def test_a_further_level_that_a_step_forgets_by_half_is_dropped():
+    X = np.random.default_rng(0).standard_normal((40, 12))
+    asked = SDPEmbedding(n_levels=3, random_state=0).fit(X)
+    correlations = [level.correlation for level in asked.levels_]
+    kept = 1 + next(number for number, c in enumerate(correlations[1:]) if c < 0.5)
+    default = SDPEmbedding(random_state=0).fit(X)
+    assert [level.correlation for level in default.levels_] == pytest.approx(correlations[:kept], rel=1e-5)
+    assert kept < 3
+
+
+def test_a_level_that_the_walk_hardly_forgets_leaves_weight_for_the_others():
+    """Along a line a step loses less than a hundredth of the first level, and counts as if it lost that much."""
+    levels = SDPEmbedding(n_levels=3, random_state=0).fit(np.linspace(0, 1, 250)[:, None]).levels_
+    lost = np.array([1 - level.correlation for level in levels])
+    assert lost[0] < 0.008
+    lengths = np.array([level.weight**2 * np.sum(level.diagonal) for level in levels])
+    np.testing.assert_allclose(lengths / lengths[0], 0.01 / np.maximum(lost, 0.01), rtol=1e-6)
+
+
+def test_no_level_follows_one_that_ran_out_of_steps(X):
+    with pytest.warns(UserWarning, match="budget ran out"):
+        model = SDPEmbedding(KERNEL, n_levels=3, solver="power", max_iter=2, random_state=0).fit(X)
+    assert [level.status for level in model.levels_] == [Status.MAX_ITER]
+
+
 @pytest.mark.parametrize("n_levels", [0, 1.5, "three"])
 def test_bad_numbers_of_levels(X, n_levels):
     with pytest.raises(ValueError, match="n_levels=.* must be a whole number of at least 1"):
