@@ -10,6 +10,7 @@ from embedding_peers import METHODS
 from embedding_samples import FAMILIES, SAMPLES, SHARES
 from embedding_scores import shown_rows, unpacked_plane
 from embedding_verdicts import Measured
+from PIL import Image
 
 from mercer.plots import new_figure, save_figure
 
@@ -29,10 +30,14 @@ COLOURS = {
     "plane": "#000000",
 }
 
+COLOURS_STORED = 128  # of a picture: a quarter of the bytes, and nobody sees it
+
 
 def write_pictures(measured: Measured, folder: Path) -> None:
-    save_figure(side_by_side(measured), folder / "embedding_defaults.png")
-    save_figure(outlier_curves(measured), folder / "embedding_defaults_outliers.png")
+    for draw, name in ((side_by_side, "embedding_defaults.png"), (outlier_curves, "embedding_defaults_outliers.png")):
+        path = folder / name
+        save_figure(draw(measured), path)
+        Image.open(path).convert("RGB").quantize(COLOURS_STORED, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def side_by_side(measured: Measured) -> Any:
