@@ -11,8 +11,8 @@ from mercer.embedding import verify_embedding
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.levels import level_weights, recorded
 from mercer.embedding.solve import Solved
-from mercer.embedding.support import Support
 from mercer.linalg.tall import first_axis
+from mercer.support import Support
 from mercer.validation import checked_points
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
-import mercer.embedding.support as support
+import mercer.support as support
 from mercer import (
     DiffusionMaps,
     Gaussian,

@@ -15,7 +15,7 @@ from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.levels import recorded
 from mercer.embedding.solve import Solved
-from mercer.embedding.support import Support
+from mercer.support import Support
 
 KERNEL = Gaussian(sigma=1.2)
 

@@ -12,11 +12,11 @@ from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.embedding.support import Copies, many_copies
 from mercer.estimator import KernelEstimator, keeps_earlier_fit
 from mercer.kernels import SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.operators import DiffusionOperator, GramOperator
+from mercer.support import Copies, many_copies
 from mercer.validation import at_least, checked_kernel, declared, non_negative
 
 

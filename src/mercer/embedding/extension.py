@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
-from mercer.embedding.support import Support
 from mercer.kernels import Kernel
 from mercer.kernels.checks import first_place
 from mercer.linalg.tall import row_lengths, row_products
 from mercer.operators import DiffusionOperator, GramOperator, ProjectedOperator
+from mercer.support import Support
 
 _LARGEST = float(np.log(np.finfo(np.float64).max))
 _SQUARED = 0.25 * _LARGEST  # a logarithm of a length whose square leaves room for others

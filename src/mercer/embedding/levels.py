@@ -16,10 +16,10 @@ from mercer.embedding.checkpoint import Checkpoint
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import SolvedLevel
 from mercer.embedding.solve import EmbeddingSolver, Settings, Solved
-from mercer.embedding.support import Support
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator
 from mercer.solvers import Iteration, Status
+from mercer.support import Support
 
 _KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps less is noise
 _ENOUGH = 3  # levels, where nobody asked for a number

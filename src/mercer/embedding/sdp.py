@@ -20,11 +20,11 @@ from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
-from mercer.embedding.support import Support, choose_support, without_copies
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Kernel
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
+from mercer.support import Support, choose_support, without_copies
 from mercer.validation import (
     at_least,
     checked_kernel,

@@ -30,10 +30,10 @@ from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, LevelExtension, embedded_rows
 from mercer.embedding.levels import Complement, Level, PosedLevel, level_weights
 from mercer.embedding.sdp import SDPEmbedding
-from mercer.embedding.support import Support
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator
 from mercer.operators import DiffusionOperator, ProjectedOperator
+from mercer.support import Support
 from mercer.validation import checked_points, checked_weights
 
 _CLOSE = {"float64": 1e-9, "float32": 1e-3}  # two computations of one thing, in the same arithmetic
