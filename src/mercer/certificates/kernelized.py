@@ -71,19 +71,17 @@ class KernelizedProof:
         computed = -bound_largest_eigenvalue(-K, -least_of(K))
         bound = computed - _MORE * float(self.programme.radii.sum(axis=1).max())
         if not bound > 0:
-            raise SingularKernelError(f"The least eigenvalue of the kernel matrix is proved to be above {bound:.1e} only.")
+            raise SingularKernelError(
+                f"The least eigenvalue of the kernel matrix is proved to be above {bound:.1e} only."
+            )
         return bound
 
     def certificate(self, coordinates: Array, multipliers: Array | None) -> EmbeddingCertificate:
-        """Bounds from coordinates Ξ, whose rows are brought to their lengths first, and from dual variables y.
-
-        Without y, or where it proves less, the dual variables that Ξ determines are taken.
-        """
+        """Bounds from coordinates Ξ, whose rows are brought to their lengths first, and y, without it that of Ξ."""
         programme = self.programme
         rows = programme.rescaled(np.asarray(coordinates, np.float64))
         lower = self.lower(rows)
-        candidates = [programme.multipliers(rows)] if multipliers is None else [multipliers]
-        best = min((self.upper(y) for y in candidates), key=lambda bounds: bounds.upper)
+        best = self.upper(programme.multipliers(rows) if multipliers is None else multipliers)
         return EmbeddingCertificate(
             lower=lower,
             upper=best.upper,
@@ -123,9 +121,9 @@ class KernelizedProof:
         least = np.linalg.eigvalsh(T)[: min(N_LEAST, programme.size)]
         below = bound_largest_eigenvalue(-T, -float(least[0])) + self._forming(y)
         t = max(below, 0.0) + UNIT * strength
-        share = t / (strength + t) * _MORE  # 1 - θ, no less
+        share = min(t / (strength + t) * _MORE, 1.0)  # 1 - θ, no less
         y0 = programme.dominating * _MORE
-        total = Ball(y).__mul__(1.0 - share) + Ball(y0) * share + Ball(self._centred_error())
+        total = Ball(y) * (1.0 - share) + Ball(y0) * share + Ball(self._centred_error())
         bound = (total * Ball(d, 0.0, programme.prescribed_error)).sum()
         return Bounds(float(bound.upper()), least)
 
@@ -139,8 +137,8 @@ class KernelizedProof:
     def _centred_error(self) -> Array:
         """e with Diag(e) ≽ A - Â for every A = P(K - uuᵀ)P that entries and shares allow.
 
-        With s = Kp and v = pᵀKp, uuᵀ = ssᵀ/v: sᵢ errs by Σⱼ radiusᵢⱼ pⱼ and its rounding, v by the share-weighted sum of
-        these; an entry of PuuᵀP by the relative errors of both factors and of v, of its own size.
+        With s = Kp and v = pᵀKp, uuᵀ = ssᵀ/v: sᵢ errs by Σⱼ radiusᵢⱼ pⱼ and its rounding, v by the sum of these with
+        shares p; an entry of PuuᵀP by the relative errors of both factors and of v, of its own size.
         """
         programme = self.programme
         p, K, u = programme.shares, programme.matrix, programme.mean
@@ -156,7 +154,7 @@ class KernelizedProof:
         return np.asarray(2 * _MORE * (inside + outer + rounded * p * np.abs(u) * float(p @ np.abs(u))))
 
     def _rounding(self, rows: Array, lower: float) -> float:
-        """How far apart rounding alone keeps the bounds: what the lift of K and the forming of T cost, and the balls."""
+        """How far apart rounding alone keeps the bounds: what the lift of K, the forming of T and the balls cost."""
         programme = self.programme
         a = programme.coefficients(rows)
         lifted = programme.regularization * programme.lift * float(np.sum(a**2))

@@ -21,7 +21,7 @@ from mercer.backends.arrays import Array, add_to_diagonal
 from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.tall import row_products
 from mercer.problems.kernelized import KernelizedProgramme
-from mercer.solvers.cone import inverse_of, least_relative, lower_factor, product, shortened, solve_by
+from mercer.solvers.cone import inverse_of, least_relative, lower_factor, shortened, solve_by
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
@@ -104,22 +104,22 @@ class _Pair:
         m, L, d = self.d.shape[0], self.L, self.d
         mu = self.gap / m
         inverse = inverse_of(self._LZ)
-        left, right = product(L, inverse), product(L, self.B)  # LZ⁻¹ and LB
-        G, X = product(left, L.T), product(right, L.T)
+        left, right = L @ inverse, L @ self.B  # LZ⁻¹ and LB
+        G, X = left @ L.T, right @ L.T
         system = _damped_factor(G * X)
         if system is None or not mu > TINY:
             return False
         dy = solve_by(system, -d)
-        dB = self._direction(inverse, product(left.T, dy[:, None] * right), 0.0)
+        dB = self._direction(inverse, left.T @ (dy[:, None] * right), 0.0)
         primal, dual = self._reach(dB, dy)
         ahead = float(np.sum(self._inside * dB)) - self.problem.regularization * float(np.trace(dB))
         after = max(self.gap + dual * float(dy @ d) - primal * ahead, 0.0)
         target = mu * min(1.0, after / self.gap) ** 2
-        moved = product(L, dB)
-        correction = row_products(G * dy, product(moved, L.T))
+        moved = L @ dB
+        correction = row_products(G * dy, moved @ L.T)
         second = dy[:, None] * moved
         dy = solve_by(system, target * G.diagonal() - d - correction)
-        dB = self._direction(inverse, product(left.T, dy[:, None] * right + second), target)
+        dB = self._direction(inverse, left.T @ (dy[:, None] * right + second), target)
         near = _NEAR + _NEARER * min(primal, dual)
         primal, dual = (min(1.0, near * part) for part in self._reach(dB, dy, most=2.0))
         return self._move(dB, dy, primal, dual)
