@@ -22,8 +22,8 @@ _HOMES = {
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "greedy_cholesky nystrom rp_cholesky",
+    "embedding": "DiffusionMaps KernelPCA PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "landmarks": "Landmarks",
-    "embedding": "DiffusionMaps PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import KernelPCA as KernelPCA
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
