@@ -8,6 +8,7 @@ eigendecomposition. Where I is the whole sample, ⟨f(x), f(y)⟩ = k(x, y) on i
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -23,10 +24,12 @@ from mercer.linalg import rp_cholesky
 from mercer.operators import GramOperator, LowRankOperator
 from mercer.operators.sections import KernelSections
 
-_PIVOTS = 0  # seed of the factorisation, which changes the features by a rotation alone
+_PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
 _WIDE = 8  # bytes of an entry of the factor
-_NEGATIVE = 64.0  # roots of a unit of rounding: what the length of features may be off by
-_DOUBT = 4.0  # times the norm that is proved of what the factor leaves of a positive semi-definite matrix
+_TOLERANCES = (0.0, 1e-12, 1e-9, 1e-6)  # parts of the trace, from exact entries to those of single precision
+_LOOKED_AT = 4096  # rows on which a factor is compared with its matrix
+_NOISE = 256.0  # units of rounding
+_NEGATIVE = 1e-2  # of the largest k(x, x): no rounding makes a squared length that much larger
 
 
 @final
@@ -71,22 +74,45 @@ class SampleFeatures(NamedTuple):
     left_out: Array
 
 
-def sample_features(kernel: Kernel, X: Any, landmarks: Array | None) -> SampleFeatures:
-    """The features of the rows of X made from the rows ``landmarks``, or from all where these are None.
+def landmark_features(kernel: Kernel, X: Any, landmarks: Array) -> SampleFeatures:
+    """The features of the rows of X made from some of them, which are given.
 
-    Cost: n r kernel evaluations and n r² flops; memory n r numbers, and as many again while all rows are factored.
+    Cost: n m kernel evaluations and 2 n m² flops for m landmarks; memory: n m numbers in the precision of X.
     """
     refuse_indefinite(kernel)
-    gram = GramOperator(kernel, X)
-    if landmarks is None:
-        return _of_all(kernel, X, gram)
-    chosen = KernelSections(kernel, X, landmarks)
+    gram, chosen = GramOperator(kernel, X), KernelSections(kernel, X, landmarks)
     size = int(chosen.nodes.shape[0])
-    what = f"The features of {X.shape[0]} points on {size} landmarks take"
-    require_free_memory(_itemsize(gram) * X.shape[0] * size, what, "choose fewer landmarks", MemoryError)
-    factor = _factored(chosen.gram(), size)
+    _require_memory(gram, size, _itemsize(gram))
+    factor = _factored(chosen.gram(), size, _PIVOTS)
     made = KernelFeatures(KernelSections(kernel, X, chosen.nodes[factor.landmarks]), _lower(factor))
     values = made.transform(X)
+    return SampleFeatures(values, made, *_left_out(gram, values))
+
+
+def factor_features(
+    kernel: Kernel, X: Any, count: int | None, weights: Array | None, random_state: Any
+) -> SampleFeatures:
+    """The features of the rows of X by a Cholesky factorisation of their kernel matrix: ``count`` of them, or all.
+
+    The landmarks are its pivots, drawn by what is not explained yet; rows of weight zero are none. With None for the
+    count it goes on to rounding, and the draws are the same in every run.
+
+    Cost: n r kernel evaluations and n r² flops for r features; memory: n r numbers in double precision, and n r in that
+    of X.
+    """
+    refuse_indefinite(kernel)
+    gram, n = GramOperator(kernel, X), int(X.shape[0])
+    entry = _WIDE + _itemsize(gram)
+    if count is None:
+        width, seed = min(n, max(1, get_config().memory_bytes // (entry * n))), _PIVOTS
+    else:
+        width, seed = min(count, n), random_state
+        _require_memory(gram, width, entry)
+    factor = _factored(gram, width, seed, weights)
+    if count is None and factor.rank == width < n:
+        _require_memory(gram, width + 1, entry)
+    made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
+    values = contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))
 
 
@@ -96,49 +122,49 @@ def refuse_indefinite(kernel: Kernel) -> None:
         raise ValueError(_sentence(kernel))
 
 
-def _of_all(kernel: Kernel, X: Any, gram: GramOperator) -> SampleFeatures:
-    n = int(X.shape[0])
-    column = (_WIDE + _itemsize(gram)) * n
-    width = min(n, max(1, get_config().memory_bytes // column))
-    factor = _factored(gram, width)
-    if width < n and factor.factor.shape[1] == width:
-        what = f"{n} points span more than {width} dimensions of the kernel's space: their features take more than"
-        require_free_memory(column * (width + 1), what, "pass landmarks", MemoryError)
-    made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
-    values = contiguous(cast(factor.factor, gram.dtype))
-    return SampleFeatures(values, made, *_left_out(gram, values))
+def _require_memory(gram: GramOperator, features: int, entry: int) -> None:
+    what = f"{features} features of {gram.shape[0]} points take"
+    advice = "pass fewer landmarks, or compute in float32"
+    require_free_memory(float(entry) * gram.shape[0] * features, what, advice, MemoryError)
 
 
-def _factored(gram: GramOperator, width: int) -> LowRankOperator:
-    """A factorisation to rounding, which is refused where the matrix cannot be one of inner products."""
-    with np.errstate(over="ignore", invalid="ignore"):  # growth of an indefinite matrix, named below
-        factor = rp_cholesky(gram, width, random_state=_PIVOTS)
-        if gram.kernel.properties.positive_definite is not True:
-            _refuse_indefinite_matrix(gram, factor)
-    if not factor.factor.shape[1]:
-        raise ValueError("The kernel vanishes on every point that features are made from: choose others.")
-    return factor
+def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None = None) -> LowRankOperator:
+    """A factorisation to rounding; of a kernel that is not known to be positive semi-definite, to the noise it has.
 
-
-def _refuse_indefinite_matrix(gram: GramOperator, factor: LowRankOperator) -> None:
-    """Refuse a matrix that is not what its factor leaves, E = K - FFᵀ, and FFᵀ: if K ≽ 0, then ‖Ev‖ ≤ tr(E) ‖v‖.
-
-    One random v shows an E that is larger, all but surely.
+    Entries that someone computed may be inner products to some digits only. A factor that went beyond them is not one
+    of the matrix, which :func:`_explains` sees; the next one leaves out more.
     """
-    v = like(np.random.default_rng(_PIVOTS).standard_normal(gram.shape[0]), gram.reference)
-    xp = namespace(v)
-    off = as_double(gram @ v) - as_double(factor @ v)
-    trace = float(xp.sum(xp.clip(as_double(factor.residual_diagonal), 0.0, None)))
-    largest = float(xp.max(xp.abs(as_double(gram.diagonal()))))
-    noise = _NEGATIVE * gram.shape[0] * unit_of(gram.dtype) * largest
-    if not float(xp.linalg.vector_norm(off)) <= _DOUBT * (trace + noise) * float(xp.linalg.vector_norm(v)):
-        raise ValueError(_sentence(gram.kernel))
+    known = gram.kernel.properties.positive_definite is True
+    for tolerance in _TOLERANCES[: 1 if known else None]:
+        with np.errstate(over="ignore", invalid="ignore"):  # growth on an indefinite matrix
+            factor = rp_cholesky(gram, width, random_state=copy(seed), weights=weights, tolerance=tolerance)
+            if not known and not _explains(gram, factor):
+                continue
+        if not factor.rank:
+            raise ValueError("The kernel vanishes on every point that features are made from: choose others.")
+        return factor
+    raise ValueError(_sentence(gram.kernel))
+
+
+def _explains(gram: GramOperator, factor: LowRankOperator) -> bool:
+    """Whether K can be the sum of FFᵀ and a positive semi-definite E of the trace that is left: ‖Ev‖ ≤ tr(E) ‖v‖.
+
+    One random v on some thousand rows shows an E that is larger, all but surely.
+    """
+    xp, n, rng = namespace(gram.reference), gram.shape[0], np.random.default_rng(_PIVOTS)
+    rows = like(np.sort(rng.choice(n, min(n, _LOOKED_AT), replace=False)), gram.reference)
+    v = like(rng.standard_normal(rows.shape[0]), gram.reference)
+    F = as_double(factor.factor[rows])
+    off = as_double(gram.block(rows, rows)) @ v - F @ (F.T @ v)
+    residual = as_double(factor.residual_diagonal)[rows]
+    noise = _NOISE * n * unit_of(gram.dtype) * float(xp.max(xp.abs(as_double(gram.diagonal()))))
+    return float(xp.linalg.vector_norm(off)) <= (float(xp.sum(residual)) + noise) * float(xp.linalg.vector_norm(v))
 
 
 def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
-    """k(x, x) of every point, and an upper bound of k(x, x) - ‖f(x)‖², with what rounding can have done to both.
+    """k(x, x) of every point, and an upper bound of k(x, x) - ‖f(x)‖² with what rounding can have done to both.
 
-    A negative one beyond that is the work of a kernel that is not positive semi-definite.
+    A difference far below zero is the work of a kernel that is not positive semi-definite.
     """
     xp, error = namespace(values), gram.entry_error
     diagonal = as_double(gram.diagonal())
@@ -149,11 +175,10 @@ def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
 
     lengths = xp.concat(run_chunks_of(values, squares, row_chunks(values.shape[0], TALL_ROWS)))
     left = diagonal - lengths
-    slack = _NEGATIVE * unit_of(gram.dtype) ** 0.5 * float(xp.max(xp.abs(diagonal)))
-    if not bool((left >= -slack).all()):
+    if not bool((left >= -_NEGATIVE * float(xp.max(xp.abs(diagonal)))).all()):
         raise ValueError(_sentence(gram.kernel))
     rounding = (error.relative + error.scaled) * xp.abs(diagonal) + error.absolute
-    return diagonal, xp.clip(left, 0.0, None) + rounding + gamma(values.shape[1] + 4, UNIT) * lengths
+    return diagonal, xp.abs(left) + rounding + gamma(values.shape[1] + 4, UNIT) * lengths
 
 
 def _lower(factor: LowRankOperator) -> Array:

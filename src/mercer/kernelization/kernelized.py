@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from mercer.backends.arrays import Array, to_numpy
-from mercer.estimator import KernelEstimator, keeps_earlier_fit
-from mercer.kernelization.features import KernelFeatures, sample_features
+from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
+from mercer.kernelization.features import KernelFeatures, SampleFeatures, factor_features, landmark_features
 from mercer.support import choose_support
+from mercer.validation import whole_number
 
 _FITS = ("fit", "fit_transform", "fit_predict")
 _ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score", "score_samples")
@@ -48,9 +50,9 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         copy of it is fitted.
     kernel : Kernel or str, default=None
         A positive semi-definite kernel; None means ``Gaussian(sigma="median")``.
-    landmarks : array, (indices, weights), estimator or None, default=None
-        The rows of X that features are made from, as :class:`mercer.SDPEmbedding` reads them; weights do not matter.
-        None means all.
+    landmarks : int, array of int, estimator or None, default=None
+        The rows of X that features are made from: so many, drawn by what the earlier ones leave of the kernel, the rows
+        themselves, or what chooses them, as :class:`mercer.Landmarks`. None means all.
     random_state : None, int or generator, default=None
         For landmarks that are drawn, and for the estimator where its own is None.
 
@@ -214,15 +216,24 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         given = self._begin_fit(X, sample_weight=weights)
         if y is not None:
             check_consistent_length(X, y)
-        support = choose_support(self.landmarks, given.weights, given.points)
         self.kernel_ = given.kernel
-        made = sample_features(self.kernel_, given.points, support.indices)
+        made = self._features_of_sample(given)
         self._features, self.indices_ = made.map, made.map.nodes
         self.trace_, self.trace_left_out_ = (_total(part, given.weights) for part in (made.diagonal, made.left_out))
         self.estimator_ = clone(self.estimator)
         if self.random_state is not None:
             _seed(self.estimator_, given.rng)
         return _answer_of_fit(self.estimator_, method, to_numpy(made.values), y, params)
+
+    def _features_of_sample(self, given: FitInput) -> SampleFeatures:
+        """Features from all rows, from so many that are drawn with the factorisation, or from those that are chosen."""
+        X, chosen = given.points, self.landmarks
+        number = isinstance(chosen, Integral) and not isinstance(chosen, bool)
+        if chosen is None or number:
+            count = whole_number(chosen, "landmarks", 1) if number else None
+            return factor_features(self.kernel_, X, count, given.weights, given.rng)
+        support = choose_support(chosen, given.weights, X, self.kernel_, given.rng)
+        return landmark_features(self.kernel_, X, support.indices)
 
     def _ask(self, method: str, X: Any, params: dict[str, Any], *targets: Any) -> Any:
         params = self._routed(method, params)
