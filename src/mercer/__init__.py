@@ -29,6 +29,7 @@ _HOMES = {
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity",
+    "kernelization": "Kernelized",
     "robust": "RobustKernelRidge",
 }
 _MODULES = ("datasets", "experiments", "plots")
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer import dependence as dependence
     from mercer import embedding as embedding
     from mercer import experiments as experiments
+    from mercer import kernelization as kernelization
     from mercer import kernels as kernels
     from mercer import landmarks as landmarks
     from mercer import linalg as linalg
@@ -66,6 +68,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
     from mercer.kernels import SSIM as SSIM
+    from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
     from mercer.kernels import FromDistance as FromDistance
