@@ -21,8 +21,9 @@ _HOMES = {
         "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
-    "linalg": "nystrom rp_cholesky",
-    "embedding": "DiffusionMaps PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "linalg": "greedy_cholesky nystrom rp_cholesky",
+    "embedding": "DiffusionMaps KernelPCA PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "landmarks": "Landmarks",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer import embedding as embedding
     from mercer import experiments as experiments
     from mercer import kernels as kernels
+    from mercer import landmarks as landmarks
     from mercer import linalg as linalg
     from mercer import operators as operators
     from mercer import plots as plots
@@ -55,6 +57,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import KernelPCA as KernelPCA
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
@@ -72,6 +75,8 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernels import SelfTuning as SelfTuning
     from mercer.kernels import Sigmoid as Sigmoid
     from mercer.kernels import Sobolev as Sobolev
+    from mercer.landmarks import Landmarks as Landmarks
+    from mercer.linalg import greedy_cholesky as greedy_cholesky
     from mercer.linalg import nystrom as nystrom
     from mercer.linalg import rp_cholesky as rp_cholesky
     from mercer.operators import CenteredOperator as CenteredOperator

@@ -1,6 +1,7 @@
 """Estimators that give points coordinates."""
 
 from mercer.embedding.diffusion_maps import DiffusionMaps
+from mercer.embedding.kernel_pca import KernelPCA
 from mercer.embedding.levels import Level
 from mercer.embedding.plane import PlaneMap, plane_map
 from mercer.embedding.rank_path import rank_path
@@ -10,6 +11,7 @@ from mercer.embedding.sdp import SDPEmbedding
 __all__ = [
     "Diagnosis",
     "DiffusionMaps",
+    "KernelPCA",
     "Level",
     "PlaneMap",
     "RankPath",
