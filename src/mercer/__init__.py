@@ -67,8 +67,8 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import SDPEmbedding as SDPEmbedding
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
-    from mercer.kernels import SSIM as SSIM
     from mercer.kernelization import Kernelized as Kernelized
+    from mercer.kernels import SSIM as SSIM
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
     from mercer.kernels import FromDistance as FromDistance
