@@ -51,6 +51,8 @@ class BlockLanczos:
         NumPy whatever the library, so that all of them start alike.
     block : int, default=1
         The number b of starts. A step costs one product with b columns.
+    start : array of shape (n, b), optional
+        Columns to start from in place of Gaussian ones, for eigenpairs: :func:`underestimate` says nothing of them.
 
     Attributes
     ----------
@@ -62,14 +64,16 @@ class BlockLanczos:
         Whether the space is invariant: more steps would add nothing.
     """
 
-    def __init__(self, multiply: Multiply, basis: Array, rng: np.random.Generator, *, block: int = 1) -> None:
+    def __init__(
+        self, multiply: Multiply, basis: Array, rng: np.random.Generator, *, block: int = 1, start: Array | None = None
+    ) -> None:
         n, q = basis.shape
         self.multiply, self.basis = multiply, basis
         self.depth = self.n_columns = 0
         self._store = self._empty((n, 4 * block))
         self._size = 0
         self._projected = self._empty((0, 0))
-        starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis)
+        starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis) if start is None else start
         self._next, self._link = _orthonormal(self._complement(self._complement(starts)), 1e-8)
         self._next_start = 0
         self.closed = self._next.shape[1] == 0
