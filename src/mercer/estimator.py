@@ -19,7 +19,9 @@ from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
 from mercer.progress import make_visible
+from mercer.support import Support
 from mercer.validation import (
+    checked_kernel,
     checked_pairs,
     checked_points,
     checked_weights,
@@ -63,6 +65,13 @@ class FitInput:
     def kernel(self) -> Kernel:
         """A copy of the user's kernel with its parameters fixed, when first asked for."""
         return resolved_kernel(self.given_kernel, self.points, self.weights)
+
+    def kernel_on(self, support: Support) -> Kernel:
+        """The kernel with its parameters fixed from X; neighbours are those among the points that carry the problem."""
+        kernel = checked_kernel(self.given_kernel)
+        if support.indices is None or not kernel.is_local:
+            return self.kernel
+        return resolved_kernel(kernel, support.points(self.points, kernel), support.weights)
 
     @cached_property
     def shares(self) -> Array:

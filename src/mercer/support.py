@@ -7,12 +7,14 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, distinct_rows, is_tensor, like, namespace, taken, to_numpy
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.landmarks import Landmarks
 from mercer.operators.diffusion import DegenerateKernelError
-from mercer.validation import checked_weights, fitted_chooser, normalised
+from mercer.validation import checked_kernel, checked_weights, fitted_chooser, normalised, whole_number
 
 _COPIES = 4  # that a row has on average before equal rows are made one
 
@@ -91,15 +93,41 @@ def without_copies(support: Support, X: Any) -> Support:
     return Support(*(like(part, X) if is_tensor(X) else part for part in chosen))
 
 
-def choose_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
+def choose_support(
+    landmarks: Any, weights: Array | None, X: Any, kernel: Any = None, random_state: Any = None
+) -> Support:
     """Read ``landmarks`` and checked sample weights as :class:`mercer.SDPEmbedding` documents them.
 
-    Rows are chosen by NumPy, before anything is computed; indices and weights then lie where X does.
+    Rows are chosen by NumPy, before anything is computed; indices and weights then lie where X does. A number of
+    landmarks is chosen with the kernel of the estimator, resolved or not, and drawn from its random state; None where
+    it has no kernel. Under a kernel that is known to be positive semi-definite, or given as a matrix, they are those
+    of ``Landmarks(number)``; under others, such as graphs of neighbours and geodesic distances, whose values tell
+    nothing before the landmarks are known or cost more than the choice is worth, those of k-means.
     """
+    landmarks = _with_kernel(landmarks, kernel, random_state)
     if is_tensor(X):
         chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)
         return Support(*(None if part is None else like(part, X) for part in chosen))
     return _chosen_support(landmarks, weights, X)
+
+
+def _with_kernel(landmarks: Any, kernel: Any, random_state: Any) -> Any:
+    """A number of landmarks as what chooses them; a choice of rows without a kernel of its own is given one."""
+    if isinstance(landmarks, str):
+        raise ValueError(
+            f"landmarks={landmarks!r} says no number: write landmarks=300, or Landmarks(300, strategy={landmarks!r})."
+        )
+    number = isinstance(landmarks, Integral) and not isinstance(landmarks, bool)
+    if not number and not (isinstance(landmarks, Landmarks) and landmarks.kernel is None):
+        return landmarks
+    own = None if kernel is None else checked_kernel(kernel)
+    if own is not None and not own.properties.positive_definite and not isinstance(own, Precomputed):
+        own = None
+    if number:
+        strategy = "rpcholesky" if own is not None else "k-means"
+        count = whole_number(landmarks, "landmarks", 2)
+        return Landmarks(count, strategy=strategy, kernel=own or Linear(), random_state=random_state)
+    return landmarks if hasattr(landmarks, "indices_") else clone(landmarks).set_params(kernel=own)
 
 
 def _chosen_support(landmarks: Any, weights: Array | None, X: Any) -> Support:
@@ -138,11 +166,6 @@ def _which(what: str, weights: Array, heavy: Array) -> str:
 
 def _from_landmarks(landmarks: Any, sample_weight: Array | None, X: Any) -> Support:
     n = X.shape[0]
-    if isinstance(landmarks, Integral) and not isinstance(landmarks, bool):
-        raise TypeError(
-            f"landmarks={landmarks} is not the rows of X themselves: to have so many chosen, with the kernel of the "
-            f"embedding, write landmarks=QuadratureSparsifier(kernel, n_nodes={landmarks})."
-        )
     indices, weights = _indices_and_weights(landmarks, X, sample_weight)
     chosen, weights = to_numpy(indices), weights if weights is None else to_numpy(weights)
     if chosen.dtype == bool and chosen.shape == (n,):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from mercer import Gaussian, Precomputed, QuadratureSparsifier, SDPEmbedding, verify
+from mercer import Gaussian, Landmarks, Linear, Precomputed, QuadratureSparsifier, SDPEmbedding, verify
 from mercer.datasets import three_clusters
 
 KERNEL = Gaussian(sigma=1.5)
@@ -135,7 +135,6 @@ def test_sample_weights_of_landmarks_are_used(X):
     [
         ([0.5, 1.5], "landmarks must be row numbers"),
         ([[0, 1], [2, 3]], "landmarks must be row numbers"),
-        ("all", "landmarks must be row numbers"),
         ([0, 1, 10_000], "landmarks has the row 10000, but X has 186 rows"),
         ([0, 1, 1], "landmarks names a row twice"),
         ([3], "Found 1 landmarks of positive weight"),
@@ -156,10 +155,41 @@ def test_estimator_without_indices_gets_one_sentence(X):
         SDPEmbedding(KERNEL, landmarks=SDPEmbedding()).fit(X)
 
 
-def test_a_number_of_landmarks_is_refused_with_the_line_that_works(X):
-    line = r"landmarks=20 .* write landmarks=QuadratureSparsifier\(kernel, n_nodes=20\)\.$"
-    with pytest.raises(TypeError, match=line):
-        SDPEmbedding(Gaussian(2.0), landmarks=20).fit(X)
-    kernel = Gaussian(2.0)
-    model = SDPEmbedding(kernel, landmarks=QuadratureSparsifier(kernel, n_nodes=20), random_state=0).fit(X)
-    assert model.landmarks_.size == 20
+def test_a_number_of_landmarks_is_that_many_of_the_default_strategy(X, full):
+    model = SDPEmbedding(KERNEL, landmarks=40, random_state=3).fit(X)
+    chosen = Landmarks(40, kernel=KERNEL, random_state=3).fit(X)
+    np.testing.assert_array_equal(model.landmarks_, chosen.indices_)
+    np.testing.assert_allclose(model.sample_weight_, chosen.weights_)
+    assert _aligned_error(model, full) < 0.2
+    stored = SDPEmbedding(Precomputed(), landmarks=40, random_state=3).fit(KERNEL(X))
+    np.testing.assert_array_equal(stored.landmarks_, chosen.indices_)
+
+
+def test_a_number_of_landmarks_of_a_neighbour_graph_is_chosen_by_positions(X):
+    model = SDPEmbedding(landmarks=50, random_state=3).fit(X)
+    chosen = Landmarks(50, strategy="k-means", kernel=Linear(), random_state=3).fit(X)
+    np.testing.assert_array_equal(model.landmarks_, chosen.indices_)
+    np.testing.assert_allclose(model.sample_weight_, chosen.weights_)
+
+
+def test_landmarks_without_a_kernel_take_that_of_the_estimator(X):
+    chooser = Landmarks(30, strategy="greedy")
+    model = SDPEmbedding(KERNEL, landmarks=chooser, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.landmarks_, Landmarks(30, strategy="greedy", kernel=KERNEL).fit(X).indices_)
+    assert chooser.kernel is None
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "sentence"),
+    [
+        (
+            "k-means",
+            r"^landmarks='k-means' says no number: write landmarks=300, or Landmarks\(300, strategy='k-means'\)\.$",
+        ),
+        (1, r"^landmarks=1 must be a whole number of at least 2\.$"),
+        (-5, r"^landmarks=-5 must be a whole number of at least 2\.$"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_in_one_sentence(X, landmarks, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        SDPEmbedding(KERNEL, landmarks=landmarks).fit(X)

@@ -298,7 +298,7 @@ def test_a_bad_seed_is_refused(seed):
 
 def test_a_map_that_is_not_symmetric_is_refused():
     for operator in (GramOperator(ROUGH, X, X[:3]), GramOperator(ROUGH, X, weights=np.ones(200))):
-        with pytest.raises(ValueError, match=r"^rp_cholesky factors a symmetric map\.$"):
+        with pytest.raises(ValueError, match=r"^A Cholesky factorisation is of a symmetric map\.$"):
             rp_cholesky(operator, 3)
 
 

@@ -197,7 +197,7 @@ def test_a_kernel_with_positive_row_sums_need_not_be_positive():
 @pytest.mark.parametrize("run", [1, 2, 2048, 2**17])
 def test_the_stationary_part_of_a_sparse_product_sums_over_all_points(run, monkeypatch):
     """Isolated points, one of them heavy: the sum v₀ᵀx rounds up with every other, and rows of one entry know nothing."""
-    monkeypatch.setattr("mercer.operators.diffusion._RUN", run)
+    monkeypatch.setattr("mercer.operators.base._RUN", run)
     n, light = 2**16, 0.6 * 2.0**-23 / min(run, 2)
     weights = np.full(n, light)
     weights[0] = 1 - light * (n - 1)

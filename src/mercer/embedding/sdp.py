@@ -20,8 +20,7 @@ from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
-from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels import Kernel
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.support import Support, choose_support, without_copies
@@ -33,7 +32,6 @@ from mercer.validation import (
     function_of,
     one_of,
     optional,
-    resolved_kernel,
 )
 
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
@@ -77,8 +75,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         Prove the gap, by the cheapest way that succeeds or by the one named: ``"factorisation"``,
         ``"pivoted-cholesky"``, ``"residual-lanczos"``, ``"deflated-lanczos"``, ``"chebyshev-filter"``. With False the
         residual decides alone.
-    landmarks : array of int, (indices, weights), estimator or None, default=None
-        Solve on these rows only and extend to the others; an estimator has ``indices_`` and ``weights_``.
+    landmarks : int, array of int, (indices, weights), estimator or None, default=None
+        Solve on these rows only, or on so many, and extend to the others. An estimator, such as
+        :class:`mercer.Landmarks`, has ``indices_`` and ``weights_``.
     warm_start : bool, default=False
         Start the next ``fit`` from the last solution if it has as many points.
     max_products : int or None, default=None
@@ -228,10 +227,10 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         given = self._begin_fit(X, sample_weight=sample_weight)
         X = given.points
         with one_thread_for(X.shape[0], X):  # a small fit wakes none of its threads
-            support = choose_support(self.landmarks, given.weights, X)
+            support = choose_support(self.landmarks, given.weights, X, given.given_kernel, given.rng)
             if self.landmarks is None and checked_kernel(given.given_kernel).is_local:
                 support = without_copies(support, X)
-            self.kernel_ = _kernel_on(support, given)
+            self.kernel_ = given.kernel_on(support)
             points = support.points(X, self.kernel_)
             require_memory(
                 8 * _VECTORS * self.initial_rank * points.shape[0],
@@ -329,11 +328,3 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
         which = f"Level {number}: " if number > 1 else ""
         warn_user(f"{which}{status.message}{reason}{state}", ConvergenceWarning)
-
-
-def _kernel_on(support: Support, given: FitInput) -> Kernel:
-    """The kernel with its parameters fixed from X; neighbours are those among the points that carry the problem."""
-    kernel = checked_kernel(given.given_kernel)
-    if support.indices is None or not kernel.is_local:
-        return given.kernel
-    return resolved_kernel(kernel, support.points(given.points, kernel), support.weights)

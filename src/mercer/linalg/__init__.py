@@ -2,7 +2,16 @@
 
 from mercer.linalg.definiteness import Definiteness, prove_definiteness
 from mercer.linalg.eigen import leading_eigenpairs, least_eigenvalue
+from mercer.linalg.greedy_cholesky import greedy_cholesky
 from mercer.linalg.nystrom import nystrom
 from mercer.linalg.pivoted_cholesky import rp_cholesky
 
-__all__ = ["Definiteness", "leading_eigenpairs", "least_eigenvalue", "nystrom", "prove_definiteness", "rp_cholesky"]
+__all__ = [
+    "Definiteness",
+    "greedy_cholesky",
+    "leading_eigenpairs",
+    "least_eigenvalue",
+    "nystrom",
+    "prove_definiteness",
+    "rp_cholesky",
+]

@@ -1,7 +1,8 @@
-"""Randomly pivoted Cholesky factorisation."""
+"""Partial Cholesky factorisation, with pivots drawn at random or chosen by the caller."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS, unit_of
 from mercer.backends.threads import run_chunks, single_threaded_blas
-from mercer.kernels.checks import as_generator
+from mercer.kernels.checks import as_generator, checked_weights
 from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
@@ -21,7 +22,14 @@ _ROWS, _COLUMNS = 1024, 128  # of a chunk: a large sample has some hundred, for 
 _LIFT = 4 * EPS  # of the trace of a pivot block, so that it factors
 
 
-def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, tolerance: float = 0.0) -> LowRankOperator:
+# Of the map, the factor so far, the residual diagonal (corrected in place where it is rounding), how many at most, and
+# the noise: pivots whose Schur complement is positive definite.
+Pivots = Callable[[LinearMap, Array, Array, int, float], Array]
+
+
+def rp_cholesky(
+    gram: LinearMap, rank: Any, random_state: Any = None, *, weights: Any = None, tolerance: float = 0.0
+) -> LowRankOperator:
     """Approximate a positive semi-definite map by F Fᵀ from randomly chosen columns.
 
     The pivots are drawn with probability proportional to the diagonal of what is not explained yet (Chen, Epperly,
@@ -36,6 +44,9 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
         Columns wanted; fewer come back if the matrix is exhausted to rounding.
     random_state : None, int or generator
         Source of the pivots.
+    weights : array of shape (n,), optional
+        Weights of the rows, not negative: a row of weight two is drawn as the same row twice would be, one of weight
+        zero never. The factor is that of the map in any case.
     tolerance : float, default=0
         Stop as soon as the trace of the residual is at most this fraction of the trace.
 
@@ -58,30 +69,49 @@ def rp_cholesky(gram: LinearMap, rank: Any, random_state: Any = None, *, toleran
     >>> bool(np.abs(gram.to_dense() - low.to_dense()).max() < 1e-6)
     True
     """
-    _check(gram, rank, tolerance)
     rng = as_generator(random_state)
+    mass = None if weights is None else checked_weights(weights, gram.shape[0], "weights", reference=gram.reference)
+
+    def pivots(gram: LinearMap, factor: Array, residual: Array, size: int, noise: float) -> Array:
+        return _accepted(gram, factor, residual, _drawn(residual, mass, size, noise, rng), noise, rng)
+
+    return partial_cholesky(gram, rank, pivots, usable=None if mass is None else mass > 0, tolerance=tolerance)
+
+
+def partial_cholesky(
+    gram: LinearMap, rank: Any, pivots: Pivots, *, usable: Array | None = None, tolerance: float = 0.0
+) -> LowRankOperator:
+    """The factorisation with the pivots that a rule chooses, some at a time, among the rows that may be chosen.
+
+    It ends at the rank, at the tolerance, or when all usable rows are explained to rounding.
+    """
+    _check(gram, rank, tolerance)
     n, xp = gram.shape[0], namespace(gram.reference)
     residual = _cut(copied(as_double(gram.diagonal())))
     factor = xp.zeros((min(rank, n), n), dtype=xp.float64, device=gram.reference.device).T  # touched a column at a time
-    pivots: list[Array] = []
+    chosen: list[Array] = []
     noise = _NOISE * 2 * unit_of(gram.dtype) * (float(xp.max(residual)) if n else 0.0)
     enough, k = tolerance * float(xp.sum(residual)), 0
     width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
+
+    def left() -> float:
+        return float(xp.max(residual if usable is None else xp.where(usable, residual, 0.0)))
+
     with single_threaded_blas():  # small products wake none of its threads, tall ones go to ours
-        while k < factor.shape[1] and float(xp.max(residual)) > noise and float(xp.sum(residual)) > enough:
-            chosen = _accepted(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise, rng)
-            for lo in range(0, chosen.shape[0], width):  # memory decides how many columns at a time
-                part = chosen[lo : lo + width]
+        while k < factor.shape[1] and left() > noise and float(xp.sum(residual)) > enough:
+            block = pivots(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise)
+            for lo in range(0, block.shape[0], width):  # memory decides how many columns at a time
+                part = block[lo : lo + width]
                 _add_columns(gram, factor, k, part, residual)
-                pivots.append(part)
+                chosen.append(part)
                 k += part.shape[0]
-    landmarks = xp.concat(pivots) if pivots else like(np.empty(0, np.intp), gram.reference)
+    landmarks = xp.concat(chosen) if chosen else like(np.empty(0, np.intp), gram.reference)
     return LowRankOperator(factor[:, :k], landmarks=landmarks, residual_diagonal=residual)
 
 
 def _check(gram: LinearMap, rank: Any, tolerance: float) -> None:
     if not gram.symmetric:
-        raise ValueError("rp_cholesky factors a symmetric map.")
+        raise ValueError("A Cholesky factorisation is of a symmetric map.")
     if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
         raise ValueError(f"rank={rank!r} must be a whole number of at least 1.")
     if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
@@ -119,19 +149,12 @@ def _rows(factor: Array, which: Array) -> Array:
 
 
 def _accepted(
-    gram: LinearMap, factor: Array, residual: Array, size: int, noise: float, rng: np.random.Generator
+    gram: LinearMap, factor: Array, residual: Array, proposed: Array, noise: float, rng: np.random.Generator
 ) -> Array:
-    """Propose pivots from the residual diagonal; keep those that one-by-one sampling would have drawn.
-
-    A residual that turns out to be rounding is corrected: else its point would be proposed again and again, and never
-    kept.
-    """
-    proposed = _drawn(residual, size, noise, rng)
-    known = _rows(factor, proposed)
-    schur = as_double(gram.block(proposed, proposed)) - known @ known.T
-    threshold, fresh = like(rng.random(size), residual) * residual[proposed], copied(schur.diagonal())
-    rounding = fresh <= noise
-    residual[proposed[rounding]] = _cut(fresh[rounding])
+    """Of pivots proposed from the residual diagonal, those that one-by-one sampling would have drawn."""
+    schur = schur_complement(gram, factor, residual, proposed, noise)
+    size = proposed.shape[0]
+    threshold = like(rng.random(size), residual) * residual[proposed]
     kept: list[int] = []
     for i in range(size):
         pivot = float(schur[i, i])
@@ -142,10 +165,25 @@ def _accepted(
     return proposed[kept]
 
 
-def _drawn(residual: Array, size: int, noise: float, rng: np.random.Generator) -> Array:
+def schur_complement(gram: LinearMap, factor: Array, residual: Array, rows: Array, noise: float) -> Array:
+    """The block of K - FFᵀ at some rows.
+
+    A residual that turns out to be rounding is corrected: else its point would be proposed again and again, and never
+    kept.
+    """
+    known = _rows(factor, rows)
+    schur = as_double(gram.block(rows, rows)) - known @ known.T
+    fresh = copied(schur.diagonal())
+    rounding = fresh <= noise
+    residual[rows[rounding]] = _cut(fresh[rounding])
+    return schur
+
+
+def _drawn(residual: Array, weights: Array | None, size: int, noise: float, rng: np.random.Generator) -> Array:
     """Indices with probability proportional to the residual above noise, as ``rng.choice`` draws them."""
     xp = namespace(residual)
-    sums = xp.where(residual > noise, residual, 0.0).cumsum(0)
+    chances = xp.where(residual > noise, residual, 0.0)
+    sums = (chances if weights is None else weights * chances).cumsum(0)
     return xp.searchsorted(sums / sums[-1], like(rng.random(size), residual), side="right")
 
 

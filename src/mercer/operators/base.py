@@ -10,12 +10,13 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, cast, contiguous, is_tensor, like, namespace, positions
-from mercer.backends.chunks import ENTRY_ROWS, row_chunks
+from mercer.backends.chunks import ENTRY_ROWS, depth_of_sum, row_chunks
 from mercer.backends.rounding import gamma, unit_of
 
 Index = Any
 _SPARSE = 1 / 8  # of the entries, at most, that a product with a sparse matrix meets
 _STEPS = 16  # roundings of a product beside those of its sums: scales, casts
+_RUN = 2048  # rows over which an inner product is summed at a time
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,18 @@ class _Transposed(LinearMap):
 def part_of(values: Array, which: Index) -> Array:
     """Some entries of a vector or rows of a matrix, by any index that ``block`` takes; torch knows fewer of them."""
     return values[positions(which, values.shape[0], values)] if is_tensor(values) else values[which]
+
+
+def inner_by_runs(unit: Array, v: Array) -> Array:
+    """sᵀv of every column, runs of rows summed on their own: rounding grows with their length and their number."""
+    if is_tensor(v) or v.shape[0] <= _RUN:
+        return unit @ v
+    return sum(unit[rows] @ v[rows] for rows in row_chunks(v.shape[0], _RUN))
+
+
+def inner_depth(n: int, reference: Array) -> int:
+    """Roundings that a term of :func:`inner_by_runs` over n rows goes through at most."""
+    return n if is_tensor(reference) else depth_of_sum(n, _RUN)
 
 
 def is_sparse(map_: LinearMap) -> bool:

@@ -7,15 +7,13 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, dtype_name, is_tensor, namespace
-from mercer.backends.chunks import depth_of_sum, row_chunks
+from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.backends.rounding import UNIT, gamma, unit_of
 from mercer.kernels.checks import positive_number, scale_free
-from mercer.operators.base import Index, LinearMap, MapRounding, part_of
+from mercer.operators.base import Index, LinearMap, MapRounding, inner_by_runs, inner_depth, part_of
 from mercer.operators.gram import GramOperator
 
 _NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
-_RUN = 2048  # rows over which an inner product is summed at a time
 _ENTRY = 12  # roundings of an entry beside that of the kernel: roots, quotients, products, the stationary part
 
 
@@ -93,19 +91,8 @@ class DiffusionOperator(LinearMap):
     def _multiply(self, v: Array) -> Array:
         product = self._outer[:, None] * (self.gram @ (self._outer[:, None] * v))
         if self._deflate:
-            product -= self.stationary[:, None] * self._along(v)
+            product -= self.stationary[:, None] * inner_by_runs(self.stationary, v)
         return product
-
-    def _along(self, v: Array) -> Array:
-        """v₀ᵀx of every column, runs of rows summed on their own: rounding grows with their length and their number."""
-        if self._along_depth == self.shape[0]:
-            return self.stationary @ v
-        return sum(self.stationary[rows] @ v[rows] for rows in row_chunks(self.shape[0], _RUN))
-
-    @property
-    def _along_depth(self) -> int:
-        """Roundings that a term of v₀ᵀx goes through at most."""
-        return self.shape[0] if is_tensor(self.reference) else depth_of_sum(self.shape[0], _RUN)
 
     def diagonal(self) -> Array:
         """wᵢ (k(xᵢ, xᵢ)/mᵢ - mᵢ/vol), zero where rounding or an indefinite kernel would make it negative."""
@@ -160,7 +147,7 @@ class DiffusionOperator(LinearMap):
         entries += self.below_zero or 0.0  # a positive semi-definite matrix lies within so much of this one
         if self._deflate:
             entries += worst + volume + rounded
-            product = (summing * norm + gamma(self._along_depth + _ENTRY, unit)) / (norm + 1)
+            product = (summing * norm + gamma(inner_depth(self.shape[0], self.reference) + _ENTRY, unit)) / (norm + 1)
             norm += 1.0
             diagonal = diagonal + stationary * (degrees + volume + rounded)
             above = xp.clip(as_double(self.signed_diagonal()) + 1.01 * diagonal, 0.0, None)  # zero, of a row surely cut

@@ -63,6 +63,8 @@ class GramOperator(LinearMap):
 
     Attributes
     ----------
+    points : array of shape (n, d)
+        X, as it was given.
     stored_share : float, default=1
         The part of the memory limit that a stored matrix may take; a caller that needs room beside it sets less.
 
@@ -84,6 +86,7 @@ class GramOperator(LinearMap):
 
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
+        self.points = X
         self.stored_share = 1.0
         points = kernel._checked(X, Y)
         self._matrix = kernel.matrix(*points, dtype=dtype)

@@ -15,36 +15,25 @@ threads, tensors through the same factors of their library.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.linalg import blas, eigh_tridiagonal, lapack
+from scipy.linalg import blas
 
-from mercer.backends.arrays import (
-    Array,
-    cholesky,
-    contiguous,
-    copied,
-    is_tensor,
-    like,
-    namespace,
-    solve_triangular,
-)
+from mercer.backends.arrays import Array, contiguous, copied, is_tensor, like, namespace
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS, TINY
-from mercer.backends.threads import run_chunks, run_chunks_of, single_threaded_blas
+from mercer.backends.threads import run_chunks_of, single_threaded_blas
 from mercer.linalg.tall import inner_product, row_products
 from mercer.problems.elliptope import INDEFINITE, DenseElliptope
+from mercer.solvers.cone import identity_like, inverse_of, least_relative, lower_factor, product, shortened, solve_by
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Solution, Status
 
 STEPS = 40  # at most; some fifteen to twenty-five do
 _START = 1.1  # times the row sums of |J|: a strictly diagonally dominant Z
-_LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
-_BACK, _TRIES = 0.7, 40  # shortening a step
 _ENOUGH, _FALLS = 1e-10, 0.5  # below such a gap, two steps that leave more than this part of it are rounding's
 _SHORT = 1e-5  # steps below this part are rounding's
 
@@ -89,7 +78,7 @@ class InteriorPoint(Method[DenseElliptope, PrimalDual]):
         self._gaps: list[float] = []
         if self._scale == 0:
             nothing = namespace(J).zeros_like(J[:, 0])
-            return Report(PrimalDual(_identity(J), nothing), 0.0, 0.0, 0.0, status=Status.CONVERGED)
+            return Report(PrimalDual(identity_like(J), nothing), 0.0, 0.0, 0.0, status=Status.CONVERGED)
         self._pair = _Pair(contiguous(J / self._scale))
         return self._report(problem)
 
@@ -116,20 +105,15 @@ def solve_interior_point(J: Array, *, tol: float, max_iter: int = STEPS, **optio
     return solve(DenseElliptope(J), InteriorPoint(), goal=Goal(tol, max_iter=max_iter), **options)
 
 
-def _identity(J: Array) -> Array:
-    xp = namespace(J)
-    return xp.eye(J.shape[0], dtype=xp.float64, device=J.device)
-
-
 class _Pair:
     """A strictly feasible pair (X, y) with the factors of X and Z; a step replaces all of them or none."""
 
     def __init__(self, J: Array) -> None:
-        xp, self.J, self.X = namespace(J), J, _identity(J)
+        xp, self.J, self.X = namespace(J), J, identity_like(J)
         self._on_diagonal = xp.arange(J.shape[0], device=J.device)
         self.y = _START * abs(J).sum(axis=1)
         self.y = xp.clip(self.y, EPS * float(self.y.max()), None)
-        factor = _factor(self._slack(self.y))
+        factor = lower_factor(self._slack(self.y))
         assert factor is not None  # Z is diagonally dominant
         self._LZ = factor
         self._LX = copied(self.X) if is_tensor(J) else np.eye(J.shape[0], order="F")
@@ -153,18 +137,18 @@ class _Pair:
     def step(self) -> bool:
         """One predictor and one corrector; False where rounding leaves no way forward."""
         n, X, mu = self.y.shape[0], self.X, self.gap / self.y.shape[0]
-        inverse = _inverse(self._LZ)
-        system = _factor(inverse * X)
+        inverse = inverse_of(self._LZ)
+        system = lower_factor(inverse * X)
         if system is None or not mu > 0:
             return False
-        dy = _solve(system, -namespace(X).ones_like(self.y))
+        dy = solve_by(system, -namespace(X).ones_like(self.y))
         dX = self._direction(inverse, dy[:, None] * X, 0.0)
         primal, dual = self._reach(dX, dy)
         left = self._gap_after(dX, dy, primal, dual) / n
         target = mu * min(1.0, max(left / mu, 0.0) ** 2)
         second = dy[:, None] * dX
         correction = row_products(inverse, dX * dy)  # the diagonal of Z⁻¹ Diag(δy) δX
-        dy = _solve(system, target * inverse.diagonal() - 1 - correction)
+        dy = solve_by(system, target * inverse.diagonal() - 1 - correction)
         second += dy[:, None] * X
         dX = self._direction(inverse, second, target)
         near = _NEAR + _NEARER * min(primal, dual)
@@ -173,7 +157,7 @@ class _Pair:
 
     def _direction(self, inverse: Array, right: Array, mu: float) -> Array:
         """μZ⁻¹ - X - sym(Z⁻¹ R), of zero diagonal."""
-        W = _product(inverse, right)
+        W = product(inverse, right)
         dX = namespace(W).empty_like(W)
 
         def add(rows: slice) -> None:
@@ -195,14 +179,14 @@ class _Pair:
             return dX @ v if is_tensor(v) else blas.dsymv(1.0, dX.T, v, lower=1)
 
         pairs = [(self._LX, times), (self._LZ, lambda v: dy * v)]
-        least = run_chunks_of(dX, lambda pair: _least(*pair, self._start), pairs)
+        least = run_chunks_of(dX, lambda pair: least_relative(*pair, self._start), pairs)
         primal, dual = (most if value >= -1 / most else -1 / value for value in least)
         return primal, dual
 
     def _move(self, dX: Array, dy: Array, primal: float, dual: float) -> bool:
         """Go so far, or back from there until both matrices factor."""
         pairs = [(primal, lambda part: self.X + part * dX), (dual, lambda part: self._slack(self.y + part * dy))]
-        (primal, LX), (dual, LZ) = run_chunks_of(dX, lambda pair: _shortened(*pair), pairs)
+        (primal, LX), (dual, LZ) = run_chunks_of(dX, lambda pair: shortened(*pair), pairs)
         if LX is None or LZ is None or max(primal, dual) < _SHORT:
             return False
         X, y = self.X + primal * dX, self.y + dual * dy
@@ -214,84 +198,3 @@ class _Pair:
         Z = -self.J
         Z[self._on_diagonal, self._on_diagonal] += y
         return Z
-
-
-def _product(left: Array, right: Array) -> Array:
-    if is_tensor(left):
-        return left @ right
-    out = np.empty_like(right)
-    run_chunks(lambda rows: np.matmul(left[rows], right, out=out[rows]), row_chunks(len(out), _CHUNK))
-    return out
-
-
-def _shortened(part: float, matrix: Callable[[float], Array]) -> tuple[float, Array | None]:
-    """The part of a step, shortened until its matrix factors, and the factor; None where nothing helps."""
-    for _ in range(_TRIES):
-        factor = _factor(matrix(part))
-        if factor is not None:
-            return part, factor
-        part *= _BACK
-    return part, None
-
-
-def _factor(S: Array) -> Array | None:
-    """The lower Cholesky factor, None where there is none; what lies above the diagonal is left over."""
-    if is_tensor(S):
-        try:
-            L = cholesky(S)
-        except np.linalg.LinAlgError:
-            return None
-        return L if bool(L.diagonal().isfinite().all()) else None
-    L, info = lapack.dpotrf(S.T, lower=1, clean=0, overwrite_a=1)
-    return L if info == 0 and np.all(np.isfinite(np.diagonal(L))) else None
-
-
-def _inverse(L: Array) -> Array:
-    """The inverse of LLᵀ, both triangles filled."""
-    if is_tensor(L):
-        half = solve_triangular(L, _identity(L))
-        return half.T @ half
-    S = lapack.dpotri(L, lower=1)[0].T
-    for lo in range(0, len(S), _CHUNK):  # by panels: a transpose of the whole would take another matrix
-        hi = lo + _CHUNK
-        S[hi:, lo:hi] = S[lo:hi, hi:].T
-        corner = np.triu(S[lo:hi, lo:hi])
-        S[lo:hi, lo:hi] = corner + np.triu(corner, 1).T
-    return S
-
-
-def _solve(L: Array, b: Array) -> Array:
-    if is_tensor(L):
-        return solve_triangular(L, solve_triangular(L, b), transpose=True)
-    return lapack.dpotrs(L, b, lower=1)[0].ravel()
-
-
-def _half(L: Array, v: Array, *, transpose: bool = False) -> Array:
-    """L⁻¹v or L⁻ᵀv."""
-    if is_tensor(L):
-        return solve_triangular(L, v, transpose=transpose)
-    return blas.dtrsv(L, v, lower=1, trans=int(transpose))
-
-
-def _least(L: Array, multiply: Callable[[Array], Array], start: Array) -> float:
-    """About the least eigenvalue of L⁻¹ΔL⁻ᵀ, rather from below, by Lanczos with full reorthogonalisation."""
-    xp, n = namespace(start), start.shape[0]
-    steps = min(_LANCZOS, n)
-    basis = xp.empty((steps, n), dtype=xp.float64, device=start.device)
-    basis[0] = start / xp.linalg.vector_norm(start)
-    alpha, beta = np.zeros(steps), np.zeros(steps)
-    for k in range(steps):
-        v = _half(L, basis[k], transpose=True)
-        w = _half(L, multiply(v))
-        alpha[k] = float(w @ basis[k])
-        for _ in range(2):
-            w -= basis[: k + 1].T @ (basis[: k + 1] @ w)
-        beta[k] = float(xp.linalg.vector_norm(w))
-        done = k + 1 == steps or beta[k] <= EPS * np.abs(alpha[: k + 1]).max()
-        if done or k % 5 == 4:
-            values, vectors = eigh_tridiagonal(alpha[: k + 1], beta[:k], select="i", select_range=(0, 0))
-            error = 0.0 if k + 1 == n else abs(float(beta[k] * vectors[-1, 0]))
-            if done or error <= _LANCZOS_ERROR * abs(values[0]):
-                break
-        basis[k + 1] = w / float(beta[k])
-    return float(values[0]) - error
