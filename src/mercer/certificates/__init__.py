@@ -4,6 +4,7 @@ from mercer.certificates.certificate import Certificate, CrossedBoundsError, Emb
 from mercer.certificates.elliptope import certify_elliptope
 from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
+from mercer.certificates.unfolding import UnfoldingCertificate, certify_unfolding
 
 __all__ = [
     "Certificate",
@@ -11,7 +12,9 @@ __all__ = [
     "EmbeddingCertificate",
     "MeasureCertificate",
     "RegressionCertificate",
+    "UnfoldingCertificate",
     "certify_elliptope",
     "certify_measure",
     "certify_spectrahedron",
+    "certify_unfolding",
 ]
