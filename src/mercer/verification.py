@@ -24,7 +24,7 @@ def verify(
 
     Parameters
     ----------
-    model : SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge
+    model : SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity, RobustKernelRidge or MaximumVarianceUnfolding
         A fitted model.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
