@@ -103,11 +103,15 @@ def bound_below(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: 
         matrix = (matrix + matrix.T) / 2
         guess = max(-least_of(matrix), 0.0)
         return max(bound_largest_eigenvalue(-matrix, guess) + rounding.entries, 0.0)
-    taken, starts = _Taken(map_, rounding, vectors), starts.share(2)
+    taken, starts = _Taken(map_, rounding, vectors), starts.share(3)
     outside, _ = taken.bound_outside(starts)
+    lift = max(outside, 0.0) + taken.slack
+    space, bounds = Deflated(lambda V: -taken.outside(V), taken.Q, 0.0 * taken.Q), []
+    for _ in range(2):  # the second time with the least eigenvectors found taken out: to more digits
+        bound, space = bound_by_lanczos(space, starts, lift=lift)
+        bounds.append(bound + _rounding_of(rounding, space.Q))
     negative = Deflated(lambda V: -taken.multiply(V), taken.Q, -taken.product)
-    bound, wider = bound_by_lanczos(negative, starts, lift=max(outside, 0.0) + taken.slack)
-    return max(bound + _rounding_of(rounding, wider.Q), 0.0)
+    return max(negative.combine(min(bounds)) + taken.slack, 0.0)
 
 
 class _Taken:
@@ -122,6 +126,7 @@ class _Taken:
         self.slack = _rounding_of(rounding, self.Q)
 
     def multiply(self, V: Array) -> Array:
+        """The product with M."""
         return as_double(self._map @ V)
 
     def inside(self) -> Array:
@@ -140,7 +145,7 @@ class _Taken:
             return -math.inf, None
         if self.Q.shape[0] <= _DENSE_UP_TO:
             return self._factored_outside(), None
-        nothing = Deflated(self._outside, self.Q, 0.0 * self.Q)
+        nothing = Deflated(self.outside, self.Q, 0.0 * self.Q)
         lift = self.slack if self._rounding.semidefinite else self._norm_outside(starts.share(2))
         bound, wider = bound_by_lanczos(nothing, starts.share(2), lift=lift)
         return bound + _rounding_of(self._rounding, wider.Q), wider.Q
@@ -153,7 +158,8 @@ class _Taken:
         matrix = (matrix + matrix.T) / 2
         return bound_largest_eigenvalue(matrix, max(largest_of(matrix), 0.0)) + self.slack
 
-    def _outside(self, V: Array) -> Array:
+    def outside(self, V: Array) -> Array:
+        """The product with M on the complement of Q."""
         V = V - self.Q @ (self.Q.T @ V)
         W = self.multiply(V)
         return W - self.Q @ (self.Q.T @ W)
@@ -161,7 +167,7 @@ class _Taken:
     def _norm_outside(self, starts: RandomStarts) -> float:
         """A bound on the norm of M on the complement of Q, to a factor of 1.4, from its square, which is psd."""
         n = self.Q.shape[0] - self.Q.shape[1]
-        space = BlockLanczos(lambda V: self._outside(self._outside(V)), self.Q, starts.rng, block=starts.block)
+        space = BlockLanczos(lambda V: self.outside(self.outside(V)), self.Q, starts.rng, block=starts.block)
         space.extend(depth_for(0.5, n, starts.failure_probability, starts.block))
         if space.closed:
             return self._rounding.norm + self.slack
