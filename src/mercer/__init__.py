@@ -23,12 +23,13 @@ _HOMES = {
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "greedy_cholesky nystrom rp_cholesky",
-    "embedding": "DiffusionMaps KernelPCA PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "embedding": "DiffusionMaps KernelPCA KernelizedSDPEmbedding PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "landmarks": "Landmarks",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity",
+    "kernelization": "Kernelized",
     "robust": "RobustKernelRidge",
 }
 _MODULES = ("datasets", "experiments", "plots")
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer import dependence as dependence
     from mercer import embedding as embedding
     from mercer import experiments as experiments
+    from mercer import kernelization as kernelization
     from mercer import kernels as kernels
     from mercer import landmarks as landmarks
     from mercer import linalg as linalg
@@ -58,12 +60,14 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import KernelizedSDPEmbedding as KernelizedSDPEmbedding
     from mercer.embedding import KernelPCA as KernelPCA
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
+    from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
