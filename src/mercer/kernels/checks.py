@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import Array, cast, contiguous, copied, is_sparse_tensor, is_tensor, like, namespace
+from mercer.backends.arrays import (
+    Array,
+    cast,
+    contiguous,
+    copied,
+    dtype_name,
+    is_sparse_tensor,
+    is_tensor,
+    like,
+    namespace,
+)
+from mercer.backends.ordering import as_indices
 from mercer.backends.rounding import times_power_of_two
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
@@ -164,6 +175,19 @@ def _as_real(weights: Any, name: str) -> Any:
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be real numbers, not of type {values.dtype}.")
     return values
+
+
+def checked_nodes(nodes: Any, size: int, reference: Any = None) -> Array:
+    """Distinct row numbers among ``size`` rows, in the library of another array."""
+    chosen = like(nodes, reference)
+    whole = dtype_name(chosen.dtype).startswith(("int", "uint"))
+    if chosen.ndim != 1 or chosen.shape[0] == 0 or not whole:
+        raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")
+    if int(chosen.min()) < 0 or int(chosen.max()) >= size:
+        raise ValueError(f"nodes must lie between 0 and {size - 1}.")
+    if namespace(chosen).unique_values(chosen).shape[0] != chosen.shape[0]:
+        raise ValueError("nodes names a row twice: give it once, with the sum of its values.")
+    return as_indices(chosen, chosen)
 
 
 def in_one_unit(*weights: Any) -> tuple[Any, ...]:

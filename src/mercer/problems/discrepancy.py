@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from mercer.backends.arrays import Array, as_double, dtype_name, like, namespace
+from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
-from mercer.kernels.checks import checked_weights
+from mercer.kernels.checks import checked_nodes, checked_weights
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 from mercer.problems.problem import Problem
@@ -267,16 +267,3 @@ def checked_measure(nodes: Any, values: Any, size: int, reference: Any = None) -
     if (weights == 0).any():
         raise ValueError(f"values is zero at index {int(weights.argmin())}: a node of a measure has positive weight.")
     return chosen, weights
-
-
-def checked_nodes(nodes: Any, size: int, reference: Any = None) -> Array:
-    """Distinct row numbers among ``size`` rows, in the library of another array."""
-    chosen = like(nodes, reference)
-    whole = dtype_name(chosen.dtype).startswith(("int", "uint"))
-    if chosen.ndim != 1 or chosen.shape[0] == 0 or not whole:
-        raise ValueError("nodes must be row numbers: a non-empty one-dimensional array of whole numbers.")
-    if int(chosen.min()) < 0 or int(chosen.max()) >= size:
-        raise ValueError(f"nodes must lie between 0 and {size - 1}.")
-    if namespace(chosen).unique_values(chosen).shape[0] != chosen.shape[0]:
-        raise ValueError("nodes names a row twice: give it once, with the sum of its values.")
-    return as_indices(chosen, chosen)

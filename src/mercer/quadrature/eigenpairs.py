@@ -28,9 +28,9 @@ from mercer.kernels.checks import as_points, in_one_unit
 from mercer.linalg.dense_products import inner_products, over_rows
 from mercer.linalg.eigen import deterministic_signs, leading_eigenpairs, positive_eigenpairs
 from mercer.operators import GramOperator, LinearMap
+from mercer.operators.sections import KernelSections
 from mercer.problems.discrepancy import checked_measure
 from mercer.progress import warn_user
-from mercer.quadrature.features import KernelSections
 from mercer.validation import checked_weights, whole_number
 
 Progress = Callable[[float], None] | None

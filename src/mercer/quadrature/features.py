@@ -1,4 +1,4 @@
-"""The kernel sections of the nodes of a sparse measure, and the Nyström features that are made of them."""
+"""The Nyström features of the nodes of a sparse measure."""
 
 from __future__ import annotations
 
@@ -7,56 +7,9 @@ from typing import Any, final
 from mercer.backends.arrays import Array, as_double
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel
 from mercer.linalg.eigen import positive_eigenpairs
-from mercer.operators import GramOperator
-from mercer.problems.discrepancy import checked_nodes
-from mercer.quadrature.sample import rows_and_columns
-
-
-@final
-class KernelSections:
-    """The functions k(·, xᵢ), i ∈ I.
-
-    Only the nodes are kept, so that what is built on them does not hold the sample.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A resolved kernel.
-    X : array of shape (N, d)
-        The sample. For ``Precomputed()`` its kernel matrix, dense or sparse.
-    nodes : array of int of shape (m,)
-        I.
-
-    Attributes
-    ----------
-    components : array of shape (m, d)
-        The points of the nodes; for ``Precomputed()`` the kernel matrix of the nodes.
-    nodes : array of int of shape (m,)
-        I.
-    """
-
-    def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
-        self.kernel = kernel
-        self.nodes = checked_nodes(nodes, X.shape[0], X)
-        self._size = int(X.shape[0])
-        stored = isinstance(kernel, Precomputed)
-        self.components = rows_and_columns(X, self.nodes, self.nodes) if stored else X[self.nodes]
-
-    def gram(self) -> GramOperator:
-        """K_II."""
-        return GramOperator(self.kernel, self.components)
-
-    def against(self, X: Any) -> GramOperator:
-        """K_XI of any points X; for ``Precomputed()`` of their kernel values with the whole sample."""
-        if not isinstance(self.kernel, Precomputed):
-            return GramOperator(self.kernel, X, self.components)
-        if X.shape[1] != self._size:
-            raise ValueError(
-                f"A precomputed block must have a column for each of {self._size} training points, not {X.shape[1]}."
-            )
-        return GramOperator(self.kernel, rows_and_columns(X, None, self.nodes), self.components)
+from mercer.operators.sections import KernelSections
 
 
 @final

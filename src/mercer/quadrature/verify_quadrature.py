@@ -15,8 +15,8 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
+from mercer.kernels.checks import checked_nodes
 from mercer.problems import Discrepancy
-from mercer.problems.discrepancy import checked_nodes
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample
@@ -94,7 +94,7 @@ def _differ(a: Any, b: Any) -> bool:
     if hasattr(a, "toarray") or hasattr(b, "toarray"):
         return a.shape != b.shape or abs(a - b).max() != 0
     if is_sparse_tensor(b):
-        return a.shape != b.shape or bool((a - b).coalesce().values().any())
+        return a.shape != b.shape or bool((a.to_sparse_coo() - b.to_sparse_coo()).coalesce().values().any())
     a = like(a, b)
     return a.shape != b.shape or not bool((a == b).all())
 

@@ -1,0 +1,197 @@
+"""Coordinates of points in the space of a kernel: all of it that a sample spans, or what some landmarks span.
+
+With K_II = L Lᵀ and the pivots J ⊂ I of a Cholesky factorisation that stops at rounding, f(x) = k(x, J) L_J⁻ᵀ has the
+inner products ⟨f(x), f(y)⟩ = k(x, I) K_II⁺ k(I, y), as k(x, I) K_II^(-1/2) has (RKHS section 10): the two differ by a
+rotation. These are as many as K_II has rank, so that none depends on the others, and they cost m³/3 flops instead of an
+eigendecomposition. Where I is the whole sample, ⟨f(x), f(y)⟩ = k(x, y) on it.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, cast, contiguous, like, namespace, solve_triangular
+from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.config import require_free_memory
+from mercer.backends.rounding import UNIT, gamma, unit_of
+from mercer.backends.threads import run_chunks_of
+from mercer.kernels import Kernel
+from mercer.linalg import rp_cholesky
+from mercer.operators import GramOperator, LowRankOperator
+from mercer.operators.sections import KernelSections
+
+_PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
+_WIDE = 8  # bytes of an entry of the factor
+_TOLERANCES = (0.0, 1e-12, 1e-9, 1e-6)  # parts of the trace, from exact entries to those of single precision
+_LOOKED_AT = 4096  # rows on which a factor is compared with its matrix
+_NOISE = 256.0  # units of rounding
+_NEGATIVE = 1e-2  # of the largest k(x, x): no rounding makes a squared length that much larger
+
+
+@final
+class KernelFeatures:
+    """The map x ↦ f(x) = k(x, J) L_J⁻ᵀ of some nodes of a sample.
+
+    Parameters
+    ----------
+    sections : KernelSections
+        k(·, xⱼ), j ∈ J, in the order of the elimination.
+    lower : array of shape (r, r)
+        L_J, lower triangular, L_J L_Jᵀ = K_JJ.
+
+    Attributes
+    ----------
+    nodes : array of int of shape (r,)
+        J, as rows of the sample.
+    components : array of shape (r, d)
+        Their points; for ``Precomputed()`` the kernel matrix between them.
+    normalization : array of shape (r, r)
+        L_J⁻ᵀ.
+    """
+
+    def __init__(self, sections: KernelSections, lower: Array) -> None:
+        xp = namespace(lower)
+        self._sections = sections
+        self.nodes, self.components = sections.nodes, sections.components
+        identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
+        self.normalization = contiguous(solve_triangular(lower, identity).T)
+
+    def transform(self, X: Any) -> Array:
+        """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
+        return self._sections.against(X) @ self.normalization
+
+
+class SampleFeatures(NamedTuple):
+    """The features of a sample, n × r, the map that gives them to new points, k(x, x), and what they leave of it."""
+
+    values: Array
+    map: KernelFeatures
+    diagonal: Array
+    left_out: Array
+
+
+def landmark_features(kernel: Kernel, X: Any, landmarks: Array) -> SampleFeatures:
+    """The features of the rows of X made from some of them, which are given.
+
+    Cost: n m kernel evaluations and 2 n m² flops for m landmarks; memory: n m numbers in the precision of X.
+    """
+    refuse_indefinite(kernel)
+    gram, chosen = GramOperator(kernel, X), KernelSections(kernel, X, landmarks)
+    size = int(chosen.nodes.shape[0])
+    _require_memory(gram, size, _itemsize(gram))
+    factor = _factored(chosen.gram(), size, _PIVOTS)
+    made = KernelFeatures(KernelSections(kernel, X, chosen.nodes[factor.landmarks]), _lower(factor))
+    values = made.transform(X)
+    return SampleFeatures(values, made, *_left_out(gram, values))
+
+
+def factor_features(
+    kernel: Kernel, X: Any, count: int | None, weights: Array | None, random_state: Any
+) -> SampleFeatures:
+    """The features of the rows of X by a Cholesky factorisation of their kernel matrix: ``count`` of them, or all.
+
+    The landmarks are its pivots, drawn by what is not explained yet; rows of weight zero are none. With None for the
+    count it goes on to rounding, and the draws are the same in every run.
+
+    Cost: n r kernel evaluations and n r² flops for r features; memory: n r numbers in double precision, and n r in that
+    of X.
+    """
+    refuse_indefinite(kernel)
+    gram, n = GramOperator(kernel, X), int(X.shape[0])
+    entry = _WIDE + _itemsize(gram)
+    if count is None:
+        width, seed = min(n, max(1, get_config().memory_bytes // (entry * n))), _PIVOTS
+    else:
+        width, seed = min(count, n), random_state
+        _require_memory(gram, width, entry)
+    factor = _factored(gram, width, seed, weights)
+    if count is None and factor.rank == width < n:
+        _require_memory(gram, width + 1, entry)
+    made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
+    values = contiguous(cast(factor.factor, gram.dtype))
+    return SampleFeatures(values, made, *_left_out(gram, values))
+
+
+def refuse_indefinite(kernel: Kernel) -> None:
+    """Refuse a kernel that is known to have no space of features."""
+    if kernel.properties.positive_definite is False:
+        raise ValueError(_sentence(kernel))
+
+
+def _require_memory(gram: GramOperator, features: int, entry: int) -> None:
+    what = f"{features} features of {gram.shape[0]} points take"
+    advice = "pass fewer landmarks, or compute in float32"
+    require_free_memory(float(entry) * gram.shape[0] * features, what, advice, MemoryError)
+
+
+def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None = None) -> LowRankOperator:
+    """A factorisation to rounding; of a kernel that is not known to be positive semi-definite, to the noise it has.
+
+    Entries that someone computed may be inner products to some digits only. A factor that went beyond them is not one
+    of the matrix, which :func:`_explains` sees; the next one leaves out more.
+    """
+    known = gram.kernel.properties.positive_definite is True
+    for tolerance in _TOLERANCES[: 1 if known else None]:
+        with np.errstate(over="ignore", invalid="ignore"):  # growth on an indefinite matrix
+            factor = rp_cholesky(gram, width, random_state=copy(seed), weights=weights, tolerance=tolerance)
+            if not known and not _explains(gram, factor):
+                continue
+        if not factor.rank:
+            raise ValueError("The kernel vanishes on every point that features are made from: choose others.")
+        return factor
+    raise ValueError(_sentence(gram.kernel))
+
+
+def _explains(gram: GramOperator, factor: LowRankOperator) -> bool:
+    """Whether K can be the sum of FFᵀ and a positive semi-definite E of the trace that is left: ‖Ev‖ ≤ tr(E) ‖v‖.
+
+    One random v on some thousand rows shows an E that is larger, all but surely.
+    """
+    xp, n, rng = namespace(gram.reference), gram.shape[0], np.random.default_rng(_PIVOTS)
+    rows = like(np.sort(rng.choice(n, min(n, _LOOKED_AT), replace=False)), gram.reference)
+    v = like(rng.standard_normal(rows.shape[0]), gram.reference)
+    F = as_double(factor.factor[rows])
+    off = as_double(gram.block(rows, rows)) @ v - F @ (F.T @ v)
+    residual = as_double(factor.residual_diagonal)[rows]
+    noise = _NOISE * n * unit_of(gram.dtype) * float(xp.max(xp.abs(as_double(gram.diagonal()))))
+    return float(xp.linalg.vector_norm(off)) <= (float(xp.sum(residual)) + noise) * float(xp.linalg.vector_norm(v))
+
+
+def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
+    """k(x, x) of every point, and an upper bound of k(x, x) - ‖f(x)‖² with what rounding can have done to both.
+
+    A difference far below zero is the work of a kernel that is not positive semi-definite.
+    """
+    xp, error = namespace(values), gram.entry_error
+    diagonal = as_double(gram.diagonal())
+
+    def squares(rows: slice) -> Array:
+        wide = as_double(values[rows])
+        return xp.sum(wide * wide, axis=1)
+
+    lengths = xp.concat(run_chunks_of(values, squares, row_chunks(values.shape[0], TALL_ROWS)))
+    left = diagonal - lengths
+    if not bool((left >= -_NEGATIVE * float(xp.max(xp.abs(diagonal)))).all()):
+        raise ValueError(_sentence(gram.kernel))
+    rounding = (error.relative + error.scaled) * xp.abs(diagonal) + error.absolute
+    return diagonal, xp.abs(left) + rounding + gamma(values.shape[1] + 4, UNIT) * lengths
+
+
+def _lower(factor: LowRankOperator) -> Array:
+    """The rows of the pivots, without the rounding above their diagonal."""
+    return namespace(factor.factor).tril(factor.factor[factor.landmarks])
+
+
+def _itemsize(gram: GramOperator) -> int:
+    return int(np.finfo("float32" if "32" in str(gram.dtype) else "float64").bits // 8)
+
+
+def _sentence(kernel: Kernel) -> str:
+    return (
+        f"{kernel!r} is not positive semi-definite on these points, so that they have no features in its space: choose "
+        "another kernel, such as Gaussian()."
+    )
