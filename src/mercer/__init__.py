@@ -18,11 +18,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
-        "ChiSquared Cosine Gaussian Kernel Laplacian Linear Matern Polynomial Precomputed SelfTuning Sigmoid Sobolev"
+        "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
+        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "greedy_cholesky nystrom rp_cholesky",
-    "embedding": "DiffusionMaps KernelPCA PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "embedding": "DiffusionMaps KernelPCA KernelizedSDPEmbedding PlaneMap RankPath SDPEmbedding plane_map rank_path",
     "landmarks": "Landmarks",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
+    from mercer.embedding import KernelizedSDPEmbedding as KernelizedSDPEmbedding
     from mercer.embedding import KernelPCA as KernelPCA
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
@@ -66,12 +68,17 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
     from mercer.kernelization import Kernelized as Kernelized
+    from mercer.kernels import SSIM as SSIM
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
+    from mercer.kernels import FromDistance as FromDistance
     from mercer.kernels import Gaussian as Gaussian
+    from mercer.kernels import Geodesic as Geodesic
+    from mercer.kernels import GraphLaplacian as GraphLaplacian
     from mercer.kernels import Kernel as Kernel
     from mercer.kernels import Laplacian as Laplacian
     from mercer.kernels import Linear as Linear
+    from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern
     from mercer.kernels import Polynomial as Polynomial
     from mercer.kernels import Precomputed as Precomputed

@@ -36,6 +36,7 @@ from mercer.kernels.checks import (
     whole_number,
 )
 from mercer.kernels.names import kernel_named
+from mercer.progress import warn_user
 
 __all__ = [
     "at_least",
@@ -62,6 +63,7 @@ __all__ = [
     "two_samples",
     "weighted_sample",
     "whole_number",
+    "warn_if_not",
 ]
 
 
@@ -242,6 +244,12 @@ def require_points(kernel: Any, why: str) -> None:
     """Refuse a precomputed kernel where the kernel is evaluated between points of one's own."""
     if isinstance(checked_kernel(kernel), Precomputed):
         raise ValueError(f"{why}: pass points, not Precomputed().")
+
+
+def warn_if_not(needed: str, kernel: Kernel, consequence: str) -> None:
+    """Warn of a kernel that is known to lack a property that a method needs; of one that may have it, say nothing."""
+    if getattr(kernel.properties, needed) is False:
+        warn_user(f"{kernel!r} is not {needed}: {consequence} Gaussian() is {needed}.")
 
 
 def fitted_chooser(estimator: Any, name: str, X: Any, sample_weight: Array | None) -> Any:

@@ -83,7 +83,7 @@ def test_experiments_are_listed_with_their_descriptions():
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert len(lines) >= 9
-    assert all(any(paper in line for paper in ("(PSD", "(QUAD", "(SOS")) for line in lines)
+    assert all(any(paper in line for paper in ("(PSD", "(QUAD", "(SOS", "(RKHS")) for line in lines)
     assert any(line.startswith("psd22-fig1 ") for line in lines)
 
 

@@ -19,6 +19,7 @@ KERNELS = [Gaussian(1.5), Laplacian(2.0), Linear(), Polynomial(2, 0.5, 1.0) + Ga
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.filterwarnings("ignore:.* is not characteristic")
 def test_values_inner_products_and_norms_are_those_of_whole_matrices(kernel):
     w, v = MeanEmbedding(kernel, X, A), MeanEmbedding(kernel, Y, B)
     np.testing.assert_allclose(w(Z), kernel(Z, X) @ A, rtol=1e-10, atol=1e-12)

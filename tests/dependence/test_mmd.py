@@ -57,6 +57,7 @@ def between_gaussians(shift, s, t, sigma):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.filterwarnings("ignore:.* is not characteristic")
 def test_it_is_the_definition(kernel, estimator):
     unbiased = estimator == "unbiased"
     value = mmd(X, Y, kernel, x_weights=A, y_weights=B, estimator=estimator)
@@ -182,6 +183,7 @@ def test_it_is_the_discrepancy_of_the_squared_kernel():
     )
 
 
+@pytest.mark.filterwarnings("ignore:.* is not characteristic")
 def test_the_linear_kernel_compares_means():
     value = mmd(X, Y, Linear(), x_weights=A / A.sum(), y_weights=B / B.sum())
     gap = A @ X / A.sum() - B @ Y / B.sum()
@@ -314,6 +316,7 @@ def test_weights_of_any_size(estimator, unit):
 
 
 @pytest.mark.parametrize("estimator", ["biased", "unbiased", "linear"])
+@pytest.mark.filterwarnings("ignore:.* is not characteristic")
 def test_values_beyond_double_precision_are_refused(estimator):
     X = np.random.default_rng(2).standard_normal((9, 2))
     with pytest.raises(ValueError, match=r"Linear\(\).*scale near one\.$|Linear\(\).*size near one\.$"):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mercer.kernels import ChiSquared, Cosine, Gaussian, Linear, Matern, Polynomial, Precomputed, Properties, Sigmoid
-from mercer.kernels.properties import all_of, any_of, of_normalized, of_power, of_product, of_sum
+from mercer.kernels import ChiSquared, Cosine, Gaussian, Linear, Matern, Polynomial, Sigmoid
 
 
 @pytest.mark.parametrize("n", [1, 5, 345])
@@ -101,83 +98,3 @@ def test_sigmoid_is_indefinite():
     X = np.array([[0.0], [1.0], [2.0]])
     assert Sigmoid().properties.positive_definite is False
     assert np.linalg.eigvalsh(Sigmoid(1.0, -1.0)(X))[0] < -0.1
-
-
-# --- the algebra of what is known -----------------------------------------------------------------------------
-
-KNOWN = (True, False, None)
-ALL = Properties(True, True, True, True, True, True)
-NOTHING = Properties()
-
-
-def test_logic_with_unknowns():
-    for a, b in itertools.product(KNOWN, repeat=2):
-        assert all_of(a, b) is (True if a and b else None)
-        expected = True if a or b else False if a is False and b is False else None
-        assert any_of(a, b) is expected
-
-
-def test_properties_of_common_kernels():
-    assert Gaussian().properties == ALL
-    assert Matern(0.5).properties == ALL
-    assert Linear().properties.universal is False
-    assert Linear().properties.bounded is False
-    assert Cosine().properties.bounded is True
-    assert Precomputed().properties == NOTHING
-    assert ChiSquared().properties.stationary is False
-    assert Polynomial(2).properties.positive is True
-    assert Polynomial(3).properties.positive is False
-    assert Polynomial(2, coef0=-1.0).properties.positive_definite is None
-    assert Polynomial(1.5).properties.positive_definite is None
-
-
-def test_properties_of_a_sum():
-    mixed = (Gaussian() + Linear()).properties
-    assert mixed.positive_definite is True
-    assert mixed.universal is True  # one universal summand is enough
-    assert mixed.characteristic is True
-    assert mixed.bounded is False  # a psd summand cannot cancel an unbounded diagonal
-    assert mixed.positive is None
-    assert mixed.stationary is None
-    assert (Gaussian() + Matern()).properties == ALL
-    assert (Gaussian() + Sigmoid()).properties.positive_definite is None
-    assert (Gaussian() + Sigmoid()).properties.universal is None
-    assert (Linear() + Linear()).properties.universal is False
-    assert of_sum(NOTHING, NOTHING) == NOTHING
-
-
-def test_properties_of_a_product():
-    product = (Gaussian() * Linear()).properties
-    assert product.positive_definite is True
-    assert product.universal is None  # vanishes at the origin
-    assert product.bounded is None
-    assert (Gaussian() * Matern()).properties.positive is True
-    assert (Gaussian() * Sigmoid()).properties.positive_definite is None
-    assert of_product(NOTHING, NOTHING) == NOTHING
-
-
-def test_properties_of_a_power():
-    assert (Linear() ** 2).properties.positive is True
-    assert (Linear() ** 3).properties.positive is None
-    assert (Linear() ** 2).properties.positive_definite is True
-    assert (Gaussian() ** 0.5).properties.positive_definite is None
-    assert (Gaussian() ** 0.5).properties.positive is True
-    assert (Sigmoid() ** 2).properties.positive_definite is not True
-    assert of_power(NOTHING, 3) == NOTHING
-
-
-def test_properties_of_a_normalised_kernel():
-    assert Polynomial(3).normalized().properties.bounded is True
-    assert Polynomial(3).normalized().properties.positive_definite is True
-    assert Gaussian().normalized().properties == ALL
-    assert Sigmoid().normalized().properties.bounded is None
-    assert of_normalized(NOTHING) == NOTHING
-
-
-def test_properties_of_a_multiple():
-    assert (2.0 * Gaussian()).properties == ALL
-    assert (2.0 * Sigmoid()).properties == Sigmoid().properties
-
-
-def test_properties_do_not_need_data():
-    assert (Gaussian("median") * Polynomial()).properties.positive_definite is True

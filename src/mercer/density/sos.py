@@ -41,6 +41,7 @@ from mercer.validation import (
     optional,
     positive_number,
     true_or_false,
+    warn_if_not,
 )
 
 _METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] = {  # with steps at most by default
@@ -322,7 +323,8 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
 
 def _warn_of(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
-    """Say where a fitted density was not proved to its tolerance, not integrated well, or explains next to nothing."""
+    """Say where a fitted density was not proved to its tolerance, not integrated well, or is far from the sample."""
+    warn_if_not("universal", model.kernel_, "squares of its functions come near few densities, whatever the support.")
     proof = model.certificate_
     part = (proof.upper - proof.lower) / max(problem.scale, proof.upper)
     if model.status_ is Status.STALLED and part > _STALLED:

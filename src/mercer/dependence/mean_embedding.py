@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace, to_numpy
+from mercer.dependence.mmd import ALIKE
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_points, in_one_unit
 from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
@@ -28,7 +29,7 @@ from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
 from mercer.progress import warn_user
-from mercer.validation import require_points, resolved_kernel, weighted_sample
+from mercer.validation import require_points, resolved_kernel, warn_if_not, weighted_sample
 
 _ACCURATE = 1e-4  # relative error of a quadrature beyond which a person is warned
 _NEEDED = ("kernel_", "support_", "measure_", "factor_")
@@ -215,6 +216,7 @@ class MeanEmbedding:
 
     def distance(self, other: MeanEmbedding) -> float:
         """The maximum mean discrepancy ‖w - v‖. What two samples have in common leaves no rounding error in it."""
+        warn_if_not("characteristic", self.kernel, ALIKE)
         return (self - other).norm()
 
     def witness(self, other: MeanEmbedding, Y: Any) -> Array:

@@ -16,10 +16,11 @@ from mercer.kernels import Kernel
 from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
-from mercer.validation import one_of, require_points, resolved_kernel, two_samples, whole_number
+from mercer.validation import one_of, require_points, resolved_kernel, two_samples, warn_if_not, whole_number
 
 Estimator = Literal["biased", "unbiased", "linear"]
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
+ALIKE = "different distributions can be at distance zero, so that a small distance does not say they are alike."
 _HEAVY = 0.5  # Σpᵢ² above which what is left of one loses digits
 
 
@@ -141,6 +142,7 @@ def mmd(
     require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
     xp = namespace(X)
     fixed = resolved_kernel(kernel, xp.concat([X, Y]), xp.concat([a, b]))
+    warn_if_not("characteristic", fixed, ALIKE)
     a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):

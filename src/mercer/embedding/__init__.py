@@ -1,7 +1,9 @@
 """Estimators that give points coordinates."""
 
 from mercer.embedding.diffusion_maps import DiffusionMaps
+from mercer.embedding.discretization import discretization_constant, fill_distance
 from mercer.embedding.kernel_pca import KernelPCA
+from mercer.embedding.kernelized import KernelizedSDPEmbedding
 from mercer.embedding.levels import Level
 from mercer.embedding.plane import PlaneMap, plane_map
 from mercer.embedding.rank_path import rank_path
@@ -12,11 +14,14 @@ __all__ = [
     "Diagnosis",
     "DiffusionMaps",
     "KernelPCA",
+    "KernelizedSDPEmbedding",
     "Level",
     "PlaneMap",
     "RankPath",
     "RankPathEntry",
     "SDPEmbedding",
+    "discretization_constant",
+    "fill_distance",
     "plane_map",
     "rank_path",
 ]

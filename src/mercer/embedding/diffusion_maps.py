@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from mercer.backends.arrays import Array, like
+from mercer.backends.arrays import Array, cast, taken
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
 from mercer.estimator import KernelEstimator, keeps_earlier_fit
-from mercer.kernels import SelfTuning
+from mercer.kernels import Precomputed, SelfTuning
 from mercer.linalg import leading_eigenpairs
+from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator, GramOperator
-from mercer.support import Copies, many_copies
+from mercer.support import Support, choose_support, without_copies
 from mercer.validation import at_least, checked_kernel, declared, non_negative
 
 
@@ -37,8 +37,12 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         The diffusion time t ≥ 0.
     alpha : float, default=0
         Density correction: 0 for none, 1 to recover the geometry whatever the density.
+    landmarks : int, array of int, (indices, weights), estimator or None, default=None
+        Diffuse among these rows only, or among so many, each with the weight of the rows it stands for, and extend to
+        the others; see :class:`mercer.Landmarks`.
     random_state : None, int or generator, default=None
-        Start of the eigensolver for large samples; the result does not depend on it but for rounding.
+        Source of the landmarks, and start of the eigensolver for large samples, on which the result does not depend
+        but for rounding.
 
     Attributes
     ----------
@@ -46,15 +50,19 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         The coordinates of the training points.
     eigenvalues_ : array of shape (n_components,)
         λ in falling order; zero where there is no further dimension.
-    stationary_ : array of shape (n,)
-        The stationary distribution of the diffusion.
+    stationary_ : array of shape (n,) or (m,)
+        The stationary distribution of the diffusion, on the rows between which it goes.
+    landmarks_, sample_weight_ : arrays of shape (m,) or None
+        The rows between which it goes, None for all, and their weights, None for ones. Where most rows of a neighbour
+        graph are copies, it goes between one of each.
     kernel_ : Kernel
         The kernel with its parameters fixed.
 
     Notes
     -----
     Cost: a dense eigenproblem up to n = 1500, beyond it some tens of products with the kernel matrix, which is not
-    stored unless that pays. New points cost n kernel evaluations each.
+    stored unless that pays. New points cost n kernel evaluations each. Through m landmarks all of it is that of m
+    points, and n·m kernel evaluations for the others.
 
     Examples
     --------
@@ -68,6 +76,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     embedding_: Array
     eigenvalues_: Array
     stationary_: Array
+    landmarks_: Array | None
+    sample_weight_: Array | None
     _default_kernel = staticmethod(SelfTuning)
     _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
 
@@ -78,57 +88,76 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         n_components: int = 2,
         time: float = 1.0,
         alpha: float = 0.0,
+        landmarks: Any = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.time = time
         self.alpha = alpha
+        self.landmarks = landmarks
         self.random_state = random_state
 
     @keeps_earlier_fit
-    def fit(self, X: Any, y: Any = None) -> DiffusionMaps:
-        """Compute the eigenpairs of the diffusion on X."""
-        given = self._begin_fit(X)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DiffusionMaps:
+        """Compute the eigenpairs of the diffusion on X.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points; for a precomputed kernel the n × n matrix, dense or sparse.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero
+            takes no part and is embedded as a new point.
+        """
+        given = self._begin_fit(X, sample_weight=sample_weight)
         X, count = given.points, int(self.n_components)
         with one_thread_for(X.shape[0], X):
-            copies = many_copies(X) if checked_kernel(given.given_kernel).is_local else None
-            self.kernel_ = given.kernel
-            operator = self._operator(X, copies)
+            support = choose_support(self.landmarks, given.weights, X, given.given_kernel, given.rng)
+            if self.landmarks is None and checked_kernel(given.given_kernel).is_local:
+                support = without_copies(support, X)
+            self.landmarks_, self.sample_weight_ = support
+            self.kernel_ = given.kernel_on(support)
+            operator = self._operator(X, support)
             values, vectors = leading_eigenpairs(operator, min(count, operator.shape[0] - 1), rng=given.rng)
         kept = values > X.shape[0] * 2 * unit_of(operator.dtype) * max(float(values[0]), 0.0)
         values, vectors = values[kept], vectors[:, kept]
+        vectors = vectors * cast(deterministic_signs(vectors / operator.weights[:, None] ** 0.5), vectors.dtype)
         self._eigenfunctions = vectors / operator.stationary[:, None]
         self._scale = operator.weights * operator.scale
         self.stationary_ = operator.stationary**2
         self.eigenvalues_ = widened(values[None, :], count)[0]
-        embedded = values ** float(self.time) * self._eigenfunctions
-        if copies is not None:
-            self.stationary_ = (self.stationary_ / operator.weights)[copies.place]
-            embedded = embedded[copies.place]
-        self.embedding_ = pad_components(embedded, count, values.shape[0])
         self._n_features_out = count
+        embedded = values ** float(self.time) * self._eigenfunctions
+        if support.indices is not None:
+            everywhere = self._extended(X)
+            everywhere[support.indices] = cast(embedded, everywhere.dtype)
+            embedded = everywhere
+        self.embedding_ = pad_components(embedded, count, values.shape[0])
         return self
 
-    def _operator(self, X: Any, copies: Copies | None) -> DiffusionOperator:
-        """The diffusion on X; of copies, on one of each with as much weight as there are."""
-        weights = None if copies is None else like(copies.counts.astype(np.float64), X)
-        self._training = X if copies is None else X[copies.first]
-        operator = DiffusionOperator(
-            GramOperator(self.kernel_, self._training, weights=weights), alpha=float(self.alpha)
-        )
+    def _operator(self, X: Any, support: Support) -> DiffusionOperator:
+        """The diffusion between the points of the support."""
+        self._training = support.points(X, self.kernel_)
+        gram = GramOperator(self.kernel_, self._training, weights=support.scaled)
+        operator = DiffusionOperator(gram, alpha=float(self.alpha))
         refuse_degenerate(operator, self.kernel_, self._training)
         return operator
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
-        return self.fit(X).embedding_
+        return self.fit(X, sample_weight=sample_weight).embedding_
 
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ)."""
-        X = self._new_points(X)
+        return widened(self._extended(self._new_points(X)), self._n_features_out)
+
+    def _extended(self, X: Any) -> Array:
         functions = self._eigenfunctions
+        if isinstance(self.kernel_, Precomputed) and self.landmarks_ is not None:
+            X = taken(X, self.landmarks_, axis=1)
         _, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)
         values = self.eigenvalues_[: functions.shape[1]]
-        coordinates = values ** (float(self.time) - 1) * averages
-        return widened(coordinates, self._n_features_out)
+        return values ** (float(self.time) - 1) * averages

@@ -19,8 +19,8 @@ from mercer.experiments.report import Experiment
 Run = TypeVar("Run", bound=Callable[..., Experiment])
 
 # PSD22 and PSD17 are the two papers on the SDP embedding, QUAD the one on quadrature sparsification, SOS the one on
-# sums of squares. They are listed in this order, others after them.
-_PAPERS = ("psd22", "psd17", "quad", "sos")
+# sums of squares, RKHS the survey of kernels. They are listed in this order, others after them.
+_PAPERS = ("psd22", "psd17", "quad", "sos", "rkhs")
 _registered: dict[str, tuple[float, Callable[..., Experiment]]] = {}
 
 

@@ -4,20 +4,30 @@ from mercer.backends.forms import TileFunction
 from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from mercer.kernels.from_distance import FromDistance
+from mercer.kernels.geodesic import Geodesic
+from mercer.kernels.graph_laplacian import GraphLaplacian
 from mercer.kernels.histogram import ChiSquared
+from mercer.kernels.locally_linear import LocallyLinear
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.properties import Properties
 from mercer.kernels.self_tuning import SelfTuning
+from mercer.kernels.ssim import SSIM
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern, Sobolev
 
 __all__ = [
+    "SSIM",
     "ChiSquared",
     "Cosine",
     "EntryError",
+    "FromDistance",
     "Gaussian",
+    "Geodesic",
+    "GraphLaplacian",
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocallyLinear",
     "Matern",
     "Polynomial",
     "Precomputed",

@@ -141,8 +141,8 @@ class Kernel(ABC):
         if self._reader is not None:
             if len({repr(kernel._reader) for kernel in inner}) > 1:
                 raise ValueError(
-                    f"{self!r} combines a self-tuning kernel with another kernel, and only one that has the same "
-                    "training points and neighbours has values at the same pairs: use either alone."
+                    f"{self!r} combines a kernel that learns from its training points with another kernel, and only "
+                    "one that has the same training points and neighbours has values at the same pairs: use one alone."
                 )
             return inner[0]._points(X, Y)
         if Y is None:

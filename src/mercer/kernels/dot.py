@@ -10,7 +10,7 @@ import numpy as np
 from mercer.backends import forms, profiles
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import positive_number
-from mercer.kernels.properties import Properties
+from mercer.kernels.properties import Properties, of_finite_rank
 
 
 def _finite(value: float, name: str) -> float:
@@ -37,7 +37,7 @@ class Linear(Kernel):
     @property
     def properties(self) -> Properties:
         """Positive semi-definite, unbounded, of finite rank."""
-        return Properties(False, False, False, False, False, True)
+        return of_finite_rank(bounded=False, stationary=False, positive=False, positive_definite=True, continuous=True)
 
 
 @final
@@ -66,15 +66,15 @@ class Polynomial(Kernel):
 
     @property
     def properties(self) -> Properties:
-        """Positive semi-definite for a whole degree and c ≥ 0."""
-        whole = float(self.degree).is_integer()
-        return Properties(
-            bounded=False,
-            stationary=False,
-            positive=self.degree % 2 == 0 if whole else None,
-            universal=False if whole else None,
-            characteristic=False if whole else None,
-            positive_definite=True if whole and self.coef0 >= 0 else None,
+        """Of a whole degree: of finite rank, and positive semi-definite if and only if c ≥ 0.
+
+        A negative c makes the coefficient of (x · y)^(degree - 1) negative, and monomials are linearly independent.
+        """
+        if not float(self.degree).is_integer():
+            return Properties(bounded=False, stationary=False)
+        even = self.degree % 2 == 0
+        return of_finite_rank(
+            bounded=False, stationary=False, positive=even, positive_definite=self.coef0 >= 0, continuous=True
         )
 
 
@@ -99,8 +99,17 @@ class Sigmoid(Kernel):
 
     @property
     def properties(self) -> Properties:
-        """Bounded, and indefinite."""
-        return Properties(True, False, False, None, None, False)
+        """Bounded, and indefinite for every γ and c: k(x, x) k(y, y) < k(x, y)² for some x and y = tx, t large."""
+        return Properties(
+            bounded=True,
+            stationary=False,
+            positive=False,
+            positive_definite=False,
+            integrally_strictly_positive_definite=False,
+            continuous=True,
+            finite_rank=False,
+            infinitely_divisible=False,
+        )
 
 
 @final
@@ -115,5 +124,5 @@ class Cosine(Kernel):
 
     @property
     def properties(self) -> Properties:
-        """Positive semi-definite and bounded by one."""
-        return Properties(True, False, False, False, False, True)
+        """Positive semi-definite and bounded by one; not continuous at the origin."""
+        return of_finite_rank(bounded=True, stationary=False, positive=False, positive_definite=True, continuous=False)

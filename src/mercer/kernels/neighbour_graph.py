@@ -87,7 +87,7 @@ def joined(graph: Any, positions: Array, squares: Any) -> Any:
     of all parts but the largest, times all points, times their features, at most log₂ of the number of parts times.
     """
     while (parts := parts_of(graph)).sizes.size > 1:
-        shortest = _shortest_edges(parts, positions, squares)
+        shortest = shortest_edges(parts, positions, squares)
         i, j = (np.concatenate([shortest[:, a], shortest[:, b]]) for a, b in ((0, 1), (1, 0)))
         at = rows_of(graph)
         kept = ~np.isin(at * graph.shape[0] + graph.indices, i * graph.shape[0] + j)  # edges that vanish
@@ -102,7 +102,7 @@ def joined(graph: Any, positions: Array, squares: Any) -> Any:
     return graph
 
 
-def _shortest_edges(parts: Parts, positions: Array, squares: Any) -> Array:
+def shortest_edges(parts: Parts, positions: Array, squares: Any) -> Array:
     """For every part but the largest, its point and the one of another part that are nearest, as rows of a pair."""
     rows = np.flatnonzero(parts.labels > 0)
 

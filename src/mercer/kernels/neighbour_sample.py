@@ -10,15 +10,14 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
-from sklearn.metrics import pairwise_distances
 
 from mercer.backends.arrays import Array, as_double
 from mercer.backends.chunks import row_chunks, rows_within
 from mercer.backends.config import require_free_memory
-from mercer.backends.cpu.neighbours import MEASURED, find_rows, near_pairs, row_keys, squared_distances
+from mercer.backends.cpu.neighbours import find_rows, near_pairs, row_keys
 from mercer.backends.threads import run_chunks
 from mercer.kernels.neighbour_graph import BLOCK, Parts, joined, log_affinity, log_graph, parts_of
-from mercer.kernels.neighbours import GIVEN, Table
+from mercer.kernels.neighbours import GIVEN, Table, squares_between
 
 _ENTRY_BYTES = 40  # of an entry while a matrix with copies of points is put together
 _LARGE = 2.0**400  # coordinates whose squares are still numbers
@@ -138,14 +137,12 @@ class Sample:
 
     def squares(self, rows: Array, cols: Array) -> Array:
         """Squared distances between points in the unit of the sample."""
-        if self.metric in MEASURED:
-            return squared_distances(rows, cols, self.metric)
         if self.metric == GIVEN:
             raise ValueError(
                 "metric='precomputed' knows the distances of its graph alone: a point that is no training point, or a "
                 "pair that is not linked, has none. Pass a metric, or all points with the training points."
             )
-        return np.asarray(pairwise_distances(rows, cols, metric=self.metric), np.float64) ** 2
+        return squares_between(rows, cols, self.metric)
 
     def _in_unit(self, points: Array) -> Array:
         return points if self.power == 0 else np.ldexp(points, -self.power)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
@@ -14,7 +15,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
-from mercer.backends.cpu.neighbours import MEASURED, squared_lengths
+from mercer.backends.cpu.neighbours import MEASURED, squared_distances, squared_lengths
 from mercer.backends.threads import run_chunks
 
 _SPARE = 3  # neighbours beyond those asked for, to see whether several are equally far
@@ -74,6 +75,13 @@ def metric_named(name: Any, neighbors: Any) -> str:
             "that is passed as neighbors."
         )
     return _SAME_METRIC.get(name, name)
+
+
+def squares_between(rows: Array, cols: Array, metric: str) -> Array:
+    """The block of squared distances between two sets of points, on this thread; of a metric by its one name."""
+    if metric in MEASURED:
+        return squared_distances(rows, cols, metric)
+    return np.asarray(pairwise_distances(rows, cols, metric=metric), np.float64) ** 2
 
 
 def neighbour_tables(points: Array, count: int, metric: str, neighbors: Any) -> list[Table]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import is_tensor, like, namespace, to_numpy
 from mercer.backends.rounding import UNIT, EntryError
-from mercer.kernels.base import Kernel
 from mercer.kernels.checks import whole_number
 from mercer.kernels.properties import Properties
+from mercer.kernels.trained import TrainedKernel
 
 if TYPE_CHECKING:
     from mercer.kernels.neighbour_graph import Parts
@@ -32,7 +31,7 @@ _EXPONENTIAL = 4.0  # roundings of exp itself
 
 
 @final
-class SelfTuning(Kernel):
+class SelfTuning(TrainedKernel):
     """exp(-d(x, y)² / (s(x) s(y))) between neighbours, zero elsewhere: every point has a scale of its own.
 
     s(x) is the distance from x to its 7th neighbour among the training points, so that the kernel is as wide where
@@ -95,11 +94,6 @@ class SelfTuning(Kernel):
         self._sample: Sample | None = None
 
     @property
-    def is_resolved(self) -> bool:
-        """Whether the training points are known."""
-        return self._sample is not None
-
-    @property
     def is_local(self) -> bool:
         """Whether k is zero but between neighbours."""
         return self.n_neighbors is not None
@@ -114,36 +108,10 @@ class SelfTuning(Kernel):
         """The connected parts of the graph of the distinct training points, in the order in which these first occur."""
         return self._known.parts
 
-    def resolve(self, X: Any, sample_weight: Any = None) -> SelfTuning:
-        """Return the kernel of the training points X, or of those of positive weight; a resolved one stays as it is."""
-        if self.is_resolved:
-            return self
+    def _learned(self, X: Any, sample_weight: Any) -> Sample:
         from mercer.kernels.training_sample import training_sample  # which loads scikit-learn and numba
 
-        self._check_parameters()
-        resolved = self.__sklearn_clone__()
-        resolved._sample = training_sample(self, X, sample_weight)
-        return resolved
-
-    def set_params(self, **params: Any) -> SelfTuning:
-        """Set parameters in place and return self, which then awaits training points."""
-        super().set_params(**params)
-        self._sample = None
-        return self
-
-    def __sklearn_clone__(self) -> SelfTuning:
-        """Return a copy, of the same training points if they are known."""
-        copy = type(self)(**self._own_params())
-        copy._sample = self._sample
-        return copy
-
-    def __repr__(self) -> str:
-        """Return the constructor call, and what tells one set of training points from another."""
-        shown = {name: repr(value) for name, value in self._own_params().items()}
-        if hasattr(self.neighbors, "tocsr"):
-            shown["neighbors"] = f"<graph of {self.neighbors.shape[0]} points>"
-        call, sample = f"SelfTuning({', '.join(f'{name}={text}' for name, text in shown.items())})", self._sample
-        return call if sample is None else f"{call} of {sample.positions.shape[0]} points [{sample.digest}]"
+        return training_sample(self, X, sample_weight)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that are none; the metric is read where it is used."""
@@ -162,16 +130,6 @@ class SelfTuning(Kernel):
                 "KNeighborsTransformer(), or a sparse matrix of distances between neighbours."
             )
 
-    @property
-    def _known(self) -> Sample:
-        self.form(1)  # which refuses a kernel without training points
-        assert self._sample is not None
-        return self._sample
-
-    @property
-    def _reader(self) -> Kernel | None:
-        return self
-
     def _form(self, n_features: int) -> forms.Form:
         assert self._sample is not None
         roundings = _roundings(self._sample.metric, n_features)
@@ -188,8 +146,7 @@ class SelfTuning(Kernel):
 
     def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """log k of the pairs that count, or points with their scales as one more column."""
-        sample, sides = self._known, [to_numpy(X), None if Y is None else to_numpy(Y)]
-        _require_features(sample, sides)
+        sample, sides = self._known, self._require_features((X, Y))
         if sample.graph is None:
             return _with_scales(sample, X), None if Y is None else _with_scales(sample, Y)
         logs = sample.log_affinities(*sides)
@@ -221,13 +178,6 @@ def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
 def _with_scales(sample: Sample, points: Any) -> Any:
     """The points with their scales as one more column, in double precision and the unit of the sample."""
     return like(np.column_stack(sample.with_scales(to_numpy(points))), points)
-
-
-def _require_features(sample: Sample, sides: Iterable[Array | None]) -> None:
-    expected = sample.positions.shape[1]
-    for points in sides:
-        if points is not None and points.shape[1] != expected:
-            raise ValueError(f"X has {points.shape[1]} features, but the training points of the kernel {expected}.")
 
 
 def _as_tensor(matrix: Any, reference: Any) -> Any:

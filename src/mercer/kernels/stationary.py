@@ -13,7 +13,7 @@ from mercer.backends.matrix import kernel_matrix
 from mercer.kernels.bandwidth import check_rule, resolve_length
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points, positive_number
-from mercer.kernels.properties import Properties
+from mercer.kernels.properties import EVERYTHING, Properties
 
 
 class DistanceKernel(Kernel):
@@ -53,8 +53,13 @@ class DistanceKernel(Kernel):
 
     @property
     def properties(self) -> Properties:
-        """Everything one can ask for."""
-        return Properties(True, True, True, True, True, True)
+        """Everything one can ask for (Sriperumbudur et al. 2010, theorem 9; Wendland 2004, theorem 6.13).
+
+        Powers that are not whole are positive semi-definite, by Schoenberg's theorem for the exponentials, and for the
+        Matérn functions because they are the transforms of Student's laws, which are infinitely divisible
+        (Grosswald 1976; Halgreen 1979 in several dimensions).
+        """
+        return EVERYTHING
 
 
 @final

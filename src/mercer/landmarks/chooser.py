@@ -88,7 +88,7 @@ class Landmarks(BaseEstimator):
         """Choose landmarks of X, whose rows may have weights; rows of weight zero are never chosen."""
         count, strategy = whole_number(self.n_landmarks, "n_landmarks", 1), _strategy(self.strategy)
         rng = as_generator(self.random_state)
-        points = checked_points(self, X, fitting=True, least=1)
+        points = checked_points(self, X, fitting=True)
         n = int(points.shape[0])
         weights = np.ones(n)
         if sample_weight is not None:

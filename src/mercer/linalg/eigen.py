@@ -27,28 +27,39 @@ class EigenvalueWarning(UserWarning):
 
 
 def leading_eigenpairs(
-    map_: LinearMap, count: int, *, rng: np.random.Generator, tolerance: float = 0.0
+    map_: LinearMap,
+    count: int,
+    *,
+    rng: np.random.Generator,
+    tolerance: float = 0.0,
+    start: Array | None = None,
 ) -> tuple[Array, Array]:
     """The ``count`` largest eigenvalues, in falling order, with orthonormal eigenvectors of deterministic sign.
 
     A dense decomposition for small n, Lanczos from a random start otherwise: ARPACK's on NumPy arrays, our own with
-    restarts on tensors, which ARPACK does not take. Where that does not converge, as with eigenvalues that lie close
-    together, a dense decomposition up to n = 6000 that fits the memory allowed; beyond, block Lanczos of fixed depth,
-    and a warning if what it finds is not exact to 1e-6.
+    restarts on tensors, which ARPACK does not take. A ``start``, more columns than are wanted that span about the
+    leading space, is taken by our own, whose steps are products with a block of so many columns. Where that does not
+    converge, as with eigenvalues that lie close together, a dense decomposition up to n = 6000 that fits the memory
+    allowed; beyond, block Lanczos of fixed depth, and a warning if what it finds is not exact to 1e-6.
     """
     n, xp = map_.shape[0], namespace(map_.reference)
-    if n <= _DENSE_UP_TO or count > n // 4:
+    if (n <= _DENSE_UP_TO and start is None) or count > n // 4:
         values, vectors = _dense(map_.to_dense(), count)
     else:
-        values, vectors = _iterative(map_, count, rng, tolerance)
+        values, vectors = _iterative(map_, count, rng, tolerance, start)
     order = xp.flip(xp.argsort(values), axis=0)
     vectors = vectors[:, order]
     return values[order], vectors * cast(deterministic_signs(vectors), vectors.dtype)
 
 
-def _iterative(map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float) -> tuple[Array, Array]:
+def _iterative(
+    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None
+) -> tuple[Array, Array]:
     n = map_.shape[0]
-    found = (_restarted if is_tensor(map_.reference) else _arpack)(map_, count, rng, tolerance)
+    if start is None and not is_tensor(map_.reference):
+        found = _arpack(map_, count, rng, tolerance)
+    else:
+        found = _restarted(map_, count, rng, tolerance, start)
     if found is not None:
         return found
     if n <= _DENSE_AT_LAST and 3 * 8 * n * n <= get_config().memory_bytes:
@@ -77,31 +88,47 @@ def _arpack(map_: LinearMap, count: int, rng: np.random.Generator, tolerance: fl
         return None
 
 
-def _restarted(map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float) -> tuple[Array, Array] | None:
+def _restarted(
+    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None
+) -> tuple[Array, Array] | None:
     """Block Lanczos with thick restarts (Wu, Simon 2000): memory of n × max(48, 3 count) doubles; None if it is slow.
 
     A restart keeps the leading Ritz vectors, half of the space, and the block that comes next: what was known of the
-    map on them is known still, so that nothing is multiplied twice.
+    map on them is known still, so that nothing is multiplied twice. From a start the space is looked at after every
+    step, for few are needed, and may be six of its blocks larger.
     """
-    most = min(map_.shape[0], max(40, 3 * count) + 2 * _BLOCK)
-    space = _space(map_, rng, block=_BLOCK)
+    block, more = (_BLOCK, 2 * _BLOCK) if start is None else (start.shape[1], 8 * start.shape[1])
+    most = min(map_.shape[0], max(40, 3 * count) + more)
+    space = _space(map_, rng, block=block, start=start)
     exact = max(tolerance, _CONVERGED * unit_of(map_.dtype))
     for _ in range(_RESTARTS):
-        while space.vectors.shape[1] + _BLOCK <= most and not space.closed:
+        while space.vectors.shape[1] + block <= most and not space.closed:
             space.extend(space.depth + 1)
+            if start is not None and _converged(space, count, exact):
+                break
         values, vectors, _ = space.ritz_pairs(count)
         if values.shape[0] < count:
             return None  # the starts see fewer eigenvectors than are wanted
-        if space.closed or float(space.residual_norms()[:count].max()) <= exact * abs(float(values[0])):
+        if space.closed or _converged(space, count, exact):
             return cast(values, map_.dtype), cast(vectors, map_.dtype)
-        space.restart(max(count + _BLOCK, most // 2))
+        space.restart(max(count + block, most // 2))
     return None
 
 
-def _space(map_: LinearMap, rng: np.random.Generator, *, block: int, sign: float = 1.0) -> BlockLanczos:
+def _converged(space: BlockLanczos, count: int, exact: float) -> bool:
+    """Whether the leading Ritz pairs are exact to this part of the largest value."""
+    values = space.ritz_values()
+    return values.shape[0] >= count and bool(
+        float(space.residual_norms()[:count].max()) <= exact * abs(float(values[0]))
+    )
+
+
+def _space(
+    map_: LinearMap, rng: np.random.Generator, *, block: int, sign: float = 1.0, start: Array | None = None
+) -> BlockLanczos:
     """A Krylov space of the map, or of its negative, in double precision and in the map's library."""
     basis = like(np.zeros((map_.shape[0], 0)), map_.reference)
-    return BlockLanczos(lambda V: sign * as_double(map_ @ V), basis, rng, block=block)
+    return BlockLanczos(lambda V: sign * as_double(map_ @ V), basis, rng, block=block, start=start)
 
 
 def _dense(matrix: Array, count: int) -> tuple[Array, Array]:

@@ -67,12 +67,13 @@ def _largest(gram: LinearMap, factor: Array, residual: Array, size: int, noise: 
 
 
 def _leading(values: Array, size: int) -> tuple[Array, float]:
-    """The rows of the largest values, in falling order, and the largest value of the others."""
-    n = values.shape[0]
-    if is_tensor(values):
-        top, rows = values.topk(min(size + 1, n))
-    else:
-        rows = np.argpartition(-values, size)[: size + 1] if size + 1 < n else np.arange(n)
-        rows = rows[np.lexsort((rows, -values[rows]))]
-        top = values[rows]
-    return rows[:size], float(top[size]) if size < n else -np.inf
+    """The rows of the largest values, of equal ones the first, and the largest value of the others."""
+    xp, n = namespace(values), values.shape[0]
+    if size >= n:
+        return xp.arange(n, device=values.device), -np.inf
+    beyond = float(
+        values.topk(size + 1)[0][-1] if is_tensor(values) else np.partition(values, n - size - 1)[n - size - 1]
+    )
+    above = xp.nonzero(values > beyond)[0]
+    level = xp.nonzero(values == beyond)[0][: size - above.shape[0]]
+    return xp.concat([above, level]), beyond

@@ -51,6 +51,8 @@ class BlockLanczos:
         NumPy whatever the library, so that all of them start alike.
     block : int, default=1
         The number b of starts. A step costs one product with b columns.
+    start : array of shape (n, b), optional
+        Columns to start from in place of Gaussian ones, for eigenpairs: :func:`underestimate` says nothing of them.
 
     Attributes
     ----------
@@ -62,15 +64,18 @@ class BlockLanczos:
         Whether the space is invariant: more steps would add nothing.
     """
 
-    def __init__(self, multiply: Multiply, basis: Array, rng: np.random.Generator, *, block: int = 1) -> None:
+    def __init__(
+        self, multiply: Multiply, basis: Array, rng: np.random.Generator, *, block: int = 1, start: Array | None = None
+    ) -> None:
         n, q = basis.shape
         self.multiply, self.basis = multiply, basis
         self.depth = self.n_columns = 0
         self._store = self._empty((n, 4 * block))
         self._size = 0
         self._projected = self._empty((0, 0))
-        starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis)
+        starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis) if start is None else start
         self._next, self._link = _orthonormal(self._complement(self._complement(starts)), 1e-8)
+        self._starts = self._link
         self._next_start = 0
         self.closed = self._next.shape[1] == 0
 
@@ -144,6 +149,15 @@ class BlockLanczos:
         X = self.vectors @ U
         product = self.vectors @ (self._projected @ U) + self._next @ (self._link @ U[self._next_start :])
         return values[:count], X, product
+
+    def trace_of(self, function: Callable[[Array], Array]) -> float:
+        """An estimate of the trace of f(M) on the complement of Q: the mean of gᵀf(M)g over the Gaussian starts.
+
+        Each is a Gauss quadrature with the Ritz values for nodes (Golub, Meurant 2010). After a restart it is none.
+        """
+        values, U = self._ritz()
+        first = self._starts.T @ U[: self._starts.shape[0]]
+        return float(((first * first) @ function(values)).sum()) / self._starts.shape[1]
 
     def restart(self, count: int) -> None:
         """Keep the leading Ritz vectors alone, with all that is known of M on them, and go on from there.

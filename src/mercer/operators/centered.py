@@ -112,6 +112,10 @@ class CenteredOperator(LinearMap):
         """Pv, what of v is orthogonal to s."""
         return v - self.unit[:, None] * inner_by_runs(self.unit, v)
 
+    def centred_factor(self, factor: Array) -> Array:
+        """P W^½ F of a factor of K ≈ F Fᵀ: a factor of this map of the training points."""
+        return self._complement(self._weighed(factor))
+
     def _multiply(self, v: Array) -> Array:
         v = self._weighed(self._complement(v))
         if not self.symmetric:

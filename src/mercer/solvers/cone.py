@@ -1,4 +1,4 @@
-"""Dense symmetric matrices inside the cone: factors, inverses, products on our threads, and how far a step stays inside.
+"""Dense symmetric matrices inside the cone: factors, inverses, products on threads, and how far a step stays inside.
 
 What the interior-point methods of the elliptope and of the kernelised programme share. NumPy's matrices go through
 LAPACK in place and on our own threads, tensors through the same factors of their library.

@@ -1,0 +1,102 @@
+"""From a posed kernelised programme to coordinates that are proved: the solve, the rank, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends.arrays import Array
+from mercer.certificates import EmbeddingCertificate
+from mercer.certificates.kernelized import KernelizedProof
+from mercer.linalg.eigen import deterministic_signs
+from mercer.problems.kernelized import KernelizedProgramme
+from mercer.progress import Phases
+from mercer.solvers import Goal, Iteration, Run, Status
+from mercer.solvers.kernelized import HilbertInteriorPoint, HilbertPair
+
+_SHARPER = 1e-3  # of the tolerance: what the solver aims at, so that rounding and a lower rank may take the rest
+_LEAST_GAP = 1e-11
+_CUTS = (1.0, 1e-3, 1e-6, 0.0)  # times rank_tol: where the fewest dimensions do not do, more are kept
+_NOISE = 1e-14
+_LOST = 0.1  # of the tolerance, that fewer dimensions may cost
+_FINE = (Status.CONVERGED, Status.STALLED)  # a certificate decides whether the end was one
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedKernel:
+    """Coordinates with rows of the prescribed lengths, in principal order, and how they came about."""
+
+    coordinates: Array
+    eigenvalues: Array
+    multipliers: Array
+    certificate: EmbeddingCertificate | None
+    status: Status
+    history: tuple[Iteration, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KernelizedSolver:
+    """One solve of a posed programme; ``proof`` is None where nothing is to be proved."""
+
+    programme: KernelizedProgramme
+    proof: KernelizedProof | None
+    phases: Phases
+    tol: float
+    rank_tol: float
+    max_iter: int
+    callback: Callable[[Iteration], Any] | None
+    verbose: bool
+
+    @classmethod
+    def of(
+        cls, model: Any, programme: KernelizedProgramme, proof: KernelizedProof | None, phases: Phases
+    ) -> KernelizedSolver:
+        """The solver that an estimator's parameters ask for."""
+        names = ("tol", "rank_tol", "max_iter", "callback", "verbose")
+        return cls(programme, proof, phases, *(getattr(model, name) for name in names))
+
+    def solve(self) -> SolvedKernel:
+        """Solve, bring the solution to low rank, and prove it."""
+        self.phases.begin("solving by the interior-point method")
+        goal = Goal(max(_SHARPER * self.tol, _LEAST_GAP), max_iter=self.max_iter)
+        callbacks = () if self.callback is None else (self.callback,)
+        run: Run[HilbertPair] = Run(goal, callbacks=callbacks, shown=self.verbose)
+        solution = run.phase(self.programme, HilbertInteriorPoint())
+        coordinates = self._of_low_rank(solution.point.B)
+        self.phases.begin("proving the bound")
+        y = solution.point.multipliers
+        certificate = None if self.proof is None else self.proof.certificate(coordinates, y)
+        status = self._status(solution.status, certificate)
+        return SolvedKernel(*self._principal(coordinates), y, certificate, status, solution.history)
+
+    def _of_low_rank(self, B: Array) -> Array:
+        """The fewest principal directions of LBLᵀ with which the value is kept, rows brought to their lengths."""
+        values, vectors = np.linalg.eigh(B)
+        kept = values > _NOISE * values[-1]
+        V = self.programme.factor @ (vectors[:, kept] * np.sqrt(values[kept]))
+        sizes, turn = np.linalg.eigh(V.T @ V)
+        best = self.programme.rescaled(V @ turn)
+        most = self.programme.objective(best)
+        for cut in _CUTS[:-1]:
+            few = self.programme.rescaled(V @ turn[:, sizes > cut * self.rank_tol * sizes.sum()])
+            if most - self.programme.objective(few) <= _LOST * self.tol * abs(most):
+                return few
+        return best
+
+    def _status(self, status: Status, certificate: EmbeddingCertificate | None) -> Status:
+        """Converged where that is proved, whatever the solver says; and where it does so and no proof is asked for."""
+        if status not in _FINE or certificate is None:
+            return status
+        return Status.CONVERGED if certificate.holds(self.tol) else Status.STALLED
+
+    def _principal(self, coordinates: Array) -> tuple[Array, Array]:
+        """The coordinates turned to their principal axes under the shares, and what each has of the whole."""
+        root = np.sqrt(self.programme.shares)[:, None]
+        _, sizes, turn = np.linalg.svd(root * coordinates, full_matrices=False)
+        turned = coordinates @ turn.T
+        turned = turned * deterministic_signs(turned)
+        return np.asarray(turned), np.asarray(sizes**2 / np.sum(sizes**2))

@@ -1,0 +1,1 @@
+"""The statements and illustrations of the survey on kernels and Nyström's method (RKHS), measured."""

@@ -1,0 +1,143 @@
+"""The kernel -½d² of a squared distance, centred on training points: the survey's (51)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, final
+
+import numpy as np
+
+from mercer.backends import forms
+from mercer.backends.arrays import Array, like, namespace, to_numpy
+from mercer.backends.chunks import row_chunks, rows_within
+from mercer.backends.matrix import KernelMatrix, kernel_matrix
+from mercer.backends.rounding import EntryError
+from mercer.backends.threads import run_chunks
+from mercer.kernels.centre import centre_rows, distinct_points
+from mercer.kernels.trained import TrainedKernel, digest_of
+
+_BLOCK = 2**18  # distances that a thread has in hand
+_CHECKED = 16  # training points whose distances are looked at before any are used
+
+
+@final
+@dataclass(frozen=True)
+class Centre:
+    """The training points on which a kernel is centred.
+
+    Attributes
+    ----------
+    positions : array of shape (r, f)
+        Distinct points.
+    weights : array of shape (r,)
+        Which sum to one.
+    half_mean : float
+        ½ ΣᵢΣⱼ wᵢwⱼ d²(xᵢ, xⱼ).
+    """
+
+    positions: Array
+    weights: Array
+    half_mean: float
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells these points from others."""
+        return digest_of(repr(self.half_mean), self.positions, self.weights)
+
+
+class DistanceKernel(TrainedKernel):
+    """k(x, y) = ½ (u(x) + u(y) - d²(x, y)), u(x) = Σⱼwⱼd²(x, xⱼ) - ½ΣᵢΣⱼwᵢwⱼd²(xᵢ, xⱼ) = k(x, x).
+
+    A child says what d² is, block by block; entries are made tile by tile from points that carry u as a last column.
+    """
+
+    n_center: int | None
+
+    @abstractmethod
+    def _squares(self, rows: Array, cols: Array) -> Array:
+        """The block of squared distances between points, on this thread, in double precision."""
+
+    @property
+    @abstractmethod
+    def _obeys_triangle(self) -> bool:
+        """Whether d is known to obey the triangle inequality, on which the bound of the rounding rests."""
+
+    @abstractmethod
+    def _cost(self, n_features: int) -> float:
+        """What a distance costs, in units of one coordinate of an inner product."""
+
+    def _learned(self, X: Any, sample_weight: Any) -> Centre:
+        points, weights = distinct_points(X, sample_weight)
+        rows, weights = centre_rows(weights, self.n_center)
+        return self._centred_on(points if rows.size == weights.size == points.shape[0] else points[rows], weights)
+
+    def _centred_on(self, points: Array, weights: Array) -> Centre:
+        self._require_distance(self._squares(points[:_CHECKED], points[:_CHECKED]))
+        centre = Centre(points, weights, 0.0)
+        return Centre(points, weights, 0.5 * float(weights @ self._mean_squares(points, centre)))
+
+    def _require_distance(self, squares: Array) -> None:
+        """Refuse what is no distance at a glance: not symmetric, not zero of a point to itself, not a number."""
+        size = float(np.abs(squares).max(initial=0.0))
+        if not np.isfinite(size):
+            raise ValueError(f"{self!r} has distances between training points that are no finite numbers.")
+        if not np.allclose(squares, squares.T, rtol=1e-6, atol=1e-9 * size):
+            raise ValueError(f"{self!r} is not symmetric: the distance from x to y must be that from y to x.")
+        if squares.min(initial=0.0) < 0 or np.diagonal(squares).max(initial=0.0) > 1e-6 * size:
+            raise ValueError(f"{self!r} is no distance: it must be zero from a point to itself, and never negative.")
+
+    def _mean_squares(self, points: Array, centre: Centre) -> Array:
+        """Σⱼ wⱼ d²(x, xⱼ) of every point, a few rows at a time."""
+        chunks = row_chunks(points.shape[0], rows_within(_BLOCK, centre.weights.size))
+        parts = run_chunks(lambda part: self._squares(points[part], centre.positions) @ centre.weights, chunks)
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Points with u as their last column, in double precision."""
+        sides = zip((X, Y), self._require_features((X, Y)), strict=True)
+        first, second = (None if side is None else like(self._with_own(points), side) for side, points in sides)
+        return first, second
+
+    def _with_own(self, points: Array) -> Array:
+        return np.column_stack([points, self._mean_squares(points, self._sample) - self._sample.half_mean])
+
+    def _form(self, n_features: int) -> forms.Form:
+        return self._form_with(n_features, float("inf"))
+
+    def _form_with(self, n_features: int, error: float) -> forms.TileFunction:
+        return forms.TileFunction(
+            function=partial(_tile, self),
+            diagonal=lambda points: points[:, -1],
+            roundings=EntryError(0.0, 0.0, error),
+            cost=self._cost(n_features),
+        )
+
+    def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
+        """The kernel matrix; the bound of its rounding is that of the largest u among the points."""
+        self.form(X.shape[1])
+        if dtype is None:
+            dtype = X.dtype if Y is None else namespace(X).result_type(X.dtype, Y.dtype)
+        points = self._points(X, Y)
+        form = self._form_with(X.shape[1], self._absolute_error([side for side in points if side is not None]))
+        return kernel_matrix(form, *points, dtype=dtype)
+
+    def _absolute_error(self, sides: list[Any]) -> float:
+        """Roundings of an entry, in units of one, for distances as the metric computes them.
+
+        d² ≤ 2 (m(x) + m(y)) by the triangle inequality, m(x) = Σⱼwⱼd²(x, xⱼ) = u(x) + ½ΣΣ. A sum of r terms that are
+        not negative errs by r + 2 roundings of itself, and four such sums meet in an entry.
+        """
+        if not self._obeys_triangle:
+            return float("inf")
+        largest = max((float(side[:, -1].max()) for side in sides if side.shape[0]), default=0.0)
+        return 8.0 * (self._sample.weights.size + 8) * (largest + 2 * self._sample.half_mean)
+
+
+def _tile(kernel: DistanceKernel, rows: Any, cols: Any) -> Any:
+    x, y = (np.asarray(to_numpy(side), np.float64) for side in (rows, cols))
+    values = kernel._squares(np.ascontiguousarray(x[:, :-1]), np.ascontiguousarray(y[:, :-1]))
+    np.subtract(x[:, -1:] + y[:, -1], values, out=values)
+    values *= 0.5
+    return like(values, rows, dtype=rows.dtype)

@@ -1,0 +1,166 @@
+"""The kernelised programme: a learned kernel that is a function of the Hilbert space of another one.
+
+    p* = max Tr((P K̄ P - λ K⁻¹) B')  subject to  B' ≽ 0, B'ᵢᵢ = d(xᵢ)
+
+with P = Diag(p), shares p of m different points that sum to one, K̄ = K - uuᵀ and u = Kp/√(pᵀKp), the normalised mean
+embedding. With equal shares this is PSD22's programme of section 1.2.2 divided by n², that is (1.9).
+
+With any L for which LLᵀ = K and B' = L B Lᵀ, the penalty is λ Tr B and a vector y bounds the optimum by dᵀy as soon as
+
+    Z = Lᵀ (Diag(y) - P K̄ P) L + λ I ≽ 0.
+
+No inverse of K enters, so that neither a step nor a proof loses the digits that an ill-conditioned K takes away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from mercer.backends.arrays import Array, add_to_diagonal, solve_triangular
+from mercer.backends.rounding import UNIT, EntryError, gamma
+from mercer.linalg.factors import upper_factor
+from mercer.problems.problem import Problem
+
+_MATRICES = 16  # of doubles, of order m, that a solve or a proof holds at once
+_MORE = 1.1
+
+
+def kernelized_bytes(m: int) -> int:
+    """Memory that a solve with m points takes."""
+    return 8 * _MATRICES * m * m
+
+
+class SingularKernelError(ValueError):
+    """The kernel matrix has no inverse that double precision could tell from rounding."""
+
+
+@final
+@dataclass(eq=False)
+class KernelizedProgramme(Problem):
+    """Maximise Tr((P K̄ P - λ K⁻¹) B') over B' ≽ 0 with the diagonal d; arrays of NumPy, in double precision.
+
+    Attributes
+    ----------
+    matrix : array of shape (m, m)
+        K, symmetric, as floating point gives it.
+    shares : array of shape (m,)
+        p > 0, of sum one.
+    prescribed : array of shape (m,)
+        d > 0.
+    regularization : float
+        λ > 0.
+    entry_error : EntryError
+        How far the entries of K may be from those of the kernel.
+    prescribed_error : array of shape (m,)
+        How far d may be from what it stands for; zero where it is given.
+    """
+
+    matrix: Array
+    shares: Array
+    prescribed: Array
+    regularization: float
+    entry_error: EntryError
+    prescribed_error: Array
+
+    @property
+    def size(self) -> int:
+        """The number of points m."""
+        return int(self.shares.shape[0])
+
+    @cached_property
+    def radii(self) -> Array:
+        """A bound on the error of every entry of K, between any two of its evaluations."""
+        error, root = self.entry_error.doubled(), np.sqrt(np.diagonal(self.matrix))
+        radii = error.relative * np.abs(self.matrix) + error.absolute
+        return np.asarray(_MORE * (radii + error.scaled * root[:, None] * root))
+
+    @cached_property
+    def lift(self) -> float:
+        """τ such that K + τI, factored in floating point, is no less than the kernel's own matrix: entries and factor.
+
+        The entries of the factor's error are at most γ √(Kᵢᵢ Kⱼⱼ) each, whose matrix has the norm γ Tr K.
+        """
+        m, trace = self.size, float(np.trace(self.matrix))
+        return _MORE * (float(self.radii.sum(axis=1).max()) + gamma(m + 2, UNIT) * trace)
+
+    @cached_property
+    def factor(self) -> Array:
+        """L, lower triangular, with LLᵀ = K + τI.
+
+        Raises
+        ------
+        SingularKernelError
+            If it does not exist.
+        """
+        lifted = self.matrix.copy()
+        add_to_diagonal(lifted, self.lift)
+        R = upper_factor(lifted)
+        if R is None or not np.all(np.isfinite(np.diagonal(R))):
+            raise SingularKernelError("The kernel matrix has no Cholesky factor.")
+        return np.ascontiguousarray(np.triu(R).T)
+
+    @cached_property
+    def mean(self) -> Array:
+        """u = Kp/√(pᵀKp), the mean embedding at the points."""
+        sums = self.matrix @ self.shares
+        return np.asarray(sums / np.sqrt(self.shares @ sums))
+
+    @cached_property
+    def centred(self) -> Array:
+        """P K̄ P."""
+        p = self.shares
+        inside = self.matrix - self.mean[:, None] * self.mean
+        inside = p[:, None] * inside * p
+        return np.asarray((inside + inside.T) / 2)
+
+    @property
+    def dominating(self) -> Array:
+        """y with P K̄ P ≼ Diag(y): the row sums of absolute values."""
+        return np.asarray(np.abs(self.centred).sum(axis=1))
+
+    def coefficients(self, coordinates: Array) -> Array:
+        """About K⁻¹Ξ, by the factor and two refinements: K times them is Ξ to rounding."""
+        found = np.zeros_like(coordinates)
+        for _ in range(3):
+            rest = coordinates - self.matrix @ found
+            found = found + solve_triangular(self.factor, solve_triangular(self.factor, rest), transpose=True)
+        return np.asarray(found)
+
+    def rescaled(self, coordinates: Array) -> Array:
+        """The rows brought to the lengths √d; a row of zeros takes the first direction."""
+        lengths = np.linalg.norm(coordinates, axis=1)
+        first = np.zeros(coordinates.shape[1])
+        first[0] = 1.0
+        rows = np.where(lengths[:, None] > 0, coordinates, first)
+        scale = np.sqrt(self.prescribed) / np.where(lengths > 0, lengths, 1.0)
+        return np.asarray(scale[:, None] * rows)
+
+    def alignment(self, coordinates: Array) -> float:
+        """Tr(P K̄ P B'), f_n of PSD22 (kVP-n)."""
+        return float(np.sum(coordinates * (self.centred @ coordinates)))
+
+    def trace(self, coordinates: Array) -> float:
+        """Tr(K⁻¹B'), the trace of the operator 𝔹."""
+        return float(np.sum(coordinates * self.coefficients(coordinates)))
+
+    def objective(self, coordinates: Array) -> float:
+        """The value of B' = ΞΞᵀ."""
+        return self.alignment(coordinates) - self.regularization * self.trace(coordinates)
+
+    def multipliers(self, coordinates: Array) -> Array:
+        """yᵢ = ((P K̄ P - λK⁻¹)B')ᵢᵢ/dᵢ: the dual variables that a first-order point determines."""
+        slope = self.centred @ coordinates - self.regularization * self.coefficients(coordinates)
+        return np.asarray(np.sum(slope * coordinates, axis=1) / self.prescribed)
+
+    def slack(self, y: Array) -> Array:
+        """Z = Lᵀ(Diag(y) - P K̄ P)L + λI."""
+        inside = -self.centred
+        add_to_diagonal(inside, y)
+        Z = self.factor.T @ (inside @ self.factor)
+        Z = (Z + Z.T) / 2
+        add_to_diagonal(Z, self.regularization)
+        return np.asarray(Z)
