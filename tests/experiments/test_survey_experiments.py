@@ -5,9 +5,11 @@ import pytest
 from scipy.integrate import quad
 from sklearn.svm import LinearSVC
 
+from mercer.datasets import digits
 from mercer.experiments import (
     Verdict,
     centred_cloud,
+    distance_spectra,
     interval_operator,
     kernel_completion,
     separated_rings,
@@ -54,6 +56,21 @@ def test_eigenvalues_of_samples_are_near_those_of_their_law():
     result = interval_operator(sizes=(40, 160), draws=6)
     assert verdicts(result) == [AGREES, DIFFERS, AGREES, AGREES]
     assert -0.9 < result.slope < -0.2
+    assert len(result.figure().axes) == 2
+
+
+# --- kernels made of distances --------------------------------------------------------------------------------
+
+
+def test_distances_that_are_no_distances_of_a_hilbert_space():
+    result = distance_spectra(120)
+    np.testing.assert_allclose(result.corners, [2, 2, 0, -1], atol=1e-12)
+    assert verdicts(result) == [DIFFERS, AGREES, AGREES, DIFFERS, DIFFERS, DIFFERS]
+    assert result.negative_share("digits, SSIM") == 0
+    images = digits()[0][np.random.default_rng(0).choice(1797, 120, replace=False)]
+    D = np.abs(images[:, None] - images).sum(axis=2) ** 2
+    values = np.linalg.eigvalsh(-0.5 * (D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean()))
+    np.testing.assert_allclose(result.spectra["digits, Manhattan"], values[::-1] / values[-1], atol=1e-10)
     assert len(result.figure().axes) == 2
 
 
