@@ -23,6 +23,7 @@ from mercer import Gaussian, SDPEmbedding
 SAMPLE = {
     "embeddings": range(18),
     "levels": range(8),
+    "kernelized": range(5),
     "measures": range(18),
     "densities": range(8),
     "regressions": range(6),

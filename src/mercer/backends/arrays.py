@@ -239,11 +239,12 @@ def cholesky_factor(matrix: Any) -> Any:
 
 
 def cholesky_solve(factor: Any, right: Any) -> Any:
-    """The solution of A x = b for a vector b, A factorised by :func:`cholesky_factor`."""
+    """The solution of A x = b for a vector b, or for the columns of a matrix, A by :func:`cholesky_factor`."""
     if is_tensor(factor):
         import torch
 
-        return torch.cholesky_solve(right[:, None], factor)[:, 0]
+        x = torch.cholesky_solve(right[:, None] if right.ndim == 1 else right, factor)
+        return x[:, 0] if right.ndim == 1 else x
     from scipy.linalg import cho_solve
 
     return cho_solve(factor, right, check_finite=False)

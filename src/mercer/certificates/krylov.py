@@ -71,15 +71,22 @@ class Deflated:
 
     def combine(self, outside_top: float) -> float:
         """The bound on λmax given one on the complement."""
+        return float(self.combined_spectrum(outside_top)[0])
+
+    def combined_spectrum(self, outside_top: float) -> Array:
+        """In falling order, numbers that the largest eigenvalues do not exceed, one after the other; 2q of them or q.
+
+        The map is below the bordered matrix, whose eigenvalues are those of the matrix of order 2q and the bound on the
+        complement, as often as it takes.
+        """
+        C, xp = self._coupling, namespace(self._coupling)
         if outside_top == -np.inf:
-            return self.inside_top
+            return xp.flip(xp.linalg.eigvalsh(self.inside), axis=0)
         if not np.isfinite(outside_top):
-            return np.inf
-        C, q = self._coupling, self.Q.shape[1]
-        xp = namespace(C)
+            return xp.full_like(self.inside[0], np.inf)
         outside = outside_top * xp.eye(C.shape[0], dtype=C.dtype, device=C.device)
-        whole = _bordered(self.inside, C.T, outside)
-        return max(float(xp.linalg.eigvalsh(whole)[q + C.shape[0] - 1]), outside_top)
+        whole = xp.linalg.eigvalsh(_bordered(self.inside, C.T, outside))
+        return xp.clip(xp.flip(whole, axis=0), outside_top, None)
 
     def allowed_outside(self, goal: float) -> float:
         """The largest b with combine(b) ≤ goal, -∞ if there is none: goal - b ≥ λmax((goal I - T)⁻¹RᵀR)."""

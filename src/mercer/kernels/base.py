@@ -142,7 +142,7 @@ class Kernel(ABC):
             if len({repr(kernel._reader) for kernel in inner}) > 1:
                 raise ValueError(
                     f"{self!r} combines a kernel that learns from its training points with another kernel, and only "
-                    "one that has the same training points and neighbours has values at the same pairs: use either alone."
+                    "one that has the same training points and neighbours has values at the same pairs: use one alone."
                 )
             return inner[0]._points(X, Y)
         if Y is None:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, like, to_numpy
+from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.backends.chunks import row_chunks, rows_within
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
 from mercer.backends.rounding import EntryError
@@ -118,7 +118,7 @@ class DistanceKernel(TrainedKernel):
         """The kernel matrix; the bound of its rounding is that of the largest u among the points."""
         self.form(X.shape[1])
         if dtype is None:
-            dtype = X.dtype if Y is None else np.result_type(*(str(side.dtype).split(".")[-1] for side in (X, Y)))
+            dtype = X.dtype if Y is None else namespace(X).result_type(X.dtype, Y.dtype)
         points = self._points(X, Y)
         form = self._form_with(X.shape[1], self._absolute_error([side for side in points if side is not None]))
         return kernel_matrix(form, *points, dtype=dtype)

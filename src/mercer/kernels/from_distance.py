@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms, profiles
-from mercer.backends.arrays import Array, like
+from mercer.backends.arrays import Array, cast, like, namespace
 from mercer.backends.matrix import KernelMatrix
 from mercer.kernels.base import Kernel
 from mercer.kernels.centre import check_n_center, distinct_points
@@ -17,14 +17,7 @@ from mercer.kernels.properties import Properties
 
 _EUCLIDEAN = ("euclidean", "l2")
 _NOT_EUCLIDEAN = ("manhattan", "cityblock", "l1", "chebyshev", "hamming")  # four points of a square show it
-_METRICS = (
-    *_NOT_EUCLIDEAN,
-    "canberra",
-    "haversine",
-    "minkowski",
-    "seuclidean",
-    "mahalanobis",
-)  # d(x,z) ≤ d(x,y)+d(y,z)
+_TRIANGLE = (*_NOT_EUCLIDEAN, "canberra", "haversine", "seuclidean", "mahalanobis")  # d(x, z) ≤ d(x, y) + d(y, z)
 _LEARNED = {"seuclidean": "V", "mahalanobis": "VI"}  # what scikit-learn would take from each block anew
 _BOOLEAN = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalmichener", "sokalsneath", "yule")
 
@@ -112,7 +105,7 @@ class FromDistance(DistanceKernel):
 
     @property
     def _obeys_triangle(self) -> bool:
-        return isinstance(self.metric, str) and self.metric in _METRICS
+        return isinstance(self.metric, str) and self.metric in _TRIANGLE
 
     def _cost(self, n_features: int) -> float:
         return 10.0 * n_features if isinstance(self.metric, str) else 10_000.0
@@ -139,8 +132,10 @@ class FromDistance(DistanceKernel):
         if not self._is_euclidean:
             return super()._points(X, Y)
         self._require_features((X, Y))
-        X, Y = (None if side is None else side - like(self._sample.positions, side) for side in (X, Y))
-        return X, Y
+        sides, mean = (X,) if Y is None else (X, Y), like(self._sample.positions, X)
+        dtype = namespace(X).result_type(*(side.dtype for side in sides))
+        centred = [cast(side - mean, dtype) for side in sides]
+        return centred[0], centred[1] if len(centred) > 1 else None
 
     def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
         """The kernel matrix."""

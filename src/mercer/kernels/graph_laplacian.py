@@ -21,14 +21,14 @@ class GraphLaplacian(ColumnKernel):
 
     Aᵢⱼ is one where two points are among the nearest of each other, one half where one is among those of the other and
     not the reverse. The components are the eigenvectors of D - A of least eigenvalue, the constant left out (Ham et al.
-    2004), each √(1/λ) long; with :attr:`degrees_` as ``sample_weight`` they are those of (D - A) u = λ D u, scikit-learn's
-    ``SpectralEmbedding``. 2(k(x, x) + k(y, y) - 2k(x, y)) goes as the time a random walk takes from x to y and back. A new
+    2004), each √(1/λ) long; with ``degrees_`` as ``sample_weight`` they are those of (D - A) u = λ D u, scikit-learn's
+    ``SpectralEmbedding``. k(x, x) + k(y, y) - 2k(x, y) goes as the time a random walk takes from x to y and back. A new
     point has the mean of the values of its nearest training points, as a harmonic function has.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Training points to which each is linked, itself not counted; in scikit-learn's graph it is, so theirs is one more.
+        Training points to which each is linked, itself not counted: scikit-learn counts it, so theirs is one more.
     metric : str, default="euclidean"
         A metric of scikit-learn's that needs no parameters, by which neighbours are found.
     connect : bool, default=False

@@ -80,10 +80,9 @@ class LinkedPoints:
         lengths = np.full(numbers.shape, np.inf)
         lengths[:, 0] = 0.0
         chunks = [fresh[part] for part in row_chunks(fresh.size, rows_within(BLOCK, self.positions.shape[0]))]
-        for rows, found in zip(
-            chunks, run_chunks(lambda rows: self._nearest(points[rows], width), chunks), strict=True
-        ):
-            numbers[rows], lengths[rows] = found
+        found = run_chunks(lambda rows: self._nearest(points[rows], width), chunks)
+        for rows, nearest in zip(chunks, found, strict=True):
+            numbers[rows], lengths[rows] = nearest
         return Links(known, numbers, lengths)
 
     def _nearest(self, points: Array, count: int) -> tuple[Array, Array]:

@@ -92,9 +92,11 @@ class SSIM(DistanceKernel):
         if self.is_resolved or self.data_range is not None:
             return super().resolve(X, sample_weight)
         points = to_numpy(as_points(X))
-        span = float(points.max(initial=0.0)) - float(points.min(initial=0.0)) if points.size else 0.0
+        span = float(points.max() - points.min()) if points.size else 0.0
         if not span > 0:
-            raise ValueError("The training images are all zero, so their data range is: pass data_range=…")
+            raise ValueError(
+                "All pixels of the training images are equal, so they have no data range: pass data_range."
+            )
         return type(self)(**{**self._own_params(), "data_range": span}).resolve(X, sample_weight)
 
     def similarity(self, X: Any, Y: Any = None) -> Any:
@@ -109,9 +111,10 @@ class SSIM(DistanceKernel):
     @property
     def _extents(self) -> tuple[int, int, int]:
         """Height, width and channels."""
-        if not isinstance(self.shape, tuple | list) or len(self.shape) not in (2, 3):
+        shape: Any = self.shape
+        if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
             raise ValueError(f"shape={self.shape!r} must be (height, width) or (height, width, channels).")
-        height, width, *channels = (whole_number(extent, "an extent of shape", 1) for extent in self.shape)
+        height, width, *channels = (whole_number(extent, "an extent of shape", 1) for extent in shape)
         return height, width, channels[0] if channels else 1
 
     @property
@@ -157,8 +160,8 @@ class SSIM(DistanceKernel):
             raise ValueError(
                 f"X has {rows.shape[1]} features, but shape={self.shape!r} is that of {math.prod(self.shape)} pixels."
             )
-        images = (side.reshape(-1, height, width, channels).transpose(0, 3, 1, 2) for side in (rows, cols))
-        return mean_similarities(*images, self._windows)
+        first, second = (side.reshape(-1, height, width, channels).transpose(0, 3, 1, 2) for side in (rows, cols))
+        return mean_similarities(first, second, self._windows)
 
     def _squares(self, rows: Array, cols: Array) -> Array:
         products, sums = self._similarities(rows, cols)

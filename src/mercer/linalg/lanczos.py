@@ -75,6 +75,7 @@ class BlockLanczos:
         self._projected = self._empty((0, 0))
         starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis) if start is None else start
         self._next, self._link = _orthonormal(self._complement(self._complement(starts)), 1e-8)
+        self._starts = self._link
         self._next_start = 0
         self.closed = self._next.shape[1] == 0
 
@@ -148,6 +149,15 @@ class BlockLanczos:
         X = self.vectors @ U
         product = self.vectors @ (self._projected @ U) + self._next @ (self._link @ U[self._next_start :])
         return values[:count], X, product
+
+    def trace_of(self, function: Callable[[Array], Array]) -> float:
+        """An estimate of the trace of f(M) on the complement of Q: the mean of gᵀf(M)g over the Gaussian starts.
+
+        Each is a Gauss quadrature with the Ritz values for nodes (Golub, Meurant 2010). After a restart it is none.
+        """
+        values, U = self._ritz()
+        first = self._starts.T @ U[: self._starts.shape[0]]
+        return float(((first * first) @ function(values)).sum()) / self._starts.shape[1]
 
     def restart(self, count: int) -> None:
         """Keep the leading Ritz vectors alone, with all that is known of M on them, and go on from there.

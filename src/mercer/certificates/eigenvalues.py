@@ -1,0 +1,170 @@
+"""What is proved of the leading eigenpairs of a symmetric map M, found by whatever method.
+
+**Every pair.** For any vector v and number θ there is an eigenvalue of M within ‖Mv - θv‖/‖v‖ of θ. The residual is
+computed with one product, and raised by what rounding may have done to that product and to the entries of M.
+
+**None missed.** With Q orthonormal, T = QᵀMQ, R = (I - QQᵀ)MQ and b ≥ λmax of M on the complement of Q,
+
+    M ≼ | T  Rᵀ |
+        | R  bI |
+
+so that the j-th largest eigenvalue of M lies between the j-th of T (Cauchy) and the j-th of the right-hand side (Weyl),
+a matrix of twice the columns of Q, and no eigenvalue beyond the first q exceeds b (Courant and Fischer). The number b
+is a Lanczos bound from random starts (:mod:`mercer.certificates.krylov`), which fails with a stated probability.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.rounding import UNIT, gamma
+from mercer.certificates.factorisation import bound_largest_eigenvalue
+from mercer.certificates.krylov import Deflated, bound_by_lanczos
+from mercer.linalg.eigen import least_of
+from mercer.linalg.lanczos import RandomStarts
+from mercer.operators import LinearMap
+from mercer.operators.base import MapRounding
+
+_ROUNDS = 3
+_APART = 1e-3  # of the last eigenvalue wanted: by so much the complement should lie below it
+_DENSE_UP_TO = 1500
+_KRYLOV_SHARE = 0.25  # of the memory limit
+_MORE = 1.01
+
+
+def residual_bounds(map_: LinearMap, rounding: MapRounding, values: Array, vectors: Array) -> Array:
+    """For every pair θ, v a distance within which M has an eigenvalue; one product, in double precision."""
+    xp, n = namespace(vectors), map_.shape[0]
+    residual = as_double(map_ @ vectors) - values * vectors
+    lengths = xp.linalg.vector_norm(vectors, axis=0)
+    slack = rounding.product * rounding.norm + rounding.entries + 4 * UNIT * (rounding.norm + abs(values))
+    return (xp.linalg.vector_norm(residual, axis=0) / lengths + slack) * (1 + 4 * gamma(n + 4, UNIT))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeadingEigenvalues:
+    """Bounds of the leading eigenvalues of M, each counted as often as it occurs.
+
+    Attributes
+    ----------
+    lower, upper : arrays of shape (k,)
+        The j-th largest eigenvalue of M lies between ``lower[j]``, without chance, and ``upper[j]``.
+    beyond : float
+        No other eigenvalue exceeds this.
+    failure_probability : float
+        Of ``upper`` and ``beyond``.
+    """
+
+    lower: Array
+    upper: Array
+    beyond: float
+    failure_probability: float
+
+
+def enclose_leading(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: RandomStarts) -> LeadingEigenvalues:
+    """Enclose the k largest eigenvalues of M, given about their eigenvectors as the k columns of ``vectors``.
+
+    Cost: one product with the vectors, and some ten to a hundred products with blocks of the starts: the more the
+    closer the complement comes to the last eigenvalue wanted. The map works in double precision.
+    """
+    count = vectors.shape[1]
+    taken, starts = _Taken(map_, rounding, vectors), starts.share(_ROUNDS)
+    lower = taken.inside()[:count] - taken.slack
+    best = namespace(vectors).full_like(lower, math.inf)
+    beyond, spent = math.inf, 0.0
+    for _ in range(_ROUNDS):
+        outside, wider = taken.bound_outside(starts)
+        spent += starts.failure_probability
+        most = taken.not_exceeded(outside)
+        best = namespace(best).minimum(best, most[:count])
+        beyond = min(beyond, float(most[count]) if most.shape[0] > count else outside)
+        if outside <= (1 - _APART) * float(lower[-1]) or wider is None:
+            break
+        taken = _Taken(map_, rounding, wider)
+    return LeadingEigenvalues(lower, best, beyond, spent)
+
+
+def bound_below(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: RandomStarts) -> float:
+    """A number t ≥ 0 with M + tI ≽ 0, given about the leading eigenvectors of M.
+
+    By a factorisation up to n = 1500, without chance; beyond by Lanczos on -M, whose leading part, taken out, would
+    otherwise hide the negative one.
+    """
+    if map_.shape[0] <= _DENSE_UP_TO:
+        matrix = as_double(map_.to_dense())
+        matrix = (matrix + matrix.T) / 2
+        guess = max(-least_of(matrix), 0.0)
+        return max(bound_largest_eigenvalue(-matrix, guess) + rounding.entries, 0.0)
+    taken, starts = _Taken(map_, rounding, vectors), starts.share(2)
+    outside, _ = taken.bound_outside(starts)
+    negative = Deflated(lambda V: -taken.multiply(V), taken.Q, -taken.product)
+    bound, wider = bound_by_lanczos(negative, starts, lift=max(outside, 0.0) + taken.slack)
+    return max(bound + _rounding_of(rounding, wider.Q), 0.0)
+
+
+class _Taken:
+    """M with an orthonormal Q taken out: T and R by one product, and what rounding does to bounds from them."""
+
+    def __init__(self, map_: LinearMap, rounding: MapRounding, vectors: Array) -> None:
+        xp = namespace(vectors)
+        self._map, self._rounding = map_, rounding
+        self.Q = xp.linalg.qr(as_double(vectors))[0]
+        self.product = self.multiply(self.Q)
+        self._deflated = Deflated(self.multiply, self.Q, self.product)
+        self.slack = _rounding_of(rounding, self.Q)
+
+    def multiply(self, V: Array) -> Array:
+        return as_double(self._map @ V)
+
+    def inside(self) -> Array:
+        """The eigenvalues of T in falling order."""
+        xp = namespace(self.Q)
+        return xp.flip(xp.linalg.eigvalsh(self._deflated.inside), axis=0)
+
+    def not_exceeded(self, outside: float) -> Array:
+        """What the eigenvalues of M do not exceed, one after the other, given a bound outside."""
+        values = self._deflated.combined_spectrum(outside)
+        return values + 1e-13 * abs(values) + self.slack
+
+    def bound_outside(self, starts: RandomStarts) -> tuple[float, Array | None]:
+        """A bound on λmax on the complement of Q, and Q widened by what was found there; None where that is all."""
+        if self._deflated.is_everything:
+            return -math.inf, None
+        Q = self.Q
+
+        def outside(V: Array) -> Array:
+            V = V - Q @ (Q.T @ V)
+            W = self.multiply(V)
+            return W - Q @ (Q.T @ W)
+
+        nothing = Deflated(outside, Q, 0.0 * Q)
+        lift = self.slack if self._rounding.semidefinite else self._rounding.norm + self.slack
+        bound, wider = bound_by_lanczos(nothing, starts, lift=lift)
+        return bound + _rounding_of(self._rounding, wider.Q), wider.Q
+
+
+def _rounding_of(rounding: MapRounding, Q: Array) -> float:
+    """How far rounding may take a bound from products with Q and with a Krylov space beside it.
+
+    An exactly orthonormal matrix lies within η = ‖QᵀQ - I‖ of Q. Products with unit vectors err by what the map says,
+    inner products with the columns of Q by γ of their length, all of them at most 4 + 2√q times.
+    """
+    xp, (n, q) = namespace(Q), Q.shape
+    identity = xp.eye(q, dtype=Q.dtype, device=Q.device)
+    off = float(xp.linalg.vector_norm(Q.T @ Q - identity)) + gamma(n + 2, UNIT) * q
+    each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(n + q, UNIT)) * rounding.norm
+    return _MORE * ((4 + 2 * math.sqrt(q)) * each + rounding.entries)
+
+
+def starts_for(map_: LinearMap, rng: np.random.Generator, failure_probability: float) -> RandomStarts:
+    """Eight starts, fewer on a small map, and no larger a Krylov space than a quarter of the memory limit."""
+    n = map_.shape[0]
+    columns = get_config().share(_KRYLOV_SHARE) // (8 * max(1, n))
+    return RandomStarts(rng, failure_probability, max(1, min(8, n // 8)), most_columns=columns)
