@@ -3,19 +3,22 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
-from mercer.datasets import digits
+from mercer.datasets import digits, standardized, wine
 from mercer.experiments import (
     Verdict,
     centred_cloud,
     distance_spectra,
     interval_operator,
     kernel_completion,
+    linear_kernel_methods,
     separated_rings,
     strictly_definite,
 )
 from mercer.experiments.rkhs.eigenfunctions import ExponentialOperator
+from mercer.experiments.rkhs.linear_kernel import discriminants
 from mercer.experiments.rkhs.separation import separating_hyperplane
 from mercer.experiments.rkhs.strictly_definite import _distance_of_x, _powers
 
@@ -137,3 +140,20 @@ def test_a_hyperplane_is_found_where_there_is_one():
     normal, offset = separating_hyperplane(X, turned)
     wrong = np.sum((X @ normal + offset > 0) != (turned == 1))
     assert wrong <= np.sum(LinearSVC(C=1e3, max_iter=100_000).fit(X, turned).predict(X) != turned) + 1
+
+
+def test_a_linear_kernel_changes_no_method_but_by_its_penalty():
+    result = linear_kernel_methods()
+    assert verdicts(result) == [AGREES, DIFFERS, DIFFERS, AGREES]
+    assert result.apart("FDA", "kernel FDA") < 1e-9
+    assert result.apart("penalised FDA", "kernel FDA, penalty on the coefficients") > 1e-4
+    assert len(result.figure().axes) == 5
+
+
+def test_discriminants_are_those_of_scikit_learn():
+    X, labels = wine()
+    X = standardized(X)
+    ours = discriminants(X.T, labels, 1e-9 * np.eye(X.shape[1]))
+    theirs = LinearDiscriminantAnalysis().fit(X, labels).transform(X)
+    for x, y in zip(ours.T, theirs.T, strict=True):
+        assert abs(np.corrcoef(x, y)[0, 1]) == pytest.approx(1, abs=1e-9)
