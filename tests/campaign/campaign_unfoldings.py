@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import mercer
 from mercer.certificates.unfolding import certify_unfolding
-from mercer.embedding.unfolding import MaximumVarianceUnfolding
+from mercer import MaximumVarianceUnfolding
 from mercer.embedding.unfolding_problem import PosedUnfolding
 
 NAME = "unfoldings"
