@@ -129,6 +129,18 @@ def test_the_centred_matrix_is_as_exact_as_it_is_said_to_be():
     assert all(0 < far <= bound for far, bound in zip(off, error, strict=True))
 
 
+def test_the_centred_matrix_moves_no_further_than_its_entries_allow(monkeypatch):
+    exact, size = programme(), 1e-6
+    solved, proof = solve(exact), KernelizedProof(replace(exact, entry_error=EntryError(size)))
+    error = proof._centred_error()
+    for near in neighbours(exact, size, solved):
+        moved = np.abs(near.centred - exact.centred).sum(axis=1)
+        assert np.all(moved <= error)
+    bound = proof.upper(solved.multipliers).upper
+    monkeypatch.setattr(KernelizedProof, "_centred_error", lambda self: 0 * error)
+    assert bound - proof.upper(solved.multipliers).upper >= 0.99 * error.sum()  # d is one
+
+
 def test_any_coefficients_give_a_true_lower_bound(monkeypatch):
     problem = programme()
     solved = solve(problem)
