@@ -270,7 +270,9 @@ class _Step:
             whole = [upper_factor(X.copy()) is not None for X in (there.B, there.Z)]
             if all(whole):
                 return replace(there, B=_symmetric(there.B)) if max(primal, dual) > _SHORT else None
-            primal, dual = (length if fine else _BACK * length for length, fine in zip((primal, dual), whole, strict=True))
+            primal, dual = (
+                length if fine else _BACK * length for length, fine in zip((primal, dual), whole, strict=True)
+            )
         return None
 
 
