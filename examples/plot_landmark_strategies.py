@@ -9,7 +9,7 @@ Six ways to choose landmarks
 # %%
 # What they choose
 # ----------------
-# 1830 points: three clusters, and a few points far from all of them. The area of a dot is its weight: the weight of the
+# 915 points: three clusters, and a few points far from all of them. The area of a dot is its weight: the weight of the
 # points that are nearest to it. Uniform draws leave out the lonely points, the greedy choice begins with them.
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ import numpy as np
 from mercer import Gaussian, Landmarks, QuadratureSparsifier, SDPEmbedding
 from mercer.datasets import three_clusters
 
-X, labels = three_clusters(n_per_cluster=600, n_outliers=30, random_state=0)
-kernel = Gaussian(sigma=1.2)
+X, labels = three_clusters(n_per_cluster=300, n_outliers=15, random_state=0)
+kernel = Gaussian(sigma=1.0)
 NAMES = ["uniform", "leverage", "rpcholesky", "k-means", "greedy", "quadrature"]
 
 
@@ -44,16 +44,17 @@ plt.show()
 # -------------------
 # Two measures, as the number of landmarks grows: the share of the trace of the kernel matrix that the completion from
 # the landmarks leaves out, which is about the *span*, and the error of an embedding that is solved on the weighted
-# landmarks and extended to all points, which is about the *measure*.
+# landmarks and extended to all points, which is about the *measure*, too. The lonely points have the longest vectors in
+# this embedding, so that it is right only where some landmark is near them: chance alone finds none.
 
 COUNTS = [10, 20, 40, 80]
 full = SDPEmbedding(kernel, random_state=0).fit(X).embedding_
-target = full @ full.T
 
 
 def error(chosen):
+    """How far the learned kernel is from that of all points, in Frobenius norm."""
     embedded = SDPEmbedding(kernel, landmarks=chosen, random_state=0).fit(X).embedding_
-    return np.linalg.norm(embedded @ embedded.T - target) / np.linalg.norm(target)
+    return np.linalg.norm(embedded @ embedded.T - full @ full.T) / np.linalg.norm(full.T @ full)
 
 
 def left_out(chosen):
@@ -83,7 +84,5 @@ plt.show()
 # ``landmarks=80`` chooses by randomly pivoted Cholesky with the kernel of the embedding.
 
 model = SDPEmbedding(kernel, landmarks=80, random_state=0).fit(X)
-print(
-    f"{model.landmarks_.size} landmarks, weights from {model.sample_weight_.min():.0f} to {model.sample_weight_.max():.0f}"
-)
-print(f"error {np.linalg.norm(model.embedding_ @ model.embedding_.T - target) / np.linalg.norm(target):.3f}")
+weights = model.sample_weight_
+print(f"{weights.size} landmarks, weights from {weights.min():.0f} to {weights.max():.0f}, sum {weights.sum():.0f}")
