@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
-from mercer.datasets import digits, standardized, wine
+from mercer.datasets import digits, standardized, swiss_roll, wine
 from mercer.experiments import (
     Verdict,
     centred_cloud,
@@ -16,11 +16,13 @@ from mercer.experiments import (
     linear_kernel_methods,
     separated_rings,
     strictly_definite,
+    unrolled_sheet,
 )
 from mercer.experiments.rkhs.eigenfunctions import ExponentialOperator
 from mercer.experiments.rkhs.linear_kernel import discriminants
 from mercer.experiments.rkhs.separation import separating_hyperplane
 from mercer.experiments.rkhs.strictly_definite import _distance_of_x, _powers
+from mercer.experiments.rkhs.unfolding import _sheet
 
 AGREES, DIFFERS = Verdict.AGREES, Verdict.DIFFERS
 
@@ -157,3 +159,26 @@ def test_discriminants_are_those_of_scikit_learn():
     theirs = LinearDiscriminantAnalysis().fit(X, labels).transform(X)
     for x, y in zip(ours.T, theirs.T, strict=True):
         assert abs(np.corrcoef(x, y)[0, 1]) == pytest.approx(1, abs=1e-9)
+
+
+# --- unfolding ------------------------------------------------------------------------------------------------
+
+
+def test_a_roll_is_drawn_apart_by_distances_of_neighbours_and_not_of_all_pairs():
+    result = unrolled_sheet(80, n_neighbors=3, n_all_pairs=15)
+    assert verdicts(result)[:2] == [DIFFERS, AGREES]
+    kept, every = result.growth
+    assert every == pytest.approx(1, abs=5e-3) < 1.2 < kept
+    assert result.unfolded.certificate_.holds(1e-4)
+    assert result.fit(result.sheet @ [[1.0, 2.0], [0.5, -1.0]]) == pytest.approx(1)
+    assert len(result.figure().axes) == 4
+
+
+def test_the_sheet_is_isometric_to_the_roll():
+    """Points a small step apart on the sheet are as far apart on the roll."""
+    roll, angle = swiss_roll(400)
+    X, flat = (np.linalg.norm(points[:, None] - points, axis=2) for points in (roll, _sheet(roll, angle)))
+    near = (flat > 0) & (flat < 0.25)
+    assert near.sum() > 100
+    np.testing.assert_allclose(X[near], flat[near], rtol=0.02)
+    assert np.all(flat > X - 1e-6)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mercer import (
     DiffusionMaps,
     Gaussian,
+    KernelizedSDPEmbedding,
     Laplacian,
     Matern,
     Precomputed,
@@ -36,6 +37,7 @@ from mercer import (
 )
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.default_kernel import default_kernel
+from mercer.embedding.kernelized import default_matern
 from mercer.kernels import Cosine, Polynomial, Sigmoid
 from mercer.validation import checked_kernel
 
@@ -46,11 +48,16 @@ QUICK = {
     QuadratureSparsifier: {"n_nodes": 8},
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
+    KernelizedSDPEmbedding: {"nugget": 1e-7, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
-DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: default_kernel, DiffusionMaps: SelfTuning}
-SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
-TRANSFORMERS = [SDPEmbedding, DiffusionMaps, QuadratureSparsifier]
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {
+    SDPEmbedding: default_kernel,
+    DiffusionMaps: SelfTuning,
+    KernelizedSDPEmbedding: default_matern,
+}
+SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors", Matern: "length_scale"}
+TRANSFORMERS = [SDPEmbedding, DiffusionMaps, KernelizedSDPEmbedding, QuadratureSparsifier]
 CERTIFIED = [kind for kind in QUICK if kind is not DiffusionMaps]
 WEIGHTED = [kind for kind in QUICK if has_fit_parameter(kind(), "sample_weight")]
 every = pytest.mark.parametrize("kind", QUICK)
@@ -128,6 +135,7 @@ VARIANTS = [
     SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3),
     DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
     DiffusionMaps(Gaussian(sigma=1.0) + Laplacian(sigma=2.0), n_components=3, time=3),
+    KernelizedSDPEmbedding(Matern(nu=1.5), n_components=1, regularization=1e-3, nugget=1e-6),
     QuadratureSparsifier(Gaussian(sigma=2.0), trace_fraction=0.7),
     QuadratureSparsifier(Gaussian(sigma=2.0), n_nodes=5, merge="strong"),
     SumOfSquaresDensity(Gaussian(sigma="median"), support=10, regularization=1e-2),
@@ -150,6 +158,7 @@ def tolerant():
     [
         SDPEmbedding(),
         DiffusionMaps(),
+        KernelizedSDPEmbedding(),
         QuadratureSparsifier(),
         SumOfSquaresDensity(),
         RobustKernelRidge(support=12, radius=0.01, tol=1e-5),
@@ -673,6 +682,7 @@ def test_only_an_embedding_has_an_extension_to_certify(kind, what, fitted, X, y)
         (SDPEmbedding, {"max_iter": 1, "solver": "power"}),
         (DiffusionMaps, {"n_components": 95}),
         (QuadratureSparsifier, {"kernel": Gaussian(100.0), "n_nodes": 60}),
+        (KernelizedSDPEmbedding, {"max_iter": 1}),
         (SumOfSquaresDensity, {"solver": "accelerated", "max_iter": 1}),
         (RobustKernelRidge, {"max_iter": 1}),
     ],

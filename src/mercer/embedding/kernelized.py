@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, copied, like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.embedding.degeneracy import pad_components, widened
@@ -22,6 +22,11 @@ from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.support import choose_support
 from mercer.validation import at_least, declared, fraction, function_of, non_negative, optional, true_or_false
+
+_ROUNDING = (
+    "The tolerance is out of reach: the kernel matrix is so ill-conditioned that rounding keeps the bounds apart. Pass "
+    "fewer landmarks, a nugget such as 1e-8, or a larger tol."
+)
 
 
 def default_matern() -> Kernel:
@@ -208,7 +213,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self, X: Any, points: Any, carriers: Carriers, programme: KernelizedProgramme, solved: SolvedKernel
     ) -> None:
         reference = X if hasattr(X, "device") else np.empty(0)
-        self._points = points
+        self._points = points.copy() if hasattr(points, "toarray") else copied(points)  # the user's own may change
         self.landmarks_, self.sample_weight_ = carriers.support
         self.coordinates_ = like(solved.coordinates, reference)
         self.coefficients_ = like(programme.coefficients(solved.coordinates), reference)
@@ -229,8 +234,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: k(x)ᵀK⁻¹Ξ, linear in Ξ and equal to it on the sample."""
-        wanted = self._n_features_out
-        return widened(self._extend(X)[:, :wanted], wanted)
+        rows = self._extend(X)
+        return widened(rows[:, : self._n_features_out], self._n_features_out)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = k(x)ᵀ C k(y) in all its dimensions, positive semi-definite.
@@ -255,9 +260,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return
         proof = self.certificate_
         state = "" if proof is None else f" {proof}."
-        tight = proof is not None and proof.gap_beyond_rounding <= self.tol
-        reason = " Rounding alone keeps the bounds apart: pass a nugget such as 1e-8, or loosen tol." if tight else ""
-        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
+        message = _ROUNDING if self.status_ is Status.STALLED else self.status_.message
+        warn_user(f"{message}{state}", ConvergenceWarning)
 
 
 def extended_rows(model: KernelizedSDPEmbedding, X: Any) -> Array:
