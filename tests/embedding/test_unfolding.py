@@ -76,6 +76,7 @@ def test_a_bent_wire_is_straightened(distances):
     assert truth <= model.certificate_.upper
     assert model.certificate_.holds(1e-6)
     assert model.explained_variance_ratio_[0] > 1 - 1e-5
+    assert MaximumVarianceUnfolding(metric="precomputed", n_components=None).fit(graph).embedding_.shape == (40, 1)
     assert abs(np.corrcoef(model.embedding_[:, 0], line)[0, 1]) > 1 - 1e-9
 
 

@@ -40,7 +40,7 @@ def verify_unfolding(model: MaximumVarianceUnfolding, X: Any) -> Certificate:
     points = coordinates[posed.groups.first]
     require_equal(model, "coordinates_", points[posed.place], "equal rows of X")
     certificate = posed.in_units(certify_unfolding(posed.problem, points / posed.unit, multipliers / posed.masses_unit))
-    for name, value in posed.described(coordinates).items():
+    for name, value in posed.described(coordinates, float(model.tol)).items():
         require_equal(model, name, value, _WHY)
     _require_embedding(model, X, posed, coordinates)
     require_equal(model, "violation_", certificate.violation, _WHY, tolerance=_ROUNDING)
