@@ -29,6 +29,9 @@ _ROUNDING = (
 )
 
 
+_LOST_DIGITS = 1e-5  # of the largest length, that rounding may move an extended training point by
+
+
 def default_matern() -> Kernel:
     """The kernel of a Sobolev space whose functions are twice differentiable in one, two and three dimensions."""
     return Matern(nu=2.5)
@@ -225,6 +228,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.certificate_, self.status_, self.history_ = solved.certificate, solved.status, solved.history
         self.n_iter_ = solved.history[-1].number
         self._n_features_out = self.rank_ if self.n_components is None else int(self.n_components)
+        self._warn_of_lost_digits(programme)
         embedded = training_rows(self, X, carriers.place)
         self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
 
@@ -253,6 +257,15 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         from mercer.embedding.verify_kernelized import verify_kernelized  # which knows this class
 
         return verify_kernelized(self, X, recheck)
+
+    def _warn_of_lost_digits(self, programme: KernelizedProgramme) -> None:
+        """Warn where the extension cannot reproduce the coordinates, its coefficients being so large."""
+        off = programme.product_rounding(to_numpy(self.coefficients_)) / float(np.sqrt(programme.prescribed.max()))
+        if off > _LOST_DIGITS:
+            warn_user(
+                f"The kernel matrix is so ill-conditioned that transform reproduces the training points to {off:.0e} "
+                "only: pass a nugget such as 1e-8, fewer landmarks, or a kernel that is less smooth."
+            )
 
     def _report(self) -> None:
         """Warn of an end that is neither convergence nor the user's own doing."""
