@@ -38,9 +38,7 @@ def decay_table() -> list[str]:
     for domain in DOMAINS:
         for nu in (1.5, 2.5):
             decay = measure_decay(domain, nu, SIZES[domain])
-            rows = zip(
-                decay.sizes, decay.fill_distances, decay.errors, decay.inner_errors, decay.gaps, strict=True
-            )
+            rows = zip(decay.sizes, decay.fill_distances, decay.errors, decay.inner_errors, decay.gaps, strict=True)
             for n, h, error, inner, gap in rows:
                 last = f"**{decay.measured:.2f}**, {decay.proved}" if n == decay.sizes[-1] else ""
                 lines.append(f"| {domain} | {nu:g} | {n} | {h:.4f} | {error:.1e} | {inner:.1e} | {gap:.0e} | {last} |")
@@ -107,7 +105,7 @@ def main() -> None:
     write_table(RESULTS, "strength", strength_table())
     if options.landmarks:
         lines = [
-            "| landmarks m | seconds | peak MB beyond the data | one m × m matrix, MB | steps | certified gap | max error |",
+            "| landmarks m | seconds | peak MB beyond X | one m × m matrix, MB | steps | certified gap | max error |",
             "| --- | --- | --- | --- | --- | --- | --- |",
         ]
         for m in (250, 500, 1000, 2000):
