@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, cast, double, dtype_name, like, namespace
-from mercer.backends.threads import one_thread_for
+from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates.eigenvalues import bound_below, enclose_leading, residual_bounds, starts_for
 from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.preimage import PreImage, learn_preimage
@@ -143,7 +143,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.kernel_ = given.kernel
         support = choose_support(self.landmarks, given.weights, given.points, self.kernel_, given.rng)
         points = support.points(given.points, self.kernel_)
-        with one_thread_for(points.shape[0], points):
+        with one_thread_for(points.shape[0], points), single_threaded_blas():  # our own threads multiply
             operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
