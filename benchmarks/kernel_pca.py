@@ -3,7 +3,8 @@
     python benchmarks/kernel_pca.py                    # n = 500, 1 000, 2 000 on screen; some seconds
     taskset -c 0,1 python benchmarks/kernel_pca.py --full     # n = 1 000 … 100 000; about 25 minutes on two cores
 
-``--full`` writes benchmarks/results/kernel_pca.md (``--output`` another page). Two components, a Gaussian kernel with
+``--full`` fills the tables of benchmarks/results/kernel_pca.md (``--output``: of another page), those of ``--samples``
+alone if given. Two components, a Gaussian kernel with
 the median bandwidth of the sample, double precision, two threads for all: a swiss roll (three columns, eigenvalues fall
 fast), a normal sample of ten columns (ten eigenvalues lie close together), and where the variable MERCER_DATA names a
 folder with them, HTRU2 (17 898 × 8) and covtype (54 columns, rows at random), every column brought to variance one.
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from peak_memory import PeakMemory
-from result_page import exponent
+from result_page import exponent, write_table
 from sklearn.datasets import make_swiss_roll
 from sklearn.decomposition import KernelPCA as Reference
 from threadpoolctl import threadpool_limits
@@ -158,30 +159,23 @@ def lines_of(sample: str, found: list[dict[str, dict[str, float]]]) -> list[str]
     return lines
 
 
-def table(sizes: tuple[int, ...], samples: list[str]) -> list[str]:
-    lines = [
+def table(sample: str, sizes: tuple[int, ...]) -> list[str]:
+    most = 17_898 if sample == "htru2" else max(sizes)
+    return [
         "| data | method | n | s | MB | scikit-learn / ours | agreement | bound |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        *lines_of(sample, [measured(sample, n) for n in sorted({min(n, most) for n in sizes})]),
     ]
-    for sample in samples:
-        most = 17_898 if sample == "htru2" else max(sizes)
-        lines += lines_of(sample, [measured(sample, n) for n in sorted({min(n, most) for n in sizes})])
-    return lines
 
 
-def page(lines: list[str]) -> str:
-    head = [
-        "# The cost of kernel PCA",
-        "",
-        "Written by `taskset -c 0,1 python benchmarks/kernel_pca.py --full`, whose first lines say how: two",
-        f"components, a Gaussian kernel, {THREADS} threads for all. scikit-learn stores two n × n matrices; ours",
-        "evaluates entries as it multiplies, some ten times. Its two solvers are those that it has for few components",
-        "(*auto* is ARPACK).",
-        "",
-        f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}.",
-        "",
-    ]
-    return "\n".join([*head, *lines]) + "\n"
+HEAD = f"""# The cost of kernel PCA
+
+Written by `taskset -c 0,1 python benchmarks/kernel_pca.py --full`, whose first lines say how: two components, a
+Gaussian kernel, {THREADS} threads for all. scikit-learn stores two n × n matrices; ours evaluates entries as it
+multiplies, some ten times. Its two solvers are those that it has for few components (*auto* is ARPACK).
+
+{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}.
+"""
 
 
 def main() -> None:
@@ -200,11 +194,13 @@ def main() -> None:
         name for name in SAMPLES if " " in name or name == "normal" or (folder and (folder / f"{name}.npz").exists())
     ]
     sizes = tuple(options.sizes or (SIZES if options.full else QUICK_SIZES))
-    lines = table(sizes, options.samples or there)
-    if options.full:
-        options.output.write_text(page(lines), encoding="utf-8")
-    else:
-        print("\n".join(lines))
+    if options.full and not options.output.exists():
+        options.output.write_text(HEAD, encoding="utf-8")
+    for sample in options.samples or there:
+        lines = table(sample, sizes)
+        print("\n".join(lines), flush=True)
+        if options.full:
+            write_table(options.output, sample, lines)
 
 
 if __name__ == "__main__":

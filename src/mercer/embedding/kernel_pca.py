@@ -191,8 +191,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         pairs = replace(pairs, values=pairs.values[kept], vectors=pairs.vectors[:, kept])
         self.eigenvalue_bounds_ = self.largest_left_out_ = None
         if self.certify:
-            proved = enclose_leading(operator, rounding, pairs.vectors, starts)
-            self.eigenvalue_bounds_ = namespace(proved.lower).stack([proved.lower, proved.upper], axis=1)
+            xp, count = namespace(pairs.vectors), pairs.vectors.shape[1]
+            around = xp.concat([pairs.vectors, pairs.beside], axis=1)
+            proved = enclose_leading(operator, rounding, around, starts, count=count)
+            self.eigenvalue_bounds_ = xp.stack([proved.lower, proved.upper], axis=1)
             self.largest_left_out_ = proved.beyond
         lifted = self.indefinite == "lift" and pairs.negative.least < 0
         self.lift_ = bound_below(operator, rounding, pairs.vectors, starts) if lifted else 0.0
