@@ -15,13 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.rounding import UNIT, gamma
 from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
 from mercer.kernelization.features import KernelFeatures, SampleFeatures, factor_features, landmark_features
 from mercer.support import choose_support
 from mercer.validation import whole_number
 
 _FITS = ("fit", "fit_transform", "fit_predict")
-_ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score", "score_samples")
+_ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score")
 
 
 def _can(method: str) -> Callable[[Any], bool]:
@@ -143,9 +144,9 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         return self._ask("decision_function", X, params)
 
     @available_if(_can("score_samples"))
-    def score_samples(self, X: Any, **params: Any) -> Any:
+    def score_samples(self, X: Any) -> Any:
         """The score that the estimator gives to each point."""
-        return self._ask("score_samples", X, params)
+        return self._ask("score_samples", X, {})
 
     @available_if(_can("transform"))
     def transform(self, X: Any, **params: Any) -> Any:
@@ -219,7 +220,8 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         self.kernel_ = given.kernel
         made = self._features_of_sample(given)
         self._features, self.indices_ = made.map, made.map.nodes
-        self.trace_, self.trace_left_out_ = (_total(part, given.weights) for part in (made.diagonal, made.left_out))
+        self.trace_, left_out = (_total(part, given.weights) for part in (made.diagonal, made.left_out))
+        self.trace_left_out_ = left_out * (1 + gamma(made.left_out.shape[0] + 2, UNIT))  # no sum comes out below itself
         self.estimator_ = clone(self.estimator)
         if self.random_state is not None:
             _seed(self.estimator_, given.rng)

@@ -14,7 +14,7 @@ from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.centre import check_n_center, distinct_points
 from mercer.kernels.distance_kernel import Centre, DistanceKernel
-from mercer.kernels.properties import Properties
+from mercer.kernels.properties import Properties, of_finite_rank
 
 _EUCLIDEAN = ("euclidean", "l2")
 _NOT_EUCLIDEAN = ("manhattan", "cityblock", "l1", "chebyshev", "hamming")  # four points of a square show it
@@ -74,7 +74,9 @@ class FromDistance(DistanceKernel):
     def properties(self) -> Properties:
         """Positive semi-definite for the Euclidean distance; of most others nothing is known."""
         if self._is_euclidean:
-            return Properties(False, False, False, False, False, True)
+            return of_finite_rank(
+                bounded=False, stationary=False, positive=False, positive_definite=True, continuous=True
+            )
         return Properties(positive_definite=False if self.metric in _NOT_EUCLIDEAN else None)
 
     def _check_parameters(self) -> None:
