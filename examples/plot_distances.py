@@ -50,7 +50,7 @@ for name, model in models.items():
 # %%
 # Digits by their structural similarity
 # -------------------------------------
-# :class:`mercer.SSIM` compares means, variances and covariances of windows instead of pixels, as eyes do when they judge
+# :class:`mercer.SSIM` compares means, variances and covariances of windows instead of pixels, as one does who judges
 # how much a picture suffered. Its kernel is positive semi-definite. For telling digits apart it does little more than
 # pixels do: the figures are for new digits, by five nearest neighbours in eight coordinates.
 
