@@ -102,14 +102,16 @@ class InverseColumns:
     def _diagonal(self) -> Array:
         """Of M⁺ = HGH, from the diagonal of G."""
         m = self.positions.shape[0]
-        factor = self._factor if m > 1 else None
-        found = None
-        if factor is not None and np.array_equal(factor.perm_r, factor.perm_c):
-            found = inverse_diagonal(factor.L, factor.U.diagonal())
-        if found is None:
-            numbers = np.arange(m)[:, None]
-            return self._solved_diagonal(np.column_stack([numbers, np.ones(m)]))
-        return np.append(found[factor.perm_c], 0.0) - 2 * self._centre + self._centre.mean()
+        grounded = self._diagonal_of_factor() if m > 1 else None
+        if grounded is None:
+            return self._solved_diagonal(np.column_stack([np.arange(m), np.ones(m)]))
+        return np.append(grounded, 0.0) - 2 * self._centre + self._centre.mean()
+
+    def _diagonal_of_factor(self) -> Array | None:
+        factor = self._factor
+        symmetric = np.array_equal(factor.perm_r, factor.perm_c)  # as it is but for pivots off the diagonal
+        found = inverse_diagonal(factor.L, factor.U.diagonal()) if symmetric else None
+        return None if found is None else found[factor.perm_c]
 
     def roundings(self, *identities: Array) -> EntryError:
         """The kernel is what the solves give: of a matrix that is nearly singular no more is told beforehand."""
