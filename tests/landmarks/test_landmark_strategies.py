@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -14,12 +15,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import (
     Gaussian,
+    Geodesic,
     GramOperator,
     Landmarks,
     Laplacian,
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
     config_context,
     nystrom,
     rp_cholesky,
@@ -240,6 +243,42 @@ def test_k_means_takes_points_near_the_centres_and_the_weights_of_clusters():
         assert np.linalg.norm(X[model.indices_] - c, axis=1).min() < 0.5
     heavy = np.where(np.arange(300) < 50, 1000.0, 1.0)
     assert np.sum(fit("k-means", X, 12, sample_weight=heavy).indices_ < 50) >= 6
+
+
+@every
+def test_nearest_is_meant_in_the_feature_space(strategy, X):
+    """Under a kernel whose k(x, x) differs, the largest affinity is not the nearest landmark."""
+    data, kernel = X + 3.0, Polynomial(degree=2, gamma=1.0)
+    model, K = fit(strategy, data, 15, kernel), Polynomial(degree=2, gamma=1.0)(data)
+    own = np.diag(K)
+    distances = own[:, None] + own[model.indices_] - 2 * K[:, model.indices_]
+    np.testing.assert_allclose(model.weights_, np.bincount(np.argmin(distances, axis=1), minlength=15))
+    assert not np.array_equal(np.argmin(distances, axis=1), np.argmax(K[:, model.indices_], axis=1))
+
+
+def test_kernels_that_are_not_positive_semi_definite(X):
+    """Rows and weights are given all the same; of the trace nothing is claimed."""
+    for strategy in ("uniform", "k-means", "rpcholesky", "greedy"):
+        for kernel in (Sigmoid(gamma=1.0, coef0=-1.0), Geodesic(8, connect=True)):
+            model = fit(strategy, X, 20, kernel)
+            assert model.trace_left_out_ is None
+            assert np.unique(model.indices_).size == 20
+            assert model.weights_.sum() == pytest.approx(len(X))
+    with pytest.raises(
+        ValueError,
+        match=r"^strategy='leverage' needs a positive semi-definite kernel, which Geodesic\(.*\) .* is not on these points: choose another strategy\.$",
+    ):
+        fit("leverage", X, 20, Geodesic(8, connect=True))
+
+
+def test_sparse_affinities_share_rows_that_no_landmark_knows(X):
+    K = KERNEL(X)
+    sparse = csr_array(np.where(K > 0.6, K, 0.0))
+    for strategy in ("uniform", *WITH_KERNEL):
+        model = fit(strategy, sparse, 20, Precomputed())
+        assert model.indices_.size == 20
+        assert model.weights_.sum() == pytest.approx(len(X))
+        assert model.weights_.min() > 0
 
 
 def test_large_samples_are_clustered_in_batches(monkeypatch, X):

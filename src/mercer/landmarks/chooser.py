@@ -45,9 +45,10 @@ class Landmarks(BaseEstimator):
         The rows chosen, in rising order.
     weights_ : array of shape (m,)
         The weight of the rows that are nearest to each landmark in the feature space; their sum is the total weight.
-    trace_left_out_ : float
+    trace_left_out_ : float or None
         The share of the trace of the (weighted) kernel matrix K that its Nyström completion K̃ from the landmarks leaves
-        out. Of a psd kernel the norm of K - K̃, operator, Frobenius or nuclear, is at most that share of the trace.
+        out: the norm of K - K̃, operator, Frobenius or nuclear, is at most that share of the trace. None where K shows
+        that it is not positive semi-definite.
     kernel_ : Kernel
         The kernel with its parameters fixed.
 
@@ -70,7 +71,7 @@ class Landmarks(BaseEstimator):
 
     indices_: Array
     weights_: Array
-    trace_left_out_: float
+    trace_left_out_: float | None
     kernel_: Kernel
     n_features_in_: int
 
