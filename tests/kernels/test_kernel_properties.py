@@ -14,11 +14,16 @@ from scipy.linalg import null_space
 
 from mercer import MeanEmbedding, SumOfSquaresDensity, mmd
 from mercer.kernels import (
+    SSIM,
     ChiSquared,
     Cosine,
+    FromDistance,
     Gaussian,
+    Geodesic,
+    GraphLaplacian,
     Laplacian,
     Linear,
+    LocallyLinear,
     Matern,
     Polynomial,
     Precomputed,
@@ -270,21 +275,13 @@ def test_the_table_of_the_guide_is_in_step():
     head = re.search(r"^   \* - kernel\n((?:     - .*\n){10})", guide, re.M)
     assert re.findall(r"- (.*)", head[1]) == names
     rows = dict(re.findall(r"^   \* - :class:`(\w+)`\n((?:     - .*\n){10})", guide, re.M))
-    kinds = [
-        Gaussian,
-        Laplacian,
-        Matern,
-        Sobolev,
-        Linear,
-        Polynomial,
-        Sigmoid,
-        Cosine,
-        ChiSquared,
-        SelfTuning,
-        Precomputed,
-    ]
-    assert list(rows) == [kind.__name__ for kind in kinds]
+    kinds = [Gaussian, Laplacian, Matern, Sobolev, Linear, Polynomial, Sigmoid, Cosine, ChiSquared, SelfTuning]
+    trained = [FromDistance(), SSIM((8, 8)), Geodesic(), LocallyLinear(), GraphLaplacian()]
+    kernels = [*(kind() for kind in kinds), *trained, Precomputed()]
+    assert list(rows) == [type(kernel).__name__ for kernel in kernels]
     mark = {True: "yes", False: "no", None: "?"}
-    for kind in kinds:
-        said = kind().properties
-        assert re.findall(r"- (.*)", rows[kind.__name__]) == [mark[getattr(said, field.name)] for field in fields(said)]
+    for kernel in kernels:
+        said = kernel.properties
+        assert re.findall(r"- (.*)", rows[type(kernel).__name__]) == [
+            mark[getattr(said, field.name)] for field in fields(said)
+        ]

@@ -121,6 +121,15 @@ def centred(k: Matrix, k_new: Matrix | None = None) -> Matrix:
     return KernelCenterer().fit(k).transform(k if k_new is None else k_new)
 
 
+def weighted_centred(k: Matrix, w: Any, k_new: Matrix | None = None) -> Matrix:
+    """W^½ K̆ W^½ with the weighted mean removed, K̆_t W^½ of new points: in features, φ - Σ pⱼφⱼ on both sides."""
+    n, p, root = len(k), w / w.sum(), np.sqrt(w)
+    h = np.eye(n) - np.outer(np.ones(n), p)
+    if k_new is None:
+        return root[:, None] * (h @ k @ h.T) * root
+    return (k_new - np.outer(np.ones(len(k_new)), p @ k)) @ h.T * root
+
+
 def power_mean(a: Any, b: Any, order: float) -> Any:
     return np.sqrt(a * b) if order == 0 else ((a**order + b**order) / 2) ** (1 / order)
 
@@ -157,6 +166,7 @@ TRANSPOSED = (  # one of each kind that is not its own transpose
     "float32 gram with float64 weights",
     "precomputed sparse matrix, float32, weighted",
     "centred, new points",
+    "centred, weighted, new points",
     "normalised, order 0, two sets",
     "normalised, order 2.5, two sets",
     "low rank of two factors",
@@ -176,6 +186,7 @@ ON_TENSORS = (  # one of each kind and precision; the others differ in parameter
     "composite kernel of two sets",
     "one point",
     "centred",
+    "centred, weighted",
     "float32 centred, new points, float64 reference",
     "float32 normalised",
     "normalised, order 0",
@@ -244,6 +255,16 @@ def _build_cases() -> dict[str, Case]:
         "centred, new points": Case(
             lambda to: CenteredOperator(GramOperator(_gauss, to(Y), to(X)), reference=CenteredOperator(_square(to))),
             lambda: centred(gaussian(X), gaussian(Y, X)),
+            symmetric=False,
+        ),
+        "centred, weighted": Case(
+            lambda to: CenteredOperator(_square(to), weights=W), lambda: weighted_centred(gaussian(X), W)
+        ),
+        "centred, weighted, new points": Case(
+            lambda to: CenteredOperator(
+                GramOperator(_gauss, to(Y), to(X)), reference=CenteredOperator(_square(to), weights=to(W))
+            ),
+            lambda: weighted_centred(gaussian(X), W, gaussian(Y, X)),
             symmetric=False,
         ),
         "float32 centred": Case(

@@ -72,3 +72,46 @@ def test_new_points_need_their_training_points():
         CenteredOperator(block, reference=CenteredOperator(GramOperator(Gaussian(sigma=1.0), NEW)))
     with pytest.raises(ValueError, match="reference="):
         CenteredOperator(GramOperator(Gaussian(sigma=1.0), X, weights=np.ones(50)))
+
+
+def test_a_weighted_mean_is_that_of_repeated_points():
+    weights = 1 + np.arange(50) % 3
+    weighted = CenteredOperator(GramOperator(POLY, X), weights=weights)
+    repeated = CenteredOperator(GramOperator(POLY, np.repeat(X, weights, axis=0)))
+    first = np.cumsum(weights) - weights
+    root = np.sqrt(weights)
+    expected = repeated.to_dense()[np.ix_(first, first)] * np.outer(root, root)
+    np.testing.assert_allclose(weighted.to_dense(), expected, rtol=1e-10, atol=1e-12 * expected.max())
+    tops = (np.linalg.eigvalsh(operator.to_dense())[::-1][:10] for operator in (weighted, repeated))
+    np.testing.assert_allclose(*tops, rtol=1e-10, atol=1e-11 * expected.max())
+    np.testing.assert_allclose(weighted @ weighted.unit, 0.0, atol=1e-10 * expected.max())
+    new = CenteredOperator(GramOperator(POLY, NEW, X), reference=weighted)
+    also = CenteredOperator(GramOperator(POLY, NEW, np.repeat(X, weights, axis=0)), reference=repeated)
+    np.testing.assert_allclose(new.to_dense(), also.to_dense()[:, first] * root, rtol=1e-9, atol=1e-11 * expected.max())
+    with pytest.raises(ValueError, match=r"^New points are centred with the weights of reference=: leave weights out"):
+        CenteredOperator(GramOperator(POLY, NEW, X), reference=weighted, weights=weights)
+    with pytest.raises(ValueError, match=r"^weights is negative at index 2"):
+        CenteredOperator(GramOperator(POLY, X), weights=-weights)
+
+
+FAR = (rng.normal(size=(400, 3)) + 5.0).astype(np.float32)
+
+
+@pytest.mark.parametrize("weights", [None, rng.uniform(0.1, 3.0, 400).astype(np.float32)], ids=["equal", "weighted"])
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=2.0), Linear(), Polynomial(degree=2)], ids=repr)
+def test_rounding_says_how_far_single_precision_is_from_the_exact_matrix(kernel, weights):
+    """Far from the origin centring cancels most of a linear kernel: relative errors of what is left are large."""
+    operator = CenteredOperator(GramOperator(kernel, FAR), weights=weights)
+    w = np.ones(400) if weights is None else weights.astype(float)
+    h = np.eye(400) - np.outer(np.ones(400), w / w.sum())
+    exact = np.sqrt(w)[:, None] * (h @ kernel(FAR.astype(float)) @ h.T) * np.sqrt(w)
+    allowed, v = operator.rounding(), rng.normal(size=(400, 3)).astype(np.float32)
+    off = np.linalg.norm((operator @ v).astype(float) - exact @ v.astype(float), axis=0)
+    room = (allowed.product * allowed.norm + allowed.entries) * np.linalg.norm(v, axis=0)
+    assert np.all(off > 1e-9 * room)
+    assert np.all(off <= room)
+    assert np.linalg.norm(operator.to_dense().astype(float) - exact, 2) <= allowed.entries
+    assert np.all(np.abs(operator.diagonal() - np.diag(exact)) <= allowed.diagonal)
+    assert np.linalg.norm(exact, 2) <= allowed.norm
+    assert allowed.entries < 1e-3 * allowed.norm
+    assert allowed.semidefinite

@@ -24,6 +24,8 @@ from sklearn.utils.validation import has_fit_parameter
 from mercer import (
     DiffusionMaps,
     Gaussian,
+    KernelizedSDPEmbedding,
+    KernelPCA,
     Laplacian,
     Matern,
     Precomputed,
@@ -36,6 +38,7 @@ from mercer import (
 )
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.default_kernel import default_kernel
+from mercer.embedding.kernelized import default_matern
 from mercer.kernels import Cosine, Polynomial, Sigmoid
 from mercer.validation import checked_kernel
 
@@ -43,15 +46,21 @@ from mercer.validation import checked_kernel
 QUICK = {
     SDPEmbedding: {"random_state": 0},
     DiffusionMaps: {"random_state": 0},
+    KernelPCA: {"random_state": 0},
     QuadratureSparsifier: {"n_nodes": 8},
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
+    KernelizedSDPEmbedding: {"nugget": 1e-7, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
-DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: default_kernel, DiffusionMaps: SelfTuning}
-SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
-TRANSFORMERS = [SDPEmbedding, DiffusionMaps, QuadratureSparsifier]
-CERTIFIED = [kind for kind in QUICK if kind is not DiffusionMaps]
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {
+    SDPEmbedding: default_kernel,
+    DiffusionMaps: SelfTuning,
+    KernelizedSDPEmbedding: default_matern,
+}
+SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors", Matern: "length_scale"}
+TRANSFORMERS = [SDPEmbedding, DiffusionMaps, KernelPCA, KernelizedSDPEmbedding, QuadratureSparsifier]
+CERTIFIED = [kind for kind in QUICK if kind not in (DiffusionMaps, KernelPCA)]
 WEIGHTED = [kind for kind in QUICK if has_fit_parameter(kind(), "sample_weight")]
 every = pytest.mark.parametrize("kind", QUICK)
 every_transformer = pytest.mark.parametrize("kind", TRANSFORMERS)
@@ -128,6 +137,9 @@ VARIANTS = [
     SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3),
     DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
     DiffusionMaps(Gaussian(sigma=1.0) + Laplacian(sigma=2.0), n_components=3, time=3),
+    KernelizedSDPEmbedding(Matern(nu=1.5), n_components=1, regularization=1e-3, nugget=1e-6),
+    KernelPCA(Matern(nu=2.5), n_components=3, indefinite="refuse", certify=True),
+    KernelPCA(Polynomial(degree=2), n_components=1),
     QuadratureSparsifier(Gaussian(sigma=2.0), trace_fraction=0.7),
     QuadratureSparsifier(Gaussian(sigma=2.0), n_nodes=5, merge="strong"),
     SumOfSquaresDensity(Gaussian(sigma="median"), support=10, regularization=1e-2),
@@ -150,6 +162,8 @@ def tolerant():
     [
         SDPEmbedding(),
         DiffusionMaps(),
+        KernelizedSDPEmbedding(),
+        KernelPCA(),
         QuadratureSparsifier(),
         SumOfSquaresDensity(),
         RobustKernelRidge(support=12, radius=0.01, tol=1e-5),
@@ -568,7 +582,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(kind, X, y):
         raise RuntimeError("the user's own")
 
     model = make(kind, Gaussian(1.5)).fit(X, y)
-    wrong = {"kernel": Gaussian} | ({} if kind is DiffusionMaps else {"callback": stop})
+    wrong = {"kernel": Gaussian} | ({"callback": stop} if kind in CERTIFIED else {})
     for name, value in wrong.items():
         earlier = getattr(model, name)
         before = dict(vars(model.set_params(**{name: value})))
@@ -672,7 +686,9 @@ def test_only_an_embedding_has_an_extension_to_certify(kind, what, fitted, X, y)
     [
         (SDPEmbedding, {"max_iter": 1, "solver": "power"}),
         (DiffusionMaps, {"n_components": 95}),
+        (KernelPCA, {"kernel": Gaussian(20.0), "n_components": 80}),
         (QuadratureSparsifier, {"kernel": Gaussian(100.0), "n_nodes": 60}),
+        (KernelizedSDPEmbedding, {"max_iter": 1}),
         (SumOfSquaresDensity, {"solver": "accelerated", "max_iter": 1}),
         (RobustKernelRidge, {"max_iter": 1}),
     ],

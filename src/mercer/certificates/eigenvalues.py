@@ -10,7 +10,8 @@ computed with one product, and raised by what rounding may have done to that pro
 
 so that the j-th largest eigenvalue of M lies between the j-th of T (Cauchy) and the j-th of the right-hand side (Weyl),
 a matrix of twice the columns of Q, and no eigenvalue beyond the first q exceeds b (Courant and Fischer). The number b
-is a Lanczos bound from random starts (:mod:`mercer.certificates.krylov`), which fails with a stated probability.
+comes from a factorisation up to n = 1500, without chance, and beyond from a Lanczos bound of random starts
+(:mod:`mercer.certificates.krylov`), which fails with a stated probability.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.rounding import UNIT, gamma
 from mercer.certificates.factorisation import bound_largest_eigenvalue
 from mercer.certificates.krylov import Deflated, bound_by_lanczos
-from mercer.linalg.eigen import least_of
-from mercer.linalg.lanczos import RandomStarts
+from mercer.linalg.eigen import largest_of, least_of
+from mercer.linalg.lanczos import BlockLanczos, RandomStarts, depth_for
 from mercer.operators import LinearMap
 from mercer.operators.base import MapRounding
 
 _ROUNDS = 3
 _APART = 1e-3  # of the last eigenvalue wanted: by so much the complement should lie below it
 _DENSE_UP_TO = 1500
-_KRYLOV_SHARE = 0.25  # of the memory limit
+_KRYLOV_SHARE = 0.125  # of the memory limit
 _MORE = 1.01
 
 
@@ -81,7 +82,7 @@ def enclose_leading(map_: LinearMap, rounding: MapRounding, vectors: Array, star
     beyond, spent = math.inf, 0.0
     for _ in range(_ROUNDS):
         outside, wider = taken.bound_outside(starts)
-        spent += starts.failure_probability
+        spent += starts.failure_probability if wider is not None else 0.0
         most = taken.not_exceeded(outside)
         best = namespace(best).minimum(best, most[:count])
         beyond = min(beyond, float(most[count]) if most.shape[0] > count else outside)
@@ -102,11 +103,15 @@ def bound_below(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: 
         matrix = (matrix + matrix.T) / 2
         guess = max(-least_of(matrix), 0.0)
         return max(bound_largest_eigenvalue(-matrix, guess) + rounding.entries, 0.0)
-    taken, starts = _Taken(map_, rounding, vectors), starts.share(2)
+    taken, starts = _Taken(map_, rounding, vectors), starts.share(3)
     outside, _ = taken.bound_outside(starts)
+    lift = max(outside, 0.0) + taken.slack
+    space, bounds = Deflated(lambda V: -taken.outside(V), taken.Q, 0.0 * taken.Q), []
+    for _ in range(2):  # the second time with the least eigenvectors found taken out: to more digits
+        bound, space = bound_by_lanczos(space, starts, lift=lift)
+        bounds.append(bound + _rounding_of(rounding, space.Q))
     negative = Deflated(lambda V: -taken.multiply(V), taken.Q, -taken.product)
-    bound, wider = bound_by_lanczos(negative, starts, lift=max(outside, 0.0) + taken.slack)
-    return max(bound + _rounding_of(rounding, wider.Q), 0.0)
+    return max(negative.combine(min(bounds)) + taken.slack, 0.0)
 
 
 class _Taken:
@@ -121,6 +126,7 @@ class _Taken:
         self.slack = _rounding_of(rounding, self.Q)
 
     def multiply(self, V: Array) -> Array:
+        """The product with M."""
         return as_double(self._map @ V)
 
     def inside(self) -> Array:
@@ -137,17 +143,36 @@ class _Taken:
         """A bound on λmax on the complement of Q, and Q widened by what was found there; None where that is all."""
         if self._deflated.is_everything:
             return -math.inf, None
-        Q = self.Q
-
-        def outside(V: Array) -> Array:
-            V = V - Q @ (Q.T @ V)
-            W = self.multiply(V)
-            return W - Q @ (Q.T @ W)
-
-        nothing = Deflated(outside, Q, 0.0 * Q)
-        lift = self.slack if self._rounding.semidefinite else self._rounding.norm + self.slack
-        bound, wider = bound_by_lanczos(nothing, starts, lift=lift)
+        if self.Q.shape[0] <= _DENSE_UP_TO:
+            return self._factored_outside(), None
+        nothing = Deflated(self.outside, self.Q, 0.0 * self.Q)
+        lift = self.slack if self._rounding.semidefinite else self._norm_outside(starts.share(2))
+        bound, wider = bound_by_lanczos(nothing, starts.share(2), lift=lift)
         return bound + _rounding_of(self._rounding, wider.Q), wider.Q
+
+    def _factored_outside(self) -> float:
+        """The same by a factorisation, without chance."""
+        matrix = as_double(self._map.to_dense())
+        matrix = matrix - self.Q @ (self.Q.T @ matrix)
+        matrix = matrix - (matrix @ self.Q) @ self.Q.T
+        matrix = (matrix + matrix.T) / 2
+        return bound_largest_eigenvalue(matrix, max(largest_of(matrix), 0.0)) + self.slack
+
+    def outside(self, V: Array) -> Array:
+        """The product with M on the complement of Q."""
+        V = V - self.Q @ (self.Q.T @ V)
+        W = self.multiply(V)
+        return W - self.Q @ (self.Q.T @ W)
+
+    def _norm_outside(self, starts: RandomStarts) -> float:
+        """A bound on the norm of M on the complement of Q, to a factor of 1.4, from its square, which is psd."""
+        n = self.Q.shape[0] - self.Q.shape[1]
+        space = BlockLanczos(lambda V: self.outside(self.outside(V)), self.Q, starts.rng, block=starts.block)
+        space.extend(depth_for(0.5, n, starts.failure_probability, starts.block))
+        if space.closed:
+            return self._rounding.norm + self.slack
+        most = _MORE * math.sqrt(max(2 * float(space.ritz_values()[0]), 0.0)) + 4 * self.slack
+        return min(most, self._rounding.norm) + self.slack
 
 
 def _rounding_of(rounding: MapRounding, Q: Array) -> float:
@@ -164,7 +189,7 @@ def _rounding_of(rounding: MapRounding, Q: Array) -> float:
 
 
 def starts_for(map_: LinearMap, rng: np.random.Generator, failure_probability: float) -> RandomStarts:
-    """Eight starts, fewer on a small map, and no larger a Krylov space than a quarter of the memory limit."""
+    """Eight starts, fewer on a small map, and no larger a Krylov space than an eighth of the memory limit."""
     n = map_.shape[0]
     columns = get_config().share(_KRYLOV_SHARE) // (8 * max(1, n))
     return RandomStarts(rng, failure_probability, max(1, min(8, n // 8)), most_columns=columns)

@@ -225,7 +225,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         Where eigenvalues were lifted by c, √(δ + c)/δ takes the place of 1/√δ: training points stay where they are.
         """
-        values = self._functions(self._new_points(X))
+        X = self._new_points(X)
+        values = self._functions(X)
         return widened(values * cast(self._lengths, values.dtype), self._n_features_out)
 
     def eigenfunctions(self, X: Any) -> Array:
@@ -234,7 +235,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         Their squares have the mean one over the training points, and the mean of k̆(x, ·)f is (δ/n) f(x), n being the
         sum of weights.
         """
-        return widened(self._root_of_weight * self._functions(self._new_points(X)), self._n_features_out)
+        X = self._new_points(X)
+        return widened(self._root_of_weight * self._functions(X), self._n_features_out)
 
     def inverse_transform(self, X: Any) -> Array:
         """Points whose coordinates are about X, by kernel ridge regression of the training points on theirs.

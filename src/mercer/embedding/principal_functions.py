@@ -7,7 +7,7 @@ from typing import Any, final
 
 from mercer.backends.arrays import Array, as_double, cast, namespace
 from mercer.embedding.principal_pairs import PrincipalPairs
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Precomputed
 from mercer.operators import CenteredOperator, GramOperator
 from mercer.support import Support
 
@@ -56,5 +56,9 @@ class PrincipalFunctions:
     def __call__(self, X: Any) -> Array:
         """The functions at new points, or at the whole sample where a part of it carries the problem."""
         columns = self.support.columns(X, self.kernel)
+        if columns is self.points and not isinstance(
+            self.kernel, Precomputed
+        ):  # else the same points would be rounded as a symmetric matrix is
+            columns = columns[:]
         product = GramOperator(self.kernel, columns, self.points) @ self.coefficients
         return product - cast(self.offset, product.dtype)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import qr
@@ -73,6 +73,7 @@ class BlockLanczos:
         self._store = self._empty((n, 4 * block))
         self._size = 0
         self._projected = self._empty((0, 0))
+        self._ritz_of: tuple[Array, Any] | None = None  # the projected map and its eigenpairs
         starts = like(rng.standard_normal((n, max(0, min(block, n - q)))), basis) if start is None else start
         self._next, self._link = _orthonormal(self._complement(self._complement(starts)), 1e-8)
         self._starts = self._link
@@ -119,7 +120,7 @@ class BlockLanczos:
     def _append(self, block: Array) -> None:
         new = self._size + block.shape[1]
         if new > self._store.shape[1]:
-            grown = self._empty((self._store.shape[0], max(new, 2 * self._store.shape[1])))
+            grown = self._empty((self._store.shape[0], max(new, 3 * self._store.shape[1] // 2)))
             grown[:, : self._size] = self.vectors
             self._store = grown
         self._store[:, self._size : new] = block
@@ -174,10 +175,13 @@ class BlockLanczos:
         self._projected = xp.eye(self._size, dtype=kept.dtype, device=kept.device) * values[:count]
 
     def _ritz(self) -> tuple[Array, Array]:
-        """The eigenpairs of the projected map in falling order."""
-        xp = namespace(self.basis)
-        values, U = xp.linalg.eigh(self._projected)
-        return xp.flip(values, axis=0), xp.flip(U, axis=1)
+        """The eigenpairs of the projected map in falling order, found once for every map."""
+        if self._ritz_of is None or self._ritz_of[0] is not self._projected:
+            xp = namespace(self.basis)
+            values, U = xp.linalg.eigh(self._projected)
+            self._ritz_of = self._projected, (xp.flip(values, axis=0), xp.flip(U, axis=1))
+        values, U = self._ritz_of[1]
+        return values, U
 
 
 def _orthonormal(W: Array, negligible: float) -> tuple[Array, Array]:

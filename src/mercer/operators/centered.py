@@ -146,7 +146,7 @@ class CenteredOperator(LinearMap):
         return values * part_of(self._root, rows)[:, None] if self.symmetric else values
 
     def rounding(self) -> MapRounding:
-        """What the errors of entries, of means and of the arithmetic amount to, for the map of the training points.
+        """What the errors of entries, of means and of the arithmetic amount to; of new points, of the arithmetic alone.
 
         B = W^½KW^½ has absolute values of a norm of N = maxᵢ Σⱼ wⱼ ``abs(k(xᵢ, xⱼ))`` at most (Collatz and Wielandt's
         quotient of √w). A product with P errs by a part a of the length of what it is given, so that one with PBP errs
@@ -154,7 +154,7 @@ class CenteredOperator(LinearMap):
         what their means do as well, each of which changes two rank-one matrices.
         """
         if not self.symmetric:
-            raise ValueError("The rounding of a block of new points is not stated.")
+            return super().rounding()
         unit, n, xp = unit_of(self.dtype), self.shape[0], namespace(self.reference)
         inner = self._gram_errors()
         of_unit = 4 * unit + gamma(n, UNIT)  # of s, entry by entry

@@ -130,6 +130,11 @@ class KernelizedProgramme(Problem):
             found = found + solve_triangular(self.factor, solve_triangular(self.factor, rest), transpose=True)
         return np.asarray(found)
 
+    def product_rounding(self, coefficients: Array) -> float:
+        """What rounding may do to an entry of K times coefficients: much where these are large."""
+        sums = np.abs(self.matrix) @ np.abs(coefficients)
+        return _MORE * gamma(self.size + 2, UNIT) * float(sums.max(initial=0.0))
+
     def rescaled(self, coordinates: Array) -> Array:
         """The rows brought to the lengths √d; a row of zeros takes the first direction."""
         lengths = np.linalg.norm(coordinates, axis=1)

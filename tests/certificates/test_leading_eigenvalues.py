@@ -1,0 +1,109 @@
+"""Bounds of leading eigenvalues, on matrices whose eigenvalues are known and whose products are wrong by a known error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mercer import GramOperator, Precomputed
+from mercer.certificates import eigenvalues
+from mercer.certificates.eigenvalues import bound_below, enclose_leading, residual_bounds, starts_for
+
+N = 120
+VALUES = np.concatenate([[5.0, 4.0, 3.9999, 3.0], np.linspace(2.0, -1.0, N - 4)])
+BASIS = np.linalg.qr(np.random.default_rng(0).standard_normal((N, N)))[0]
+EXACT = (BASIS * VALUES) @ BASIS.T
+
+
+@pytest.fixture(params=["factorisation", "Lanczos"])
+def road(request, monkeypatch):
+    if request.param == "Lanczos":
+        monkeypatch.setattr(eigenvalues, "_DENSE_UP_TO", 0)
+    return request.param
+
+
+def wrong_by(error, *, direction=None):
+    """A map whose entries are wrong by a matrix of this norm, and what it says of its rounding."""
+    u = BASIS[:, 0] if direction is None else direction
+    matrix = EXACT + error * np.outer(u, u)
+    map_ = GramOperator(Precomputed(), (matrix + matrix.T) / 2)
+    return map_, replace(map_.rounding(), entries=abs(error))
+
+
+def starts(map_, seed=1):
+    return starts_for(map_, np.random.default_rng(seed), 1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_leading_eigenvalues_are_enclosed_tightly(count, road):
+    map_, rounding = wrong_by(0.0)
+    proved = enclose_leading(map_, rounding, BASIS[:, :count], starts(map_))
+    assert np.all(proved.lower <= VALUES[:count])
+    assert np.all(VALUES[:count] <= proved.upper)
+    close = count == 2  # the third eigenvalue lies within 1e-4 of the second
+    assert np.all(proved.upper - proved.lower < (1e-3 if close else 1e-9))
+    assert VALUES[count] <= proved.beyond <= VALUES[count - 1] + (1e-3 if close else 0.0)
+    assert proved.failure_probability <= (1e-9 if road == "Lanczos" else 0)
+
+
+@pytest.mark.parametrize("missed", [0, 1, 2])
+def test_an_eigenvalue_that_was_missed_is_noticed(missed, road):
+    map_, rounding = wrong_by(0.0)
+    given = np.delete(BASIS[:, :5], missed, axis=1)
+    proved = enclose_leading(map_, rounding, given, starts(map_))
+    assert np.all(VALUES[:4] <= proved.upper)
+    assert proved.upper[missed] >= VALUES[missed]
+    assert np.all(proved.lower <= VALUES[:4])
+    assert proved.beyond >= VALUES[4]
+
+
+def test_vectors_that_are_only_near_do_no_harm(road):
+    map_, rounding = wrong_by(0.0)
+    near = BASIS[:, :3] + 1e-3 * np.random.default_rng(3).standard_normal((N, 3))
+    proved = enclose_leading(map_, rounding, near, starts(map_))
+    assert np.all((proved.lower <= VALUES[:3]) & (VALUES[:3] <= proved.upper))
+    assert np.all(proved.upper - proved.lower < 1e-2)
+
+
+@pytest.mark.parametrize("error", [1e-6, -1e-6])
+def test_errors_of_entries_are_counted(error, road):
+    """Of a matrix wrong by 1e-6 in its leading direction: without the allowance the bounds exclude the truth."""
+    map_, rounding = wrong_by(error)
+    honest, blind = (enclose_leading(map_, each, BASIS[:, :2], starts(map_)) for each in (rounding, replace(rounding, entries=0.0)))  # fmt: skip
+    assert honest.lower[0] <= VALUES[0] <= honest.upper[0]
+    assert not blind.lower[0] <= VALUES[0] <= blind.upper[0]
+    wrong = np.linalg.eigh(map_.to_dense())
+    pair = wrong[0][-1:], wrong[1][:, -1:]
+    assert np.abs(VALUES - pair[0]).min() <= residual_bounds(map_, rounding, *pair)[0]
+    assert np.abs(VALUES - pair[0]).min() > residual_bounds(map_, replace(rounding, entries=0.0), *pair)[0]
+
+
+def test_residuals_bound_the_distance_to_some_eigenvalue():
+    map_, rounding = wrong_by(0.0)
+    rng = np.random.default_rng(2)
+    vectors = BASIS[:, [0, 3, 60]] + [0.0, 1e-5, 1e-2] * rng.standard_normal((N, 3))
+    values = np.array([5.0, 3.0, 0.4])
+    bounds = residual_bounds(map_, rounding, values, vectors)
+    assert np.all(np.abs(VALUES[:, None] - values).min(axis=0) <= bounds)
+    assert bounds[0] < 1e-11
+    np.testing.assert_allclose(bounds, residual_bounds(map_, rounding, values, 7.0 * vectors), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-4])
+def test_the_least_eigenvalue_is_bounded_from_below(error, road):
+    map_, rounding = wrong_by(error, direction=BASIS[:, -1])
+    lift = bound_below(map_, rounding, BASIS[:, :3], starts(map_))
+    assert 1.0 <= lift <= (1.0 + 1e-9 if road == "factorisation" and not error else 1.01)
+    if error and road == "factorisation":
+        assert bound_below(map_, replace(rounding, entries=0.0), BASIS[:, :3], starts(map_)) < 1.0
+    positive = GramOperator(Precomputed(), EXACT + 2 * np.eye(N))
+    assert bound_below(positive, positive.rounding(), BASIS[:, :3], starts(positive)) <= 1e-9
+
+
+def test_a_basis_of_everything_leaves_nothing_out(road):
+    map_, rounding = wrong_by(0.0)
+    proved = enclose_leading(map_, rounding, BASIS, starts(map_))
+    assert np.all((proved.lower <= VALUES) & (proved.upper >= VALUES))
+    assert proved.beyond == -np.inf
