@@ -64,6 +64,12 @@ class KernelFeatures:
         identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
         self.normalization = contiguous(solve_triangular(lower, identity).T)
 
+    def require_memory(self, X: Any) -> None:
+        """Refuse more points than the memory limit has room for the features of."""
+        count, width = int(X.shape[0]), int(self.nodes.shape[0])
+        needed = float(_WIDE) * count * width
+        require_free_memory(needed, f"{width} features of {count} points take", "pass fewer points", MemoryError)
+
     def transform(self, X: Any) -> Array:
         """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
         return self._sections.against(X) @ self.normalization
