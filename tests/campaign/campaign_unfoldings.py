@@ -11,8 +11,8 @@ from campaign_variance import optimum
 from scipy.sparse import csr_array
 
 import mercer
-from mercer.certificates.unfolding import certify_unfolding
 from mercer import MaximumVarianceUnfolding
+from mercer.certificates.unfolding import certify_unfolding
 from mercer.embedding.unfolding_problem import PosedUnfolding
 
 NAME = "unfoldings"
