@@ -120,7 +120,10 @@ def factor_features(
         _require_memory(gram, width, entry)
     factor = _factored(gram, width, seed, weights)
     if count is None and factor.rank == width < n:
-        _require_memory(gram, width + 1, entry)
+        raise MemoryError(
+            f"{n} points span more than the {width} dimensions whose features fit the memory limit: pass landmarks, "
+            "compute in float32, or raise memory_limit."
+        )
     made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
     values = contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))
