@@ -64,6 +64,12 @@ class KernelFeatures:
         identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
         self.normalization = contiguous(solve_triangular(lower, identity).T)
 
+    def require_memory(self, X: Any) -> None:
+        """Refuse more points than the memory limit has room for the features of."""
+        count, width = int(X.shape[0]), int(self.nodes.shape[0])
+        needed = float(_WIDE) * count * width
+        require_free_memory(needed, f"{width} features of {count} points take", "pass fewer points", MemoryError)
+
     def transform(self, X: Any) -> Array:
         """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
         return self._sections.against(X) @ self.normalization
@@ -114,7 +120,10 @@ def factor_features(
         _require_memory(gram, width, entry)
     factor = _factored(gram, width, seed, weights)
     if count is None and factor.rank == width < n:
-        _require_memory(gram, width + 1, entry)
+        raise MemoryError(
+            f"{n} points span more than the {width} dimensions whose features fit the memory limit: pass landmarks, "
+            "compute in float32, or raise memory_limit."
+        )
     made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
     values = contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))

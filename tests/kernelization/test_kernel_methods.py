@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import eigh
+from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.cross_decomposition import CCA, PLSRegression
 from sklearn.decomposition import PCA
@@ -14,7 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from mercer import Gaussian, Kernelized, Laplacian, Polynomial
+from mercer import Gaussian, Kernelized, Laplacian, Linear, Polynomial
 from mercer.datasets import two_moons
 
 rng = np.random.default_rng(3)
@@ -135,6 +136,19 @@ def test_linear_discriminants_in_kernel_form():
     alpha = np.linalg.lstsq(scatter, means.T, rcond=1e-13)[0]
     intercept = -0.5 * np.einsum("ij,ji->i", means, alpha) + np.log(counts / 90)
     np.testing.assert_allclose(ours.decision_function(NEW), K_NEW @ alpha + intercept, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(), LogisticRegression(tol=1e-12), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3)],
+    ids=lambda each: type(each).__name__,
+)
+def test_the_linear_kernel_gives_the_linear_method(estimator):
+    targets = LABELS if is_classifier(estimator) else y
+    ours, plain = Kernelized(estimator, Linear()).fit(X, targets), clone(estimator).fit(X, targets)
+    answer = "decision_function" if is_classifier(estimator) else "predict"
+    np.testing.assert_allclose(getattr(ours, answer)(NEW), getattr(plain, answer)(NEW), rtol=0, atol=1e-6)
+    assert ours.indices_.size == 3
 
 
 def test_partial_least_squares_in_kernel_form():
