@@ -23,7 +23,10 @@ _HOMES = {
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
-    "embedding": "DiffusionMaps KernelPCA KernelizedSDPEmbedding PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "embedding": (
+        "DiffusionMaps KernelPCA KernelizedSDPEmbedding MaximumVarianceUnfolding PlaneMap RankPath SDPEmbedding "
+        "plane_map rank_path"
+    ),
     "landmarks": "Landmarks",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
@@ -62,6 +65,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import DiffusionMaps as DiffusionMaps
     from mercer.embedding import KernelizedSDPEmbedding as KernelizedSDPEmbedding
     from mercer.embedding import KernelPCA as KernelPCA
+    from mercer.embedding import MaximumVarianceUnfolding as MaximumVarianceUnfolding
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import DiffusionMaps, Gaussian, SDPEmbedding
+from mercer import DiffusionMaps, Gaussian, KernelPCA, SDPEmbedding
 
 
 def sample(n):
@@ -35,8 +35,9 @@ def peak_beyond(work):
         SDPEmbedding(Gaussian(4.0), random_state=0),
         SDPEmbedding(Gaussian(4.0), random_state=0, solver="accelerated", max_iter=30, certify=False),
         DiffusionMaps(Gaussian(4.0), random_state=0),
+        KernelPCA(Gaussian(4.0), n_components=5, random_state=0),
     ],
-    ids=["embedding", "accelerated", "diffusion maps"],
+    ids=["embedding", "accelerated", "diffusion maps", "kernel PCA"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_keeps_to_the_limit(model, request):

@@ -5,6 +5,7 @@ from mercer.certificates.elliptope import certify_elliptope
 from mercer.certificates.low_rank_error import LowRankError, bound_low_rank_error
 from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
+from mercer.certificates.unfolding import UnfoldingCertificate, certify_unfolding
 
 __all__ = [
     "Certificate",
@@ -14,7 +15,9 @@ __all__ = [
     "MeasureCertificate",
     "RegressionCertificate",
     "bound_low_rank_error",
+    "UnfoldingCertificate",
     "certify_elliptope",
     "certify_measure",
     "certify_spectrahedron",
+    "certify_unfolding",
 ]

@@ -35,7 +35,7 @@ from mercer.operators.base import MapRounding
 _ROUNDS = 3
 _APART = 1e-3  # of the last eigenvalue wanted: by so much the complement should lie below it
 _DENSE_UP_TO = 1500
-_KRYLOV_SHARE = 0.25  # of the memory limit
+_KRYLOV_SHARE = 0.125  # of the memory limit
 _MORE = 1.01
 
 
@@ -189,7 +189,7 @@ def _rounding_of(rounding: MapRounding, Q: Array) -> float:
 
 
 def starts_for(map_: LinearMap, rng: np.random.Generator, failure_probability: float) -> RandomStarts:
-    """Eight starts, fewer on a small map, and no larger a Krylov space than a quarter of the memory limit."""
+    """Eight starts, fewer on a small map, and no larger a Krylov space than an eighth of the memory limit."""
     n = map_.shape[0]
     columns = get_config().share(_KRYLOV_SHARE) // (8 * max(1, n))
     return RandomStarts(rng, failure_probability, max(1, min(8, n // 8)), most_columns=columns)

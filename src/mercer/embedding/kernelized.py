@@ -57,7 +57,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     kernel : Kernel or str, default=None
         A strictly positive definite kernel; None means ``Matern(nu=2.5)``, the Sobolev space of order 2.5 + dim/2.
     regularization : float or "auto", default="auto"
-        λ > 0, the price of Tr 𝔹: the larger, the smoother. "auto" is a hundredth of the squared largest eigenvalue of
+        λ > 0, the price of Tr 𝔹: the larger, the smoother. "auto" is a tenth of the squared largest eigenvalue of
         the centred kernel on the sample.
     diagonal : callable, array of shape (n,) or None, default=None
         d > 0, a function of points or its values at the rows of X; None means k(x, x).

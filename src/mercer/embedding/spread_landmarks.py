@@ -22,7 +22,8 @@ def spread_landmarks(points: Array, weights: Array, count: int) -> tuple[Array, 
     """
     heavy = np.flatnonzero(weights > 0)
     X = points[heavy]
-    nearest, owner, taken = np.full(heavy.size, np.inf), np.zeros(heavy.size, np.int64), []
+    nearest, owner = np.full(heavy.size, np.inf), np.zeros(heavy.size, np.int64)
+    taken: list[int] = []
     candidate = int(np.argmin(((X - X.mean(axis=0)) ** 2).sum(axis=1)))
     while len(taken) < count and nearest[candidate] > 0:
         squares = ((X - X[candidate]) ** 2).sum(axis=1)

@@ -155,16 +155,20 @@ def refuse_parts(pairs: Array, rows: Array, cause: str, remedy: str, *, count: i
     )
 
 
-def refuse_long_pairs(graph: PairGraph, rows: Array, tol: float) -> None:
-    """Refuse a distance that exceeds the way over other pairs, even if all of them change by the part ``tol``."""
+def refuse_long_pairs(graph: PairGraph, rows: Array, tol: float, unit: float) -> None:
+    """Refuse a distance that exceeds the way over other pairs, even if all of them change by the part ``tol``.
+
+    Squared distances are in units of unit².
+    """
     m, lengths = rows.size, np.sqrt(graph.squares)
     i, j = graph.pairs.T
     ways = dijkstra(csr_array(coo_array((lengths, (i, j)), shape=(m, m))), directed=False)
     excess = lengths * (1 - tol) / (ways[i, j] * (1 + tol))
     worst = int(np.argmax(excess))
     if excess[worst] > 1:
+        apart, around = unit * lengths[worst], unit * ways[i[worst], j[worst]]
         raise ValueError(
-            f"Rows {rows[i[worst]]} and {rows[j[worst]]} are {lengths[worst]:g} apart, but only {ways[i, j][worst]:g} "
+            f"Rows {rows[i[worst]]} and {rows[j[worst]]} are {apart:g} apart, but only {around:g} "
             "by way of other pairs: no points have such distances. Correct the graph, or pass "
             "distances='not exceeded'."
         )

@@ -60,7 +60,7 @@ class PosedUnfolding:
             unit = _unit(np.sqrt(graph.squares))
             graph = graph._replace(squares=graph.squares / unit / unit)
             if model.distances == "kept":
-                refuse_long_pairs(graph, rows[groups.first], float(model.distance_tol))
+                refuse_long_pairs(graph, rows[groups.first], float(model.distance_tol), unit)
         else:
             chosen = X if support.indices is None else X[support.indices]
             groups = Groups(*distinct_rows(chosen))

@@ -14,8 +14,13 @@ from mercer.solvers.run import Goal, Run
 from mercer.solvers.solution import Iteration, Solution, Status
 from mercer.solvers.unfolding.interior_point import Unfolded, UnfoldingInteriorPoint, bytes_needed
 
-_SOLVED = 0.3  # of the tolerance that is left to the solver: coordinates that are left out take some, rounding the rest
-_LEFT_OUT = (0.3, 0.03, 1e-3, 1e-6)  # of the tolerance: variance in coordinates that are left out, while the proof holds
+_SOLVED = 0.3  # of the tolerance, for the solver: coordinates that are left out take some, rounding the rest
+_LEFT_OUT = (
+    0.3,
+    0.03,
+    1e-3,
+    1e-6,
+)  # of the tolerance: variance of coordinates left out, if the proof holds
 
 
 @dataclass(frozen=True, eq=False)

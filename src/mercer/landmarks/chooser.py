@@ -33,7 +33,8 @@ class Landmarks(BaseEstimator):
         of clusters, ``"uniform"`` draws by weight alone. A callable is given the :class:`mercer.GramOperator` of the
         rows of positive weight, the number, their shares of the total weight and a generator, and returns row numbers.
     kernel : Kernel, str or None, default=None
-        None means the kernel of the estimator that the landmarks are for, and ``Gaussian("median")`` alone.
+        None means the kernel of the estimator that the landmarks are for, where that is known to be positive
+        semi-definite or given as a matrix, and ``Gaussian("median")`` otherwise.
     random_state : None, int or generator, default=None
         Source of the draws.
 

@@ -35,7 +35,8 @@ def standing(gram: LinearMap, landmarks: Array, weights: Array) -> Standing:
     xp, chosen = namespace(gram.reference), like(landmarks, gram.reference)
     mass, own = like(weights, gram.reference, dtype=xp.float64), as_double(gram.diagonal())
     block = as_double(gram.block(chosen, chosen))
-    values, vectors = positive_eigenpairs(block, 2 * unit_of(gram.dtype))
+    with single_threaded_blas():
+        values, vectors = positive_eigenpairs(block, 2 * unit_of(gram.dtype))
     whiten = vectors / xp.sqrt(values)
 
     def look(rows: slice) -> tuple[Array, float]:

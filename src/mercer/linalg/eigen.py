@@ -20,6 +20,7 @@ _DEPTH = 60  # of our own Lanczos, where a dense decomposition is too large
 _CLOSE = 1e-6
 _CONVERGED = 64  # units of rounding: what a residual of Lanczos comes down to
 _BLOCK = 4  # columns a step of Lanczos on tensors
+_SHARE = 1 / 4  # of the memory limit, for its space
 
 
 class EigenvalueWarning(UserWarning):
@@ -98,7 +99,8 @@ def _restarted(
     step, for few are needed, and may be six of its blocks larger.
     """
     block, more = (_BLOCK, 2 * _BLOCK) if start is None else (start.shape[1], 8 * start.shape[1])
-    most = min(map_.shape[0], max(40, 3 * count) + more)
+    allowed = get_config().share(_SHARE) // (8 * map_.shape[0])
+    most = min(map_.shape[0], max(40, 3 * count) + more, max(allowed, count + 3 * block))
     space = _space(map_, rng, block=block, start=start)
     exact = max(tolerance, _CONVERGED * unit_of(map_.dtype))
     for _ in range(_RESTARTS):

@@ -120,7 +120,7 @@ class BlockLanczos:
     def _append(self, block: Array) -> None:
         new = self._size + block.shape[1]
         if new > self._store.shape[1]:
-            grown = self._empty((self._store.shape[0], max(new, 2 * self._store.shape[1])))
+            grown = self._empty((self._store.shape[0], max(new, 3 * self._store.shape[1] // 2)))
             grown[:, : self._size] = self.vectors
             self._store = grown
         self._store[:, self._size : new] = block

@@ -174,11 +174,11 @@ class _Step:
     def taken(self) -> _Point | None:
         """The next point, None where rounding ends the way."""
         at, problem = self._at, self._problem
-        factors = upper_factor(at.Z.copy()), upper_factor(at.B.copy())
-        if factors[0] is None or factors[1] is None:
+        of_Z, of_B = upper_factor(at.Z.copy()), upper_factor(at.B.copy())
+        if of_Z is None or of_B is None:
             return None
-        self._RZ, self._RB = (np.triu(factor) for factor in factors)
-        inverse = solve_by_factor(factors[0], np.eye(at.Z.shape[0]))
+        self._RZ, self._RB = np.triu(of_Z), np.triu(of_B)
+        inverse = solve_by_factor(of_Z, np.eye(at.Z.shape[0]))
         self._inverse = (inverse + inverse.T) / 2
         self._curvature = at.x / at.s + at.z / at.t
         factor = upper_factor(self._schur())
@@ -270,7 +270,7 @@ class _Step:
             whole = [upper_factor(X.copy()) is not None for X in (there.B, there.Z)]
             if all(whole):
                 return replace(there, B=_symmetric(there.B)) if max(primal, dual) > _SHORT else None
-            primal, dual = (length if fine else _BACK * length for length, fine in zip((primal, dual), whole, strict=True))
+            primal, dual = (primal if whole[0] else _BACK * primal), (dual if whole[1] else _BACK * dual)
         return None
 
 
