@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from mercer import Gaussian, Kernelized, Laplacian, Linear, Polynomial
-from mercer.datasets import two_moons
+from mercer.datasets import standardized, two_moons, wine
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(90, 3))
@@ -221,3 +221,14 @@ def test_mini_batches_of_k_means():
     model = Kernelized(MiniBatchKMeans(2, n_init=3), Gaussian(0.6), random_state=0)
     assert model.fit_predict(points).shape == (80,)
     assert model.transform(points).shape == (80, 2)
+
+
+def test_what_rounding_leaves_of_a_matrix_of_low_rank_is_no_feature():
+    """Discriminant analysis divides features by their spread: of the linear kernel it is what it is on the columns."""
+    data, classes = wine()
+    data = standardized(data)
+    plain = LinearDiscriminantAnalysis().fit(data, classes)
+    kernelized = Kernelized(LinearDiscriminantAnalysis(), Linear()).fit(data, classes)
+    assert kernelized.indices_.size == data.shape[1]
+    for one, other in zip(plain.transform(data).T, kernelized.transform(data).T, strict=True):
+        assert abs(np.corrcoef(one, other)[0, 1]) == pytest.approx(1, abs=1e-9)

@@ -68,9 +68,9 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     embedding_ : array of shape (n, n_components)
         The coordinates of the training points.
-    coordinates_ : array of shape (n_landmarks, rank_)
+    coordinates_ : array of shape (n_landmarks, rank)
         All coordinates of the points that the programme was solved on.
-    eigenvalues_, explained_variance_ratio_ : arrays of shape (rank_,)
+    eigenvalues_, explained_variance_ratio_ : arrays of shape (rank,)
         The variance of each coordinate, times the total weight, and its share.
     certificate_ : UnfoldingCertificate
         Bounds on the largest variance, times the total weight.
