@@ -159,6 +159,18 @@ def test_connectivity_counts_the_rounding_of_its_matrix(monkeypatch):
         assert module.connectivity(problem, w) <= exact_connectivity(problem, w)
 
 
+@pytest.mark.parametrize("light", [1e-4, 1e-9, 1e-15])
+def test_points_of_hardly_any_mass_cost_no_digits(light):
+    plain = random_problem(9, kept=False)
+    masses = np.where(np.arange(plain.size) % 3 == 0, light, 1.0)
+    problem = Unfolding(plain.pairs, plain.lower, plain.upper, masses)
+    point = solved(problem.raised).point
+    proof = certify_unfolding(problem, stored(problem, point), point.multipliers)
+    assert proof.holds(1e-4)
+    heavy = Unfolding(plain.pairs, plain.lower, plain.upper, np.maximum(masses, 1e-3))
+    assert proof.lower <= certify_unfolding(heavy, stored(problem, point), solved(heavy).point.multipliers).upper
+
+
 @pytest.mark.parametrize("violation", [0.0, 1e-3])
 def test_the_dual_value_is_above_the_exact_one(violation):
     rng = np.random.default_rng(0)

@@ -151,6 +151,17 @@ def test_a_weight_of_two_is_the_same_row_twice(roll, distances):
     verify(other, twice)
 
 
+@every_kind
+@pytest.mark.parametrize("weights", ["many sizes", "one light", "one heavy"])
+def test_weights_of_any_sizes_are_certified(distances, weights):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    given = {"many sizes": 10.0 ** rng.uniform(-10, 0, 40), "one light": 1e-12, "one heavy": 1e9}[weights]
+    given = given if weights == "many sizes" else np.r_[given, np.ones(39)]
+    model = MaximumVarianceUnfolding(5, distances=distances, connect=True).fit(X, sample_weight=given)
+    assert verify(model, X).holds(1e-4)
+
+
 def test_rows_of_weight_zero_are_new_points(roll):
     X = roll[0][:60]
     weights = np.r_[np.ones(50), np.zeros(10)]
@@ -392,7 +403,7 @@ def test_budgets_and_callbacks_end_a_run_with_what_there_is(roll):
 
 
 def test_rows_too_near_for_the_arithmetic_are_named():
-    X = np.concatenate([np.random.default_rng(0).standard_normal((20, 2)), [[0.0, 0.0], [1e-7, 0.0]]])
+    X = np.concatenate([np.random.default_rng(0).standard_normal((20, 2)), [[0.0, 0.0], [1e-9, 0.0]]])
     with pytest.warns(ConvergenceWarning, match="Rows 20 and 21 are neighbours .* times as near as rows"):
         model = MaximumVarianceUnfolding(5, connect=True).fit(X)
     assert not model.certificate_.holds(1e-4)

@@ -6,7 +6,8 @@ to the bounds of the pairs. With M = Diag(m) and the unit vector q = √(m/Σm),
     M^-½ L_w M^-½ + τ qqᵀ ≽ λI,  λ ≤ τ    ⟹    L_w ≽ λV,
 
 for xᵀVx = xᵀMx and qᵀM^½x = 0 once mᵀx = 0, and neither side of L_w ≽ λV sees a translation. The left matrix is formed
-dense and factored (:mod:`mercer.certificates.factorisation`): no chance is involved, and rounding is counted.
+dense and factored (:mod:`mercer.certificates.factorisation`): no chance is involved, and rounding is counted. Masses
+that are next to nothing are raised for it, which makes V no smaller.
 
 The lower bound is the variance of the points as they are stored. Where they pass the bounds of the pairs by no more
 than a part v of these, what is proved concerns the bounds made wider by v, which v the certificate states.
@@ -113,6 +114,7 @@ def connectivity(problem: Unfolding, multipliers: Array) -> float:
     """A number λ > 0 with L_w ≽ λV, zero where none is found: that of w is near one where w is feasible."""
     if not np.all(np.isfinite(multipliers)) or not np.any(multipliers):
         return 0.0
+    problem = problem.raised
     root = np.sqrt(problem.masses)
     inverse, share = 1 / root, root / math.sqrt(math.fsum(problem.masses))
     matrix = problem.laplacian(multipliers).toarray()
