@@ -24,8 +24,8 @@ from mercer.support import choose_support
 from mercer.validation import at_least, declared, fraction, function_of, non_negative, optional, true_or_false
 
 _ROUNDING = (
-    "The tolerance is out of reach: the kernel matrix is so ill-conditioned that rounding keeps the bounds apart. Pass "
-    "fewer landmarks, a nugget such as 1e-8, or a larger tol."
+    "The tolerance is out of reach: λ is so small, or the kernel matrix so ill-conditioned, that rounding keeps bounds "
+    "apart. Raise regularization, pass fewer landmarks, a nugget such as 1e-8, or a larger tol."
 )
 
 
@@ -87,14 +87,13 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     embedding_ : array of shape (n, r)
         The coordinates of the training points; without landmarks their squared lengths are d.
     coordinates_, coefficients_ : arrays of shape (m, rank)
-        Ξ on the m different points that the programme was solved on, and K⁻¹Ξ: b(x, y) = k(x)ᵀ C k(y) with
-        C = coefficients_ coefficients_ᵀ.
+        Ξ on the m different points that the programme was solved on, and A = K⁻¹Ξ: b(x, y) = k(x)ᵀ AAᵀ k(y).
     rank_, eigenvalues_ : int and array of shape (rank,)
         The dimensions, and their shares of the weighted sum of squared lengths, in falling order.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
         The rows it was solved on, None for all, and their weights, None for ones; copies of a row are one.
     regularization_, alignment_, trace_ : float
-        λ, f_n(𝔹) and Tr 𝔹: the objective is alignment_ - λ trace_, the paper's divided by n².
+        λ, f_n(𝔹) and Tr 𝔹: the objective, the paper's divided by n², is f_n(𝔹) - λ Tr 𝔹.
     diagonal_, multipliers_ : arrays of shape (m,)
         d at the points, and the dual variables.
     kernel_ : Kernel
