@@ -269,6 +269,26 @@ def test_a_callback_stops_and_sees_every_step(X):
     assert model.status_.name == "STOPPED"
 
 
+def test_ctrl_c_keeps_the_best_iterate(X):
+    def interrupt(line):
+        if line.number == 6:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = KernelizedSDPEmbedding(Matern(1.5, 0.8), callback=interrupt).fit(X)
+    assert model.status_.name == "INTERRUPTED"
+    assert verify(model, X).holds(0.1)
+
+
+def test_a_conic_solver_gives_the_same_coordinates(fitted, X):
+    pytest.importorskip("cvxpy")
+    model = KernelizedSDPEmbedding(Matern(1.5, 0.8), solver="conic").fit(X)
+    np.testing.assert_allclose(model.embedding_, fitted.embedding_, atol=1e-6)
+    assert model.certificate_.holds(1e-6)
+    with pytest.raises(ValueError, match="solver='conic' takes at most 60 points, not 61"):
+        model.fit(points(61, 2))
+
+
 # --- verification -------------------------------------------------------------------------------------------------
 
 
