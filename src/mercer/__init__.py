@@ -22,8 +22,11 @@ _HOMES = {
         "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
-    "linalg": "greedy_cholesky nystrom rp_cholesky",
-    "embedding": "DiffusionMaps KernelPCA KernelizedSDPEmbedding PlaneMap RankPath SDPEmbedding plane_map rank_path",
+    "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
+    "embedding": (
+        "DiffusionMaps KernelPCA KernelizedSDPEmbedding MaximumVarianceUnfolding PlaneMap RankPath SDPEmbedding "
+        "plane_map rank_path"
+    ),
     "landmarks": "Landmarks",
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
@@ -62,6 +65,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import DiffusionMaps as DiffusionMaps
     from mercer.embedding import KernelizedSDPEmbedding as KernelizedSDPEmbedding
     from mercer.embedding import KernelPCA as KernelPCA
+    from mercer.embedding import MaximumVarianceUnfolding as MaximumVarianceUnfolding
     from mercer.embedding import PlaneMap as PlaneMap
     from mercer.embedding import RankPath as RankPath
     from mercer.embedding import SDPEmbedding as SDPEmbedding
@@ -86,8 +90,10 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernels import Sigmoid as Sigmoid
     from mercer.kernels import Sobolev as Sobolev
     from mercer.landmarks import Landmarks as Landmarks
+    from mercer.linalg import factorize as factorize
     from mercer.linalg import greedy_cholesky as greedy_cholesky
     from mercer.linalg import nystrom as nystrom
+    from mercer.linalg import nystrom_completion as nystrom_completion
     from mercer.linalg import rp_cholesky as rp_cholesky
     from mercer.operators import CenteredOperator as CenteredOperator
     from mercer.operators import DiffusionOperator as DiffusionOperator

@@ -24,6 +24,7 @@ WHOLE = {
     "embeddings": range(1250),
     "levels": range(600),
     "kernelized": range(900),
+    "unfoldings": range(900),
     "measures": range(1050),
     "densities": range(450),
     "regressions": range(600),

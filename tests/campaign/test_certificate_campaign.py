@@ -24,6 +24,7 @@ SAMPLE = {
     "embeddings": range(18),
     "levels": range(8),
     "kernelized": range(5),
+    "unfoldings": range(12),
     "measures": range(18),
     "densities": range(8),
     "regressions": range(6),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -230,6 +231,17 @@ def test_a_nugget_lets_a_smooth_kernel_in(X):
     assert np.abs(model.transform(X) - model.embedding_).max() < 1e-2
     with pytest.raises(SingularKernelError):
         KernelizedSDPEmbedding(Gaussian(3.0)).fit(X)
+
+
+def test_an_extension_that_rounding_spoils_is_told_and_still_verified():
+    points = np.array([[0.0], [1.0], [1.0 + 1e-5], [2.0]])
+    model = KernelizedSDPEmbedding(Gaussian(2.0), regularization=1e-3, diagonal=np.array([1.0, 1.0, 2.0, 1.0]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(points)
+    assert any("transform reproduces the training points to" in str(warning.message) for warning in caught)
+    certificate = verify(model, points)  # not refused for digits that nobody has
+    assert certificate.lower <= model.certificate_.upper
 
 
 def test_an_end_before_the_tolerance_is_told(X):

@@ -3,19 +3,26 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
+from mercer.datasets import digits, standardized, swiss_roll, wine
 from mercer.experiments import (
     Verdict,
     centred_cloud,
+    distance_spectra,
     interval_operator,
     kernel_completion,
+    linear_kernel_methods,
     separated_rings,
     strictly_definite,
+    unrolled_sheet,
 )
 from mercer.experiments.rkhs.eigenfunctions import ExponentialOperator
+from mercer.experiments.rkhs.linear_kernel import discriminants
 from mercer.experiments.rkhs.separation import separating_hyperplane
 from mercer.experiments.rkhs.strictly_definite import _distance_of_x, _powers
+from mercer.experiments.rkhs.unfolding import _sheet
 
 AGREES, DIFFERS = Verdict.AGREES, Verdict.DIFFERS
 
@@ -54,6 +61,21 @@ def test_eigenvalues_of_samples_are_near_those_of_their_law():
     result = interval_operator(sizes=(40, 160), draws=6)
     assert verdicts(result) == [AGREES, DIFFERS, AGREES, AGREES]
     assert -0.9 < result.slope < -0.2
+    assert len(result.figure().axes) == 2
+
+
+# --- kernels made of distances --------------------------------------------------------------------------------
+
+
+def test_distances_that_are_no_distances_of_a_hilbert_space():
+    result = distance_spectra(120)
+    np.testing.assert_allclose(result.corners, [2, 2, 0, -1], atol=1e-12)
+    assert verdicts(result) == [DIFFERS, AGREES, AGREES, DIFFERS, DIFFERS, DIFFERS]
+    assert result.negative_share("digits, SSIM") == 0
+    images = digits()[0][np.random.default_rng(0).choice(1797, 120, replace=False)]
+    D = np.abs(images[:, None] - images).sum(axis=2) ** 2
+    values = np.linalg.eigvalsh(-0.5 * (D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean()))
+    np.testing.assert_allclose(result.spectra["digits, Manhattan"], values[::-1] / values[-1], atol=1e-10)
     assert len(result.figure().axes) == 2
 
 
@@ -120,3 +142,44 @@ def test_a_hyperplane_is_found_where_there_is_one():
     normal, offset = separating_hyperplane(X, turned)
     wrong = np.sum((X @ normal + offset > 0) != (turned == 1))
     assert wrong <= np.sum(LinearSVC(C=1e3, max_iter=100_000).fit(X, turned).predict(X) != turned) + 1
+
+
+def test_a_linear_kernel_changes_no_method_but_by_its_penalty():
+    result = linear_kernel_methods()
+    assert verdicts(result) == [AGREES, DIFFERS, DIFFERS, AGREES]
+    assert result.apart("FDA", "kernel FDA") < 1e-9
+    assert result.apart("penalised FDA", "kernel FDA, penalty on the coefficients") > 1e-4
+    assert len(result.figure().axes) == 5
+
+
+def test_discriminants_are_those_of_scikit_learn():
+    X, labels = wine()
+    X = standardized(X)
+    ours = discriminants(X.T, labels, 1e-9 * np.eye(X.shape[1]))
+    theirs = LinearDiscriminantAnalysis().fit(X, labels).transform(X)
+    for x, y in zip(ours.T, theirs.T, strict=True):
+        assert abs(np.corrcoef(x, y)[0, 1]) == pytest.approx(1, abs=1e-9)
+
+
+# --- unfolding ------------------------------------------------------------------------------------------------
+
+
+def test_a_roll_is_drawn_apart_by_distances_of_neighbours_and_not_of_all_pairs():
+    result = unrolled_sheet(80, n_neighbors=3, n_all_pairs=15)
+    assert verdicts(result)[:2] == [DIFFERS, AGREES]
+    kept, every = result.growth
+    assert every == pytest.approx(1, abs=5e-3)
+    assert kept > 1.2
+    assert result.unfolded.certificate_.holds(1e-4)
+    assert result.fit(result.sheet @ [[1.0, 2.0], [0.5, -1.0]]) == pytest.approx(1)
+    assert len(result.figure().axes) == 4
+
+
+def test_the_sheet_is_isometric_to_the_roll():
+    """Points a small step apart on the sheet are as far apart on the roll."""
+    roll, angle = swiss_roll(400)
+    X, flat = (np.linalg.norm(points[:, None] - points, axis=2) for points in (roll, _sheet(roll, angle)))
+    near = (flat > 0) & (flat < 0.25)
+    assert near.sum() > 100
+    np.testing.assert_allclose(X[near], flat[near], rtol=0.02)
+    assert np.all(flat > X - 1e-6)

@@ -131,9 +131,7 @@ def test_the_bound_of_the_rounding_holds():
     for points, unit in ((X, 2.0**-53), (X.astype(np.float32), 2.0**-24)):
         gram = GramOperator(kernel, points)
         error = np.abs(gram.block(slice(None), slice(None)) - truth).max()
-        assert error <= gram.entry_error.absolute < 2e5 * unit
-    assert gram.entry_error.absolute < np.inf
-    assert GramOperator(FromDistance("cosine").resolve(X), X).entry_error.absolute == np.inf  # not of the triangle
+        assert error <= gram.entry_error.absolute < 1e5 * unit
     assert GramOperator(2.0 * kernel, X).entry_error.absolute == np.inf
 
 

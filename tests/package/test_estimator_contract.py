@@ -24,6 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mercer import (
     DiffusionMaps,
     Gaussian,
+    KernelizedSDPEmbedding,
     KernelPCA,
     Laplacian,
     Matern,
@@ -37,6 +38,7 @@ from mercer import (
 )
 from mercer.datasets import three_clusters, two_moons
 from mercer.embedding.default_kernel import default_kernel
+from mercer.embedding.kernelized import default_matern
 from mercer.kernels import Cosine, Polynomial, Sigmoid
 from mercer.validation import checked_kernel
 
@@ -48,11 +50,16 @@ QUICK = {
     QuadratureSparsifier: {"n_nodes": 8},
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
+    KernelizedSDPEmbedding: {"nugget": 1e-7, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
-DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {SDPEmbedding: default_kernel, DiffusionMaps: SelfTuning}
-SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors"}
-TRANSFORMERS = [SDPEmbedding, DiffusionMaps, KernelPCA, QuadratureSparsifier]
+DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {
+    SDPEmbedding: default_kernel,
+    DiffusionMaps: SelfTuning,
+    KernelizedSDPEmbedding: default_matern,
+}
+SEARCHED = {Gaussian: "sigma", SelfTuning: "n_neighbors", Matern: "length_scale"}
+TRANSFORMERS = [SDPEmbedding, DiffusionMaps, KernelPCA, KernelizedSDPEmbedding, QuadratureSparsifier]
 CERTIFIED = [kind for kind in QUICK if kind not in (DiffusionMaps, KernelPCA)]
 WEIGHTED = [kind for kind in QUICK if has_fit_parameter(kind(), "sample_weight")]
 every = pytest.mark.parametrize("kind", QUICK)
@@ -130,6 +137,7 @@ VARIANTS = [
     SDPEmbedding(Gaussian(sigma="slope"), initial_rank=4, certify=False, tol=1e-3, residual_tol=1e-10, random_state=3),
     DiffusionMaps(Matern(nu=2.5), n_components=1, time=0.5, alpha=1.0),
     DiffusionMaps(Gaussian(sigma=1.0) + Laplacian(sigma=2.0), n_components=3, time=3),
+    KernelizedSDPEmbedding(Matern(nu=1.5), n_components=1, regularization=1e-3, nugget=1e-6),
     KernelPCA(Matern(nu=2.5), n_components=3, indefinite="refuse", certify=True),
     KernelPCA(Polynomial(degree=2), n_components=1),
     QuadratureSparsifier(Gaussian(sigma=2.0), trace_fraction=0.7),
@@ -154,6 +162,7 @@ def tolerant():
     [
         SDPEmbedding(),
         DiffusionMaps(),
+        KernelizedSDPEmbedding(),
         KernelPCA(),
         QuadratureSparsifier(),
         SumOfSquaresDensity(),
@@ -654,7 +663,8 @@ def test_verify_certifies_fitted_models_only(kind, X, y):
 
 def test_verify_refuses_a_model_without_certificate(fitted, X):
     sentence = (
-        "verify takes a fitted SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not "
+        "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier, "
+        "SumOfSquaresDensity or RobustKernelRidge, not "
         "DiffusionMaps."
     )
     with pytest.raises(TypeError) as caught:
@@ -679,6 +689,7 @@ def test_only_an_embedding_has_an_extension_to_certify(kind, what, fitted, X, y)
         (DiffusionMaps, {"n_components": 95}),
         (KernelPCA, {"kernel": Gaussian(20.0), "n_components": 80}),
         (QuadratureSparsifier, {"kernel": Gaussian(100.0), "n_nodes": 60}),
+        (KernelizedSDPEmbedding, {"max_iter": 1}),
         (SumOfSquaresDensity, {"solver": "accelerated", "max_iter": 1}),
         (RobustKernelRidge, {"max_iter": 1}),
     ],

@@ -52,8 +52,11 @@ class EntryError:
     absolute: float = 0.0
 
     def in_units(self, unit: float) -> EntryError:
-        """The error whose parts are so many roundings of an arithmetic with this unit."""
-        return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), gamma(self.absolute, unit))
+        """The error whose parts are so many roundings of an arithmetic with this unit.
+
+        What has no scale is in the units of the kernel, so that its size says nothing of the number of roundings.
+        """
+        return EntryError(gamma(self.relative, unit), gamma(self.scaled, unit), _MORE * unit * self.absolute)
 
     def plus(self, other: EntryError, *, nonnegative: bool, unit: float) -> EntryError:
         """Of a sum of two kernels.

@@ -215,7 +215,10 @@ class MeanEmbedding:
         return in_units(float(np.sqrt(self._energy)), self._in_unit[1], "The norm")
 
     def distance(self, other: MeanEmbedding) -> float:
-        """The maximum mean discrepancy ‖w - v‖. What two samples have in common leaves no rounding error in it."""
+        """The maximum mean discrepancy ‖w - v‖. What two samples have in common leaves no rounding error in it.
+
+        A kernel that is known not to be characteristic is named in a warning.
+        """
         warn_if_not("characteristic", self.kernel, ALIKE)
         return (self - other).norm()
 

@@ -91,6 +91,7 @@ def mmd(
     kernel : Kernel, optional
         k; the Gaussian with the median bandwidth if left out. What depends on the data is fixed from both samples
         together, each point counting with its weight: from at most 1 000 of them, see :mod:`mercer.kernels.bandwidth`.
+        One that is known not to be characteristic is named in a warning.
     x_weights, y_weights : array or float, optional
         Weights that are not negative, and not all zero. They are used as they are, and need not sum to one. Left out,
         they are 1/n and 1/m. They are brought to a unit near one and back, so that no square of a weight leaves double

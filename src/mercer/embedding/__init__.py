@@ -9,6 +9,7 @@ from mercer.embedding.plane import PlaneMap, plane_map
 from mercer.embedding.rank_path import rank_path
 from mercer.embedding.rank_path_result import Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
+from mercer.embedding.unfolding import MaximumVarianceUnfolding
 
 __all__ = [
     "Diagnosis",
@@ -16,6 +17,7 @@ __all__ = [
     "KernelPCA",
     "KernelizedSDPEmbedding",
     "Level",
+    "MaximumVarianceUnfolding",
     "PlaneMap",
     "RankPath",
     "RankPathEntry",

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, copied, like, namespace, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.embedding.degeneracy import pad_components, widened
@@ -22,6 +22,14 @@ from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.support import choose_support
 from mercer.validation import at_least, declared, fraction, function_of, non_negative, optional, true_or_false
+
+_ROUNDING = (
+    "The tolerance is out of reach: the kernel matrix is so ill-conditioned that rounding keeps the bounds apart. Pass "
+    "fewer landmarks, a nugget such as 1e-8, or a larger tol."
+)
+
+
+_LOST_DIGITS = 1e-5  # of the largest length, that rounding may move an extended training point by
 
 
 def default_matern() -> Kernel:
@@ -49,7 +57,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     kernel : Kernel or str, default=None
         A strictly positive definite kernel; None means ``Matern(nu=2.5)``, the Sobolev space of order 2.5 + dim/2.
     regularization : float or "auto", default="auto"
-        λ > 0, the price of Tr 𝔹: the larger, the smoother. "auto" is a hundredth of the squared largest eigenvalue of
+        λ > 0, the price of Tr 𝔹: the larger, the smoother. "auto" is a tenth of the squared largest eigenvalue of
         the centred kernel on the sample.
     diagonal : callable, array of shape (n,) or None, default=None
         d > 0, a function of points or its values at the rows of X; None means k(x, x).
@@ -80,13 +88,13 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The coordinates of the training points; without landmarks their squared lengths are d.
     coordinates_, coefficients_ : arrays of shape (m, rank)
         Ξ on the m different points that the programme was solved on, and K⁻¹Ξ: b(x, y) = k(x)ᵀ C k(y) with
-        C = coefficients_ coefficients_ᵀ.
+        C = A Aᵀ, A the second.
     rank_, eigenvalues_ : int and array of shape (rank,)
         The dimensions, and their shares of the weighted sum of squared lengths, in falling order.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
         The rows it was solved on, None for all, and their weights, None for ones; copies of a row are one.
     regularization_, alignment_, trace_ : float
-        λ, f_n(𝔹) and Tr 𝔹: the objective is alignment_ - λ trace_, the paper's divided by n².
+        λ, f_n(𝔹) and Tr 𝔹: the objective is ``alignment_`` less λ times ``trace_``, the paper's divided by n².
     diagonal_, multipliers_ : arrays of shape (m,)
         d at the points, and the dual variables.
     kernel_ : Kernel
@@ -208,7 +216,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self, X: Any, points: Any, carriers: Carriers, programme: KernelizedProgramme, solved: SolvedKernel
     ) -> None:
         reference = X if hasattr(X, "device") else np.empty(0)
-        self._points = points
+        self._points = points.copy() if hasattr(points, "toarray") else copied(points)  # the user's own may change
         self.landmarks_, self.sample_weight_ = carriers.support
         self.coordinates_ = like(solved.coordinates, reference)
         self.coefficients_ = like(programme.coefficients(solved.coordinates), reference)
@@ -220,6 +228,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.certificate_, self.status_, self.history_ = solved.certificate, solved.status, solved.history
         self.n_iter_ = solved.history[-1].number
         self._n_features_out = self.rank_ if self.n_components is None else int(self.n_components)
+        self._warn_of_lost_digits(programme)
         embedded = training_rows(self, X, carriers.place)
         self.embedding_ = pad_components(embedded, self._n_features_out, self.rank_)
 
@@ -229,8 +238,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: k(x)ᵀK⁻¹Ξ, linear in Ξ and equal to it on the sample."""
-        wanted = self._n_features_out
-        return widened(self._extend(X)[:, :wanted], wanted)
+        rows = self._extend(X)
+        return widened(rows[:, : self._n_features_out], self._n_features_out)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
         """Return the learned kernel b(x, y) = k(x)ᵀ C k(y) in all its dimensions, positive semi-definite.
@@ -249,15 +258,23 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         return verify_kernelized(self, X, recheck)
 
+    def _warn_of_lost_digits(self, programme: KernelizedProgramme) -> None:
+        """Warn where the extension cannot reproduce the coordinates, its coefficients being so large."""
+        off = programme.product_rounding(to_numpy(self.coefficients_)) / float(np.sqrt(programme.prescribed.max()))
+        if off > _LOST_DIGITS:
+            warn_user(
+                f"The kernel matrix is so ill-conditioned that transform reproduces the training points to {off:.0e} "
+                "only: pass a nugget such as 1e-8, fewer landmarks, or a kernel that is less smooth."
+            )
+
     def _report(self) -> None:
         """Warn of an end that is neither convergence nor the user's own doing."""
         if self.status_ in (Status.CONVERGED, Status.STOPPED):
             return
         proof = self.certificate_
         state = "" if proof is None else f" {proof}."
-        tight = proof is not None and proof.gap_beyond_rounding <= self.tol
-        reason = " Rounding alone keeps the bounds apart: pass a nugget such as 1e-8, or loosen tol." if tight else ""
-        warn_user(f"{self.status_.message}{reason}{state}", ConvergenceWarning)
+        message = _ROUNDING if self.status_ is Status.STALLED else self.status_.message
+        warn_user(f"{message}{state}", ConvergenceWarning)
 
 
 def extended_rows(model: KernelizedSDPEmbedding, X: Any) -> Array:

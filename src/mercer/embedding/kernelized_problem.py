@@ -19,7 +19,7 @@ from mercer.problems.kernelized import KernelizedProgramme, SingularKernelError,
 from mercer.support import Support
 from mercer.validation import normalised, positive_number
 
-AUTO_SHARE = 0.01  # of the squared largest eigenvalue: directions with a tenth of that eigenvalue are worth their norm
+AUTO_SHARE = 0.1  # of the squared largest eigenvalue: directions with a third of that eigenvalue are worth their norm
 
 
 class Carriers(NamedTuple):
@@ -95,7 +95,7 @@ def _dense(kernel: Kernel, points: Any) -> Array:
 
 
 def strength(programme: KernelizedProgramme, regularization: Any) -> float:
-    """λ as it was given, or a hundredth of σ², σ the largest eigenvalue of P^½K̄P^½.
+    """λ as it was given, or a tenth of σ², σ the largest eigenvalue of P^½K̄P^½.
 
     For a direction of eigenvalue σ in the Hilbert space 𝔹 gains σ² and loses λ for every unit of trace, so that λ draws
     the line between directions that are worth their norm and others.

@@ -16,9 +16,10 @@ from mercer.problems.kernelized import KernelizedProgramme
 from mercer.progress import Phases
 from mercer.solvers import Goal, Iteration, Run, Status
 from mercer.solvers.kernelized import HilbertInteriorPoint, HilbertPair
+from mercer.solvers.kernelized_polish import polished
 
-_SHARPER = 1e-3  # of the tolerance: what the solver aims at, so that rounding and a lower rank may take the rest
-_LEAST_GAP = 1e-11
+_SHARP = 1e-12  # the relative gap that the solver aims at: two steps more than a millionth takes, and the coordinates,
+# which are as good as the root of the gap, have six digits
 _CUTS = (1.0, 1e-3, 1e-6, 0.0)  # times rank_tol: where the fewest dimensions do not do, more are kept
 _NOISE = 1e-14
 _LOST = 0.1  # of the tolerance, that fewer dimensions may cost
@@ -62,13 +63,16 @@ class KernelizedSolver:
     def solve(self) -> SolvedKernel:
         """Solve, bring the solution to low rank, and prove it."""
         self.phases.begin("solving by the interior-point method")
-        goal = Goal(max(_SHARPER * self.tol, _LEAST_GAP), max_iter=self.max_iter)
+        goal = Goal(_SHARP, max_iter=self.max_iter)
         callbacks = () if self.callback is None else (self.callback,)
         run: Run[HilbertPair] = Run(goal, callbacks=callbacks, shown=self.verbose)
         solution = run.phase(self.programme, HilbertInteriorPoint())
-        coordinates = self._of_low_rank(solution.point.B)
-        self.phases.begin("proving the bound")
+        self.phases.begin("going to the boundary")
         y = solution.point.multipliers
+        coordinates = self._of_low_rank(solution.point.B)
+        if solution.status in _FINE:
+            coordinates, y = polished(self.programme, coordinates, y)
+        self.phases.begin("proving the bound")
         certificate = None if self.proof is None else self.proof.certificate(coordinates, y)
         status = self._status(solution.status, certificate)
         return SolvedKernel(*self._principal(coordinates), y, certificate, status, solution.history)

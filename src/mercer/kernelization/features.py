@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cast, contiguous, like, namespace, solve_triangular
+from mercer.backends.arrays import Array, as_double, cast, contiguous, eigvalsh, like, namespace, solve_triangular
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.config import require_free_memory
 from mercer.backends.rounding import UNIT, gamma, unit_of
@@ -26,8 +26,13 @@ from mercer.operators.sections import KernelSections
 
 _PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
 _WIDE = 8  # bytes of an entry of the factor
-_TOLERANCES = (0.0, 1e-12, 1e-9, 1e-6)  # parts of the trace, from exact entries to those of single precision
+# Parts of the trace at which a factorisation ends: from entries that are exact to rounding to those of single
+# precision. Beyond the first, copies of a point would count as points of their own, and what rounding leaves of a
+# matrix of low rank, some thousand units, as features, which a method that scales its features takes for data.
+_TOLERANCES = (1e-12, 1e-11, 1e-9, 1e-6)
 _LOOKED_AT = 4096  # rows on which a factor is compared with its matrix
+_DECOMPOSED = 512  # rows on which a matrix is looked at for negative eigenvalues
+_INDEFINITE = 1e-5  # of the largest eigenvalue: more than entries in single precision make of zero
 _NOISE = 256.0  # units of rounding
 _NEGATIVE = 1e-2  # of the largest k(x, x): no rounding makes a squared length that much larger
 
@@ -59,6 +64,12 @@ class KernelFeatures:
         self.nodes, self.components = sections.nodes, sections.components
         identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
         self.normalization = contiguous(solve_triangular(lower, identity).T)
+
+    def require_memory(self, X: Any) -> None:
+        """Refuse more points than the memory limit has room for the features of."""
+        count, width = int(X.shape[0]), int(self.nodes.shape[0])
+        needed = float(_WIDE) * count * width
+        require_free_memory(needed, f"{width} features of {count} points take", "pass fewer points", MemoryError)
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
@@ -110,7 +121,10 @@ def factor_features(
         _require_memory(gram, width, entry)
     factor = _factored(gram, width, seed, weights)
     if count is None and factor.rank == width < n:
-        _require_memory(gram, width + 1, entry)
+        raise MemoryError(
+            f"{n} points span more than the {width} dimensions whose features fit the memory limit: pass landmarks, "
+            "compute in float32, or raise memory_limit."
+        )
     made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
     values = contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))
@@ -135,6 +149,8 @@ def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None =
     of the matrix, which :func:`_explains` sees; the next one leaves out more.
     """
     known = gram.kernel.properties.positive_definite is True
+    if not known:
+        _refuse_indefinite_part(gram)
     for tolerance in _TOLERANCES[: 1 if known else None]:
         with np.errstate(over="ignore", invalid="ignore"):  # growth on an indefinite matrix
             factor = rp_cholesky(gram, width, random_state=copy(seed), weights=weights, tolerance=tolerance)
@@ -146,19 +162,31 @@ def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None =
     raise ValueError(_sentence(gram.kernel))
 
 
+def _refuse_indefinite_part(gram: GramOperator) -> None:
+    """Refuse a matrix that is indefinite on some rows drawn at random, which is all that can be looked at for sure."""
+    rows = _some_rows(gram, _DECOMPOSED)
+    values = eigvalsh(as_double(gram.block(rows, rows)))
+    if not float(values[0]) >= -_INDEFINITE * float(abs(values).max()):
+        raise ValueError(_sentence(gram.kernel))
+
+
 def _explains(gram: GramOperator, factor: LowRankOperator) -> bool:
     """Whether K can be the sum of FFᵀ and a positive semi-definite E of the trace that is left: ‖Ev‖ ≤ tr(E) ‖v‖.
 
     One random v on some thousand rows shows an E that is larger, all but surely.
     """
-    xp, n, rng = namespace(gram.reference), gram.shape[0], np.random.default_rng(_PIVOTS)
-    rows = like(np.sort(rng.choice(n, min(n, _LOOKED_AT), replace=False)), gram.reference)
-    v = like(rng.standard_normal(rows.shape[0]), gram.reference)
+    xp, n, rows = namespace(gram.reference), gram.shape[0], _some_rows(gram, _LOOKED_AT)
+    v = like(np.random.default_rng(_PIVOTS).standard_normal(rows.shape[0]), gram.reference)
     F = as_double(factor.factor[rows])
     off = as_double(gram.block(rows, rows)) @ v - F @ (F.T @ v)
     residual = as_double(factor.residual_diagonal)[rows]
     noise = _NOISE * n * unit_of(gram.dtype) * float(xp.max(xp.abs(as_double(gram.diagonal()))))
     return float(xp.linalg.vector_norm(off)) <= (float(xp.sum(residual)) + noise) * float(xp.linalg.vector_norm(v))
+
+
+def _some_rows(gram: GramOperator, count: int) -> Array:
+    n = gram.shape[0]
+    return like(np.sort(np.random.default_rng(_PIVOTS).choice(n, min(n, count), replace=False)), gram.reference)
 
 
 def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
@@ -178,7 +206,7 @@ def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
     if not bool((left >= -_NEGATIVE * float(xp.max(xp.abs(diagonal)))).all()):
         raise ValueError(_sentence(gram.kernel))
     rounding = (error.relative + error.scaled) * xp.abs(diagonal) + error.absolute
-    return diagonal, xp.abs(left) + rounding + gamma(values.shape[1] + 4, UNIT) * lengths
+    return diagonal, xp.abs(left) + rounding + gamma(values.shape[1] + 4, UNIT) * (lengths + xp.abs(left))
 
 
 def _lower(factor: LowRankOperator) -> Array:

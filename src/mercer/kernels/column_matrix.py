@@ -65,6 +65,7 @@ def packed(columns: Columns, X: Array, Y: Array | None) -> tuple[Array, Array | 
         return points, np.column_stack([np.arange(m), cols])
     points[:, m] = np.arange(n)
     _mirror(points[:, :n])
+    points[np.arange(n), np.arange(n)] = columns.own(rows)
     return points, None
 
 
@@ -80,6 +81,9 @@ def packed_form(columns: Columns, roundings: EntryError) -> forms.TileFunction:
         return rows[:, like(at, rows)]
 
     def diagonal(points: Any) -> Any:
+        at = to_numpy(points[:, -1 - width]).astype(np.int64)
+        if points.shape[1] > 1 + width and at.size and at[0] >= 0:  # rows of a symmetric matrix, which have it
+            return points[like(np.arange(at.size), points), like(at, points)]
         return like(columns.own(to_numpy(points[:, -width:]).astype(np.float64)), points, dtype=points.dtype)
 
     return forms.TileFunction(tile, diagonal, roundings, cost=1.0)

@@ -59,10 +59,9 @@ class DistanceKernel(TrainedKernel):
     def _squares(self, rows: Array, cols: Array) -> Array:
         """The block of squared distances between points, on this thread, in double precision."""
 
-    @property
     @abstractmethod
-    def _obeys_triangle(self) -> bool:
-        """Whether d is known to obey the triangle inequality, on which the bound of the rounding rests."""
+    def _square_roundings(self, sides: list[Array]) -> EntryError:
+        """How far d² between points can be from its value, in roundings: of itself, and absolute."""
 
     @abstractmethod
     def _cost(self, n_features: int) -> float:
@@ -104,35 +103,39 @@ class DistanceKernel(TrainedKernel):
         return np.column_stack([points, self._mean_squares(points, self._sample) - self._sample.half_mean])
 
     def _form(self, n_features: int) -> forms.Form:
-        return self._form_with(n_features, float("inf"))
+        return self._form_with(n_features, EntryError(0.0, 0.0, float("inf")))  # for points that are not known yet
 
-    def _form_with(self, n_features: int, error: float) -> forms.TileFunction:
+    def _form_with(self, n_features: int, roundings: EntryError) -> forms.TileFunction:
         return forms.TileFunction(
             function=partial(_tile, self),
             diagonal=lambda points: points[:, -1],
-            roundings=EntryError(0.0, 0.0, error),
+            roundings=roundings,
             cost=self._cost(n_features),
         )
 
     def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
-        """The kernel matrix; the bound of its rounding is that of the largest u among the points."""
+        """The kernel matrix; what bounds its rounding is the largest u among the points."""
         self.form(X.shape[1])
         if dtype is None:
             dtype = X.dtype if Y is None else namespace(X).result_type(X.dtype, Y.dtype)
         points = self._points(X, Y)
-        form = self._form_with(X.shape[1], self._absolute_error([side for side in points if side is not None]))
+        sides = [to_numpy(side) for side in points if side is not None]
+        form = self._form_with(X.shape[1], centred_roundings(self._square_roundings(sides), self._sample, sides))
         return kernel_matrix(form, *points, dtype=dtype)
 
-    def _absolute_error(self, sides: list[Any]) -> float:
-        """Roundings of an entry, in units of one, for distances as the metric computes them.
 
-        d² ≤ 2 (m(x) + m(y)) by the triangle inequality, m(x) = Σⱼwⱼd²(x, xⱼ) = u(x) + ½ΣΣ. A sum of r terms that are
-        not negative errs by r + 2 roundings of itself, and four such sums meet in an entry.
-        """
-        if not self._obeys_triangle:
-            return float("inf")
-        largest = max((float(side[:, -1].max()) for side in sides if side.shape[0]), default=0.0)
-        return 8.0 * (self._sample.weights.size + 8) * (largest + 2 * self._sample.half_mean)
+def centred_roundings(squares: EntryError, centre: Any, sides: list[Array]) -> EntryError:
+    """How far ½(u(x) + u(y) - d²) can be from its value where d² errs by ρ roundings of itself and α absolute ones.
+
+    d² = u(x) + u(y) - 2k, so that ρ roundings of it are no more than ρ(U + ``abs(k)``) of half of it, U the largest
+    ``abs(u)``. A mean of r terms that are not negative errs by r + 3 roundings of itself, U + h at most, h = ½ΣΣ; h by
+    2r + 6. Sides are points with u as their last column; the
+    centre has ``weights`` and ``half_mean``.
+    """
+    rho, terms = squares.relative, centre.weights.size
+    largest = max((float(np.abs(side[:, -1]).max()) for side in sides if side.shape[0]), default=0.0)
+    absolute = (2 * terms + 2 * rho + 8) * (largest + 3 * centre.half_mean) + 3 * squares.absolute
+    return EntryError(rho + 2, 0.0, 2 * absolute)
 
 
 def _tile(kernel: DistanceKernel, rows: Any, cols: Any) -> Any:

@@ -10,15 +10,17 @@ import numpy as np
 from mercer.backends import forms, profiles
 from mercer.backends.arrays import Array, cast, like, namespace
 from mercer.backends.matrix import KernelMatrix
+from mercer.backends.rounding import EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.centre import check_n_center, distinct_points
 from mercer.kernels.distance_kernel import Centre, DistanceKernel
-from mercer.kernels.properties import Properties
+from mercer.kernels.properties import Properties, of_finite_rank
 
 _EUCLIDEAN = ("euclidean", "l2")
 _NOT_EUCLIDEAN = ("manhattan", "cityblock", "l1", "chebyshev", "hamming")  # four points of a square show it
-_TRIANGLE = (*_NOT_EUCLIDEAN, "canberra", "haversine", "seuclidean", "mahalanobis")  # d(x, z) ≤ d(x, y) + d(y, z)
+_ONE_LESS = ("cosine", "correlation")  # one less an inner product of directions
 _LEARNED = {"seuclidean": "V", "mahalanobis": "VI"}  # what scikit-learn would take from each block anew
+_OTHERS = ("braycurtis", "canberra", "chebyshev", "correlation", "hamming", "minkowski", "sqeuclidean")
 _BOOLEAN = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalmichener", "sokalsneath", "yule")
 
 
@@ -72,7 +74,9 @@ class FromDistance(DistanceKernel):
     def properties(self) -> Properties:
         """Positive semi-definite for the Euclidean distance; of most others nothing is known."""
         if self._is_euclidean:
-            return Properties(False, False, False, False, False, True)
+            return of_finite_rank(
+                bounded=False, stationary=False, positive=False, positive_definite=True, continuous=True
+            )
         return Properties(positive_definite=False if self.metric in _NOT_EUCLIDEAN else None)
 
     def _check_parameters(self) -> None:
@@ -88,10 +92,12 @@ class FromDistance(DistanceKernel):
             )
         from sklearn.metrics.pairwise import distance_metrics
 
-        known = sorted({*distance_metrics(), *_BOOLEAN, *_LEARNED, "canberra", "chebyshev", "hamming", "minkowski"})
-        known = [name for name in (*known, "braycurtis", "correlation", "sqeuclidean") if name != "precomputed"]
+        known = {*distance_metrics(), *_BOOLEAN, *_LEARNED, *_OTHERS} - {"precomputed", "nan_euclidean"}
         if self.metric not in known:
-            raise ValueError(f"metric={self.metric!r} must be a function of two points, or one of {', '.join(known)}.")
+            names = ", ".join(sorted(known))
+            raise ValueError(f"metric={self.metric!r} must be a function of two points, or one of {names}.")
+        if self.metric in _EUCLIDEAN and self.metric_params:
+            raise ValueError(f"metric={self.metric!r} takes no metric_params.")
         needed = _LEARNED.get(self.metric)
         if needed is not None and needed not in (self.metric_params or {}):
             raise ValueError(
@@ -101,20 +107,27 @@ class FromDistance(DistanceKernel):
 
     @property
     def _is_euclidean(self) -> bool:
-        return isinstance(self.metric, str) and self.metric in _EUCLIDEAN and not self.metric_params
+        return isinstance(self.metric, str) and self.metric in _EUCLIDEAN
 
-    @property
-    def _obeys_triangle(self) -> bool:
-        return isinstance(self.metric, str) and self.metric in _TRIANGLE
+    def _square_roundings(self, sides: list[Array]) -> EntryError:
+        """Sums of f terms that are not negative; one less a number near one; what a function returns is exact."""
+        if not isinstance(self.metric, str):
+            return EntryError(1.0)
+        terms = sides[0].shape[1] + 8.0
+        return EntryError(1.0, 0.0, 8.0 * terms) if self.metric in _ONE_LESS else EntryError(4.0 * terms)
 
     def _cost(self, n_features: int) -> float:
         return 10.0 * n_features if isinstance(self.metric, str) else 10_000.0
 
     def _squares(self, rows: Array, cols: Array) -> Array:
-        from sklearn.metrics import pairwise_distances
+        from sklearn.metrics import pairwise_distances  # which costs a second to load
+
+        from mercer.backends.cpu.neighbours import squared_distances
 
         if self.metric in _BOOLEAN:
             rows, cols = rows != 0, cols != 0
+        if self.metric == "sqeuclidean":
+            return np.square(squared_distances(rows, cols, "euclidean"))
         values = pairwise_distances(rows, cols, metric=self.metric, **(self.metric_params or {}))
         return np.square(np.asarray(values, np.float64))
 

@@ -13,6 +13,7 @@ from mercer.backends.cpu.neighbours import row_keys
 from mercer.backends.cpu.shortest_paths import path_lengths
 from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
+from mercer.kernels.distance_kernel import centred_roundings
 from mercer.kernels.linked_points import LinkedPoints, Links
 from mercer.kernels.trained import digest_of
 
@@ -37,7 +38,7 @@ class GeodesicColumns:
     """
 
     def __init__(self, points: LinkedPoints, graph: Any, centre: tuple[Array, Array]) -> None:
-        self.linked, self._centre = points, centre
+        self.linked, self._centre, self.weights = points, centre, centre[1]
         self._graph = graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data
         rows, weights = centre
         means = self._mean_squares_of_training(rows, weights)
@@ -80,14 +81,9 @@ class GeodesicColumns:
         return identity[:, _OWN]
 
     def roundings(self, *identities: Array) -> EntryError:
-        """A path of h edges of f features errs by h + f + 3 roundings of its length, and h is below m.
-
-        d² ≤ 2 (m(x) + m(y)) by the triangle inequality, m(x) = u(x) + ½ΣΣ the mean of squares; means of r terms err by
-        r + 2 roundings more.
-        """
-        largest = max((float(identity[:, _OWN].max()) for identity in identities if identity.size), default=0.0)
-        terms = 2.0 * (sum(self.positions.shape) + 8) + self._centre[0].size + 8
-        return EntryError(0.0, 0.0, 8.0 * terms * (largest + 2 * self.half_mean))
+        """A path of h edges of f features errs by h + f + 3 roundings of its length, and h is below m."""
+        sides = [identity[:, _OWN : _OWN + 1] for identity in identities]
+        return centred_roundings(EntryError(2.0 * (sum(self.positions.shape) + 4)), self, sides)
 
     def lengths(self, rows: Array, cols: Array, out: Array) -> None:
         """Write the lengths of the shortest paths between two sets of identities."""

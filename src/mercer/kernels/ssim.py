@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
 from mercer.backends.chunks import row_chunks, rows_within
+from mercer.backends.rounding import EntryError
 from mercer.backends.threads import run_chunks
 from mercer.kernels.centre import check_n_center
 from mercer.kernels.checks import as_points, positive_number, whole_number
@@ -145,9 +146,15 @@ class SSIM(DistanceKernel):
         span = float(self.data_range or 0.0)
         return Windows(weights / weights.sum(), (0.01 * span) ** 2, (0.03 * span) ** 2)
 
-    @property
-    def _obeys_triangle(self) -> bool:
-        return True
+    def _square_roundings(self, sides: list[Array]) -> EntryError:
+        """Of pixels up to P, moments of a window of p × p err by 2p + 2 roundings of P², and those less by 6p + 4.
+
+        A ratio that is one at most errs by what its two parts do, over a denominator of at least c₁ or c₂.
+        """
+        largest = max((float(np.abs(side[:, :-1]).max()) for side in sides if side.shape[0]), default=0.0)
+        windows = self._windows
+        moments = 4.0 * (6 * windows.weights.size + 4) * largest**2
+        return EntryError(1.0, 0.0, 8.0 + 2 * moments * (1 / windows.c1 + 1 / windows.c2))
 
     def _cost(self, n_features: int) -> float:
         return 12.0 * n_features

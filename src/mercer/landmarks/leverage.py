@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, cholesky, eigvalsh, like, namespace, solve_triangular, to_numpy
 from mercer.backends.chunks import row_chunks
-from mercer.backends.threads import run_chunks_of
+from mercer.backends.threads import run_chunks_of, single_threaded_blas
 from mercer.linalg.tall import square_row_lengths
 from mercer.operators import GramOperator
 
@@ -36,9 +36,11 @@ def leverage(gram: GramOperator, n_landmarks: int, weights: Array, rng: np.rando
     scores = np.ones(n)
     for size in reversed(sizes):
         rows = order[:size]
-        scores, rank = _scores(gram, rows, n * weights[rows], sample, scale, n_landmarks)
+        with single_threaded_blas():  # chunks of rows go to our threads
+            scores, rank = _scores(gram, rows, n * weights[rows], sample, scale, n_landmarks)
         if size < n:
-            chances = np.minimum(1.0, scores * math.log(max(rank, 3)))
+            often = min(math.log(max(rank, 3)), n_landmarks / scores.sum())  # so that the sample is of m rows at most
+            chances = np.minimum(1.0, often * scores)
             drawn = rng.random(size) < chances
             drawn[np.argmax(chances)] = True
             sample, scale = rows[drawn], np.sqrt(n * weights[rows[drawn]] / chances[drawn])
@@ -58,13 +60,20 @@ def _scores(
     xp, trace = namespace(inner), float(inner.diagonal().sum())
     leading = eigvalsh(inner, max(0, inner.shape[0] - rank))
     ridge = max(trace - float(leading.sum()), _LEAST_RIDGE * trace, np.finfo(float).tiny) / rank
-    lower = cholesky(inner + ridge * xp.eye(inner.shape[0], dtype=inner.dtype, device=inner.device))
+    identity = xp.eye(inner.shape[0], dtype=inner.dtype, device=inner.device)
+    try:
+        inverse = solve_triangular(cholesky(inner + ridge * identity), identity).T
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"strategy='leverage' needs a positive semi-definite kernel, which {gram.kernel!r} is not on these points: "
+            "choose another strategy."
+        ) from None
     diagonal = as_double(gram.diagonal())
 
     def unexplained(part: slice) -> Any:
         which = like(rows[part], gram.reference)
-        columns = as_double(gram.block(which, chosen)) * factor
-        return to_numpy(diagonal[which] - square_row_lengths(solve_triangular(lower, columns.T).T))
+        explained = (as_double(gram.block(which, chosen)) * factor) @ inverse
+        return to_numpy(diagonal[which] - square_row_lengths(explained))
 
     left = np.concatenate(run_chunks_of(inner, unexplained, row_chunks(rows.size, _ROWS)))
     return np.clip(weights * left / ridge, _LEAST_SCORE, 1.0), rank

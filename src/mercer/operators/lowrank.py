@@ -28,12 +28,23 @@ class LowRankOperator(LinearMap):
         G; F if left out.
     landmarks : array of int, optional
         Indices of the columns the factor was built from.
+    basis : array of shape (n, r), optional
+        The vectors whose images the factor was built from, where these are not columns.
     residual_diagonal : array of shape (n,), optional
         The diagonal of what the factor leaves out, where that is known.
     """
 
-    def __init__(self, factor: Any, right: Any = None, *, landmarks: Any = None, residual_diagonal: Any = None) -> None:
+    def __init__(
+        self,
+        factor: Any,
+        right: Any = None,
+        *,
+        landmarks: Any = None,
+        basis: Any = None,
+        residual_diagonal: Any = None,
+    ) -> None:
         self.landmarks = landmarks
+        self.basis = basis
         self.residual_diagonal = residual_diagonal
         self.factor = _as_factor(factor, "factor")
         self.right = self.factor if right is None else like(_as_factor(right, "right"), self.factor)

@@ -4,6 +4,7 @@ from mercer.problems.discrepancy import Discrepancy, SparseMeasure, TraceProblem
 from mercer.problems.elliptope import DenseElliptope, Elliptope
 from mercer.problems.problem import Problem, ProductBudgetError
 from mercer.problems.sum_of_squares import SumOfSquares
+from mercer.problems.unfolding import Unfolding
 
 __all__ = [
     "DenseElliptope",
@@ -14,4 +15,5 @@ __all__ = [
     "SparseMeasure",
     "SumOfSquares",
     "TraceProblem",
+    "Unfolding",
 ]

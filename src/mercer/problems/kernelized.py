@@ -25,7 +25,7 @@ from mercer.backends.rounding import UNIT, EntryError, gamma
 from mercer.linalg.factors import upper_factor
 from mercer.problems.problem import Problem
 
-_MATRICES = 16  # of doubles, of order m, that a solve or a proof holds at once
+_MATRICES = 20  # of doubles, of order m, that a solve or a proof holds at once
 _MORE = 1.1
 
 
@@ -129,6 +129,11 @@ class KernelizedProgramme(Problem):
             rest = coordinates - self.matrix @ found
             found = found + solve_triangular(self.factor, solve_triangular(self.factor, rest), transpose=True)
         return np.asarray(found)
+
+    def product_rounding(self, coefficients: Array) -> float:
+        """What rounding may do to an entry of K times coefficients: much where these are large."""
+        sums = np.abs(self.matrix) @ np.abs(coefficients)
+        return _MORE * gamma(self.size + 2, UNIT) * float(sums.max(initial=0.0))
 
     def rescaled(self, coordinates: Array) -> Array:
         """The rows brought to the lengths √d; a row of zeros takes the first direction."""

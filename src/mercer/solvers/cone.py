@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 
-from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
+from mercer.backends.arrays import Array, add_to_diagonal, cholesky, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import run_chunks
@@ -19,6 +19,7 @@ from mercer.backends.threads import run_chunks
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
 _CHUNK = 256
 _BACK, _TRIES = 0.7, 40  # shortening a step
+_DAMPING, _MORE_DAMPING, _DAMPINGS = 4.0, 100.0, 6  # of a linear system, in units of rounding
 
 
 def identity_like(J: Array) -> Array:
@@ -108,3 +109,16 @@ def least_relative(L: Array, multiply: Callable[[Array], Array], start: Array) -
                 break
         basis[k + 1] = w / float(beta[k])
     return float(values[0]) - error
+
+
+def damped_factor(S: Array) -> Array | None:
+    """The factor of a positive semi-definite matrix, damped by as much as rounding asks for."""
+    damping = _DAMPING * EPS * float(np.max(S.diagonal()))
+    for _ in range(_DAMPINGS):
+        damped = S.copy()
+        add_to_diagonal(damped, damping)
+        factor = lower_factor(damped)
+        if factor is not None:
+            return factor
+        damping *= _MORE_DAMPING
+    return None

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from scipy.linalg import blas, solve_triangular
 
-from mercer.backends.arrays import Array, add_to_diagonal
+from mercer.backends.arrays import Array
 from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.tall import row_products
 from mercer.problems.kernelized import KernelizedProgramme
-from mercer.solvers.cone import inverse_of, least_relative, lower_factor, shortened, solve_by
+from mercer.solvers.cone import damped_factor, inverse_of, least_relative, lower_factor, shortened, solve_by
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
@@ -30,7 +30,6 @@ _START = 1.1  # times the row sums of |PK̄P|: a diagonal that dominates it
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _SHORT = 1e-6  # steps below this part are rounding's
 _FALLS, _LINGERS = 0.5, 3  # a gap that has not fallen by half in so many steps is rounding's
-_DAMPING, _MORE_DAMPING, _TRIES = 4.0, 100.0, 6  # of the linear system, in units of rounding
 
 
 class HilbertPair(NamedTuple):
@@ -106,7 +105,7 @@ class _Pair:
         inverse = inverse_of(self._LZ)
         left, right = L @ inverse, L @ self.B  # LZ⁻¹ and LB
         G, X = left @ L.T, right @ L.T
-        system = _damped_factor(G * X)
+        system = damped_factor(G * X)
         if system is None or not mu > TINY:
             return False
         dy = solve_by(system, -d)
@@ -154,16 +153,3 @@ class _Pair:
         self._LB, self._LZ = LB, LZ
         self._measure()
         return True
-
-
-def _damped_factor(S: Array) -> Array | None:
-    """The factor of a positive semi-definite matrix, damped by as much as rounding asks for."""
-    damping = _DAMPING * EPS * float(np.max(S.diagonal()))
-    for _ in range(_TRIES):
-        damped = S.copy()
-        add_to_diagonal(damped, damping)
-        factor = lower_factor(damped)
-        if factor is not None:
-            return factor
-        damping *= _MORE_DAMPING
-    return None
