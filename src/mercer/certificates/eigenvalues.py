@@ -29,6 +29,7 @@ from mercer.certificates.factorisation import bound_largest_eigenvalue
 from mercer.certificates.krylov import Deflated, bound_by_lanczos
 from mercer.linalg.eigen import largest_of, least_of
 from mercer.linalg.lanczos import BlockLanczos, RandomStarts, depth_for
+from mercer.linalg.tall import inner_products, inner_products_depth
 from mercer.operators import LinearMap
 from mercer.operators.base import MapRounding
 
@@ -171,9 +172,9 @@ class _Taken:
 
     def outside(self, V: Array) -> Array:
         """The product with M on the complement of Q."""
-        V = V - self.Q @ (self.Q.T @ V)
+        V = V - self.Q @ inner_products(self.Q, V)
         W = self.multiply(V)
-        return W - self.Q @ (self.Q.T @ W)
+        return W - self.Q @ inner_products(self.Q, W)
 
     def _norm_outside(self, starts: RandomStarts) -> float:
         """A bound on the norm of M on the complement of Q, to a factor of 1.4, from its square, which is psd."""
@@ -192,10 +193,11 @@ def _rounding_of(rounding: MapRounding, Q: Array) -> float:
     An exactly orthonormal matrix lies within η = ‖QᵀQ - I‖ of Q. Products with unit vectors err by what the map says,
     inner products with the columns of Q by γ of their length, all of them at most 4 + 2√q times.
     """
-    xp, (n, q) = namespace(Q), Q.shape
+    xp, q = namespace(Q), Q.shape[1]
     identity = xp.eye(q, dtype=Q.dtype, device=Q.device)
-    off = float(xp.linalg.vector_norm(Q.T @ Q - identity)) + gamma(n + 2, UNIT) * q
-    each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(n + q, UNIT)) * rounding.norm
+    depth = inner_products_depth(Q)
+    off = float(xp.linalg.vector_norm(inner_products(Q, Q) - identity)) + gamma(depth + 2, UNIT) * q
+    each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(depth + q, UNIT)) * rounding.norm
     return _MORE * ((4 + 2 * math.sqrt(q)) * each + rounding.entries)
 
 
