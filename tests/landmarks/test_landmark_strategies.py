@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -13,12 +15,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import (
     Gaussian,
+    Geodesic,
     GramOperator,
     Landmarks,
     Laplacian,
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
     config_context,
     nystrom,
     rp_cholesky,
@@ -170,11 +174,13 @@ def test_greedy_is_cholesky_with_complete_pivoting_one_pivot_at_a_time(X):
     for _ in range(100):
         pivots.append(int(np.argmax(residual)) if pivots else None)
         if pivots[0] is None:
-            pivots = [int(STRATEGIES["greedy"](GramOperator(Laplacian(sigma=2.0), X), 1, None, None)[0])]  # all tie
+            pivots = [
+                int(STRATEGIES["greedy"](GramOperator(Laplacian(sigma=2.0), X), 1, np.ones(len(X)), None)[0])
+            ]  # all tie
         column = K[:, pivots[-1]] - F @ F[pivots[-1]]
         F = np.column_stack([F, column / np.sqrt(column[pivots[-1]])])
         residual = residual - F[:, -1] ** 2
-    found = STRATEGIES["greedy"](GramOperator(Laplacian(sigma=2.0), X), 100, None, None)
+    found = STRATEGIES["greedy"](GramOperator(Laplacian(sigma=2.0), X), 100, np.ones(len(X)), None)
     np.testing.assert_array_equal(found, pivots)
 
 
@@ -239,6 +245,42 @@ def test_k_means_takes_points_near_the_centres_and_the_weights_of_clusters():
     assert np.sum(fit("k-means", X, 12, sample_weight=heavy).indices_ < 50) >= 6
 
 
+@every
+def test_nearest_is_meant_in_the_feature_space(strategy, X):
+    """Under a kernel whose k(x, x) differs, the largest affinity is not the nearest landmark."""
+    data, kernel = X + 3.0, Polynomial(degree=2, gamma=1.0)
+    model, K = fit(strategy, data, 15, kernel), Polynomial(degree=2, gamma=1.0)(data)
+    own = np.diag(K)
+    distances = own[:, None] + own[model.indices_] - 2 * K[:, model.indices_]
+    np.testing.assert_allclose(model.weights_, np.bincount(np.argmin(distances, axis=1), minlength=15))
+    assert not np.array_equal(np.argmin(distances, axis=1), np.argmax(K[:, model.indices_], axis=1))
+
+
+def test_kernels_that_are_not_positive_semi_definite(X):
+    """Rows and weights are given all the same; of the trace nothing is claimed."""
+    for strategy in ("uniform", "k-means", "rpcholesky", "greedy"):
+        for kernel in (Sigmoid(gamma=1.0, coef0=-1.0), Geodesic(8, connect=True)):
+            model = fit(strategy, X, 20, kernel)
+            assert model.trace_left_out_ is None
+            assert np.unique(model.indices_).size == 20
+            assert model.weights_.sum() == pytest.approx(len(X))
+    with pytest.raises(
+        ValueError,
+        match=r"^strategy='leverage' needs a positive semi-definite kernel, which Geodesic\(.*\) .* is not on these points: choose another strategy\.$",
+    ):
+        fit("leverage", X, 20, Geodesic(8, connect=True))
+
+
+def test_sparse_affinities_share_rows_that_no_landmark_knows(X):
+    K = KERNEL(X)
+    sparse = csr_array(np.where(K > 0.6, K, 0.0))
+    for strategy in ("uniform", *WITH_KERNEL):
+        model = fit(strategy, sparse, 20, Precomputed())
+        assert model.indices_.size == 20
+        assert model.weights_.sum() == pytest.approx(len(X))
+        assert model.weights_.min() > 0
+
+
 def test_large_samples_are_clustered_in_batches(monkeypatch, X):
     from mercer.landmarks import strategies
 
@@ -246,6 +288,23 @@ def test_large_samples_are_clustered_in_batches(monkeypatch, X):
     model = fit("k-means", X, 20)
     assert model.indices_.size == 20
     assert model.trace_left_out_ < 3 * fit("k-means", X, 20).trace_left_out_ + 0.05
+
+
+@pytest.mark.parametrize("strategy", ["rpcholesky", "greedy"])
+def test_a_factor_that_does_not_fit_is_that_of_a_part(strategy):
+    """20 000 × 50 numbers take 8 MB; half of 4 MB holds the factor of 5000 rows, drawn by their weights."""
+    data = np.random.default_rng(0).normal(size=(20_000, 2))
+    w = np.where(np.arange(20_000) < 15_000, 0.0, 1.0) + 1e-9
+    with config_context(memory_limit="4MB"):
+        tracemalloc.start()
+        model = fit(strategy, data, 50, sample_weight=w)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6e6
+    assert model.indices_.size == 50
+    assert np.mean(model.indices_ >= 15_000) > 0.9
+    assert model.weights_.sum() == pytest.approx(w.sum())
+    assert model.trace_left_out_ < 2 * fit(strategy, data, 50, sample_weight=w).trace_left_out_ + 0.01
 
 
 # --- the estimator ------------------------------------------------------------------------------------------------
@@ -314,6 +373,17 @@ def test_data_frames():
 def test_what_cannot_be_is_refused_in_one_sentence(parameters, sentence, X):
     with pytest.raises(ValueError, match=sentence):
         Landmarks(**{"n_landmarks": 5, **parameters}).fit(X)
+
+
+def test_numbers_beyond_the_largest_are_named(X):
+    with pytest.raises(ValueError, match=r"^Polynomial\(.*\) overflows at row 0: bring the points, or its parameters"):
+        Landmarks(5, kernel=Polynomial(degree=40, gamma=1.0)).fit(X * 1e4 + 1e4)
+    with pytest.raises(
+        ValueError, match=r"^A landmark stands for more weight than the largest number: divide sample_weight"
+    ):
+        fit("greedy", X, 3, sample_weight=np.full(len(X), 1e308))
+    light = fit("greedy", X, 3, sample_weight=np.full(len(X), 5e-324))
+    assert light.weights_.sum() == pytest.approx(len(X) * 5e-324)
 
 
 def test_k_means_of_a_matrix_is_refused(X):

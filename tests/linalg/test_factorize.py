@@ -19,7 +19,9 @@ from mercer import (
     nystrom_completion,
     rp_cholesky,
 )
+from mercer.backends.rounding import UNIT
 from mercer.certificates import bound_low_rank_error, low_rank_error
+from mercer.kernels import EntryError, Kernel, Properties, TileFunction
 
 X = np.random.default_rng(4).normal(size=(150, 2))
 ROUGH, SMOOTH = Laplacian(sigma=2.0), Gaussian(sigma=1.5)
@@ -184,6 +186,39 @@ def test_every_term_beside_the_trace_is_needed(monkeypatch):
     assert bound_low_rank_error(operator, forged).bound >= true
     monkeypatch.setattr(low_rank_error, "_leftovers", lambda *_: 0.0)
     assert bound_low_rank_error(operator, forged).bound < true
+
+
+class Careless(Kernel):
+    """exp(-‖x - y‖₁/2), whose entries err by a millionth of themselves, as it says; or does not say."""
+
+    def __init__(self, honest=True):
+        self.honest = honest
+
+    def exact(self, rows, cols):
+        return np.exp(-np.abs(rows[:, None] - cols).sum(axis=2) / 2)
+
+    def _form(self, n_features):
+        def function(rows, cols):
+            return self.exact(rows, cols) * (1 - 1e-6 * np.cos(50 * (rows.sum(axis=1)[:, None] + cols.sum(axis=1))))
+
+        def diagonal(points):
+            return 1 - 1e-6 * np.cos(100 * points.sum(axis=1))
+
+        return TileFunction(function, diagonal, EntryError(1e-6 / UNIT if self.honest else 8.0), nonnegative=True)
+
+    @property
+    def properties(self):
+        return Properties(positive=True, positive_definite=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_errors_of_entries_are_counted(way):
+    """The factor fits the evaluated matrix; the bound is about the kernel, and false if entries were taken as exact."""
+    points = X[:40]
+    low = WAYS[way](gram(Careless(), points), 40)
+    true = np.linalg.norm(Careless().exact(points, points) - low.to_dense(), 2)
+    assert true <= bound_low_rank_error(gram(Careless(), points), low).bound < 1.0
+    assert true > bound_low_rank_error(gram(Careless(honest=False), points), low).bound
 
 
 def test_a_matrix_that_is_given_needs_a_word_on_its_spectrum():

@@ -31,9 +31,11 @@ def test_rows_and_columns_of_landmarks_are_exact():
     np.testing.assert_allclose(low.block(INDEX, slice(None)), K[INDEX], atol=1e-13)
 
 
-def test_residual_is_positive_semi_definite():
-    residual = K - nystrom(GRAM, INDEX).to_dense()
+def test_residual_is_positive_semi_definite_with_the_diagonal_it_says():
+    low = nystrom(GRAM, INDEX)
+    residual = K - low.to_dense()
     assert np.linalg.eigvalsh(residual)[0] > -1e-13
+    np.testing.assert_allclose(low.residual_diagonal, np.diag(residual), atol=1e-14)
 
 
 def test_it_is_exact_when_the_landmarks_have_the_rank_of_the_matrix():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mercer.backends.arrays import Array, is_tensor, like, taken, to_numpy
+from mercer.backends.arrays import Array, is_tensor, like, namespace, taken, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.checks import as_generator
+from mercer.kernels.checks import as_generator, first_place
 from mercer.landmarks.standing import standing
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
@@ -44,17 +45,19 @@ class Landmarks(BaseEstimator):
         The rows chosen, in rising order.
     weights_ : array of shape (m,)
         The weight of the rows that are nearest to each landmark in the feature space; their sum is the total weight.
-    trace_left_out_ : float
+    trace_left_out_ : float or None
         The share of the trace of the (weighted) kernel matrix K that its Nyström completion K̃ from the landmarks leaves
-        out. Of a psd kernel the norm of K - K̃, operator, Frobenius or nuclear, is at most that share of the trace.
+        out: the norm of K - K̃, operator, Frobenius or nuclear, is at most that share of the trace. None where K shows
+        that it is not positive semi-definite.
     kernel_ : Kernel
         The kernel with its parameters fixed.
 
     Notes
     -----
     Cost: n·m kernel evaluations and n·m² flops for every strategy (k-means: n·m·d flops a step, and the same in the
-    end); memory: n·m for the Cholesky factors, 1024·m a thread otherwise. Where a strategy knows no further rows, as
-    the rank of the kernel matrix is lower, the others are drawn uniformly.
+    end); memory: n·m for the Cholesky factors, 1024·m a thread otherwise. Where such a factor does not fit half of the
+    memory limit, its pivots are those of a random part of the rows. Where a strategy knows no further rows, as the rank
+    of the kernel matrix is lower, the others are drawn uniformly.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class Landmarks(BaseEstimator):
 
     indices_: Array
     weights_: Array
-    trace_left_out_: float
+    trace_left_out_: float | None
     kernel_: Kernel
     n_features_in_: int
 
@@ -98,12 +101,14 @@ class Landmarks(BaseEstimator):
         with one_thread_for(n, points):
             present = np.flatnonzero(weights > 0)
             gram = GramOperator(kernel, points if present.size == n else _part(points, present, kernel))
+            _require_finite(gram)
             shares = normalised(weights[present], present.size)
             rows = _chosen(strategy, gram, min(count, present.size), shares, rng)
-            stands = standing(gram, rows, weights[present])
+            unit = math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)  # so that no sum overflows, and none rounds
+            stands = standing(gram, rows, weights[present] / unit)
         self.kernel_ = kernel
         self.indices_ = like(present[rows], points) if is_tensor(points) else present[rows]
-        self.weights_ = stands.weights
+        self.weights_ = _in_units(stands.weights, unit)
         self.trace_left_out_ = stands.trace_left_out
         return self
 
@@ -115,6 +120,23 @@ def _strategy(strategy: Any) -> Strategy:
         return STRATEGIES[strategy]
     names = ", ".join(map(repr, STRATEGIES))
     raise ValueError(f"strategy={strategy!r} must be one of {names}, or a function that chooses rows.")
+
+
+def _require_finite(gram: GramOperator) -> None:
+    """Refuse a kernel that overflows: no entry of a psd one is larger than its diagonal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = namespace(gram.reference).isfinite(gram.diagonal())
+    if not finite.all():
+        row, advice = first_place(~finite)[0], "bring the points, or its parameters, to a size near one"
+        raise ValueError(f"{gram.kernel!r} overflows at row {row}: {advice}.")
+
+
+def _in_units(weights: Array, unit: float) -> Array:
+    with np.errstate(over="ignore"):
+        restored = weights * unit
+    if not namespace(restored).isfinite(restored).all():
+        raise ValueError("A landmark stands for more weight than the largest number: divide sample_weight by 1000.")
+    return restored
 
 
 def _part(points: Any, rows: Array, kernel: Kernel) -> Any:

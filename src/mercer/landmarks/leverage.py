@@ -61,7 +61,13 @@ def _scores(
     leading = eigvalsh(inner, max(0, inner.shape[0] - rank))
     ridge = max(trace - float(leading.sum()), _LEAST_RIDGE * trace, np.finfo(float).tiny) / rank
     identity = xp.eye(inner.shape[0], dtype=inner.dtype, device=inner.device)
-    inverse = solve_triangular(cholesky(inner + ridge * identity), identity).T
+    try:
+        inverse = solve_triangular(cholesky(inner + ridge * identity), identity).T
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"strategy='leverage' needs a positive semi-definite kernel, which {gram.kernel!r} is not on these points: "
+            "choose another strategy."
+        ) from None
     diagonal = as_double(gram.diagonal())
 
     def unexplained(part: slice) -> Any:

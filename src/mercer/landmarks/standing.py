@@ -14,13 +14,17 @@ from mercer.linalg.eigen import positive_eigenpairs
 from mercer.operators import LinearMap
 
 _ROWS = 1024
+_ROUNDING = 100.0  # times √u: directions of eigenvalues down to u are inverted
 
 
 class Standing(NamedTuple):
-    """The weights of landmarks, and the share of the trace that the completion from them leaves out."""
+    """The weights of landmarks, and the share of the trace that the completion from them leaves out.
+
+    The share is None where the matrix shows that it is not positive semi-definite: a completion then bounds nothing.
+    """
 
     weights: Array
-    trace_left_out: float
+    trace_left_out: float | None
 
 
 def standing(gram: LinearMap, landmarks: Array, weights: Array) -> Standing:
@@ -37,19 +41,23 @@ def standing(gram: LinearMap, landmarks: Array, weights: Array) -> Standing:
     block = as_double(gram.block(chosen, chosen))
     with single_threaded_blas():
         values, vectors = positive_eigenpairs(block, 2 * unit_of(gram.dtype))
-    whiten = vectors / xp.sqrt(values)
+    whiten, rounding = vectors / xp.sqrt(values), _ROUNDING * unit_of(gram.dtype) ** 0.5
+    total = float(xp.sum(values))
+    definite = total - float(xp.sum(block.diagonal())) <= rounding * total  # else a part of the spectrum is negative
 
-    def look(rows: slice) -> tuple[Array, float]:
+    def look(rows: slice) -> tuple[Array, float, float]:
         affinities = as_double(gram.block(rows, chosen))
         explained = affinities @ whiten
         left = own[rows] - xp.sum(explained * explained, axis=1)
         near = 2 * affinities - own[chosen]
         nearest = xp.astype(near == xp.max(near, axis=1)[:, None], xp.float64)
         shares = mass[rows] / xp.sum(nearest, axis=1)
-        return shares @ nearest, float(mass[rows] @ xp.clip(left, 0.0, None))
+        return shares @ nearest, float(mass[rows] @ xp.clip(left, 0.0, None)), float(xp.min(left))
 
     with single_threaded_blas(), np.errstate(invalid="ignore"):
         found = run_chunks_of(gram.reference, look, row_chunks(gram.shape[0], _ROWS))
+    masses, left, least = zip(*found, strict=True)
     trace = float(mass @ own)
-    left_out = sum(part[1] for part in found) / trace if trace > 0 else 0.0
-    return Standing(sum(part[0] for part in found), min(left_out, 1.0))
+    definite = definite and trace >= 0 and min(least) >= -rounding * float(xp.max(xp.abs(own)))
+    left_out = sum(left) / trace if trace > 0 else 0.0
+    return Standing(sum(masses), min(left_out, 1.0) if definite else None)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from mercer.backends.arrays import Array, distinct_rows, to_numpy
+from mercer.backends import get_config
+from mercer.backends.arrays import Array, distinct_rows, like, taken, to_numpy
 from mercer.kernels import Precomputed
 from mercer.landmarks.leverage import leverage
 from mercer.linalg import greedy_cholesky, rp_cholesky
@@ -22,6 +23,7 @@ from mercer.operators import GramOperator
 Strategy = Callable[[GramOperator, int, Array, np.random.Generator], Any]
 _LLOYD_STEPS = 20
 _ALL_AT_ONCE = 3 * 10**8  # products of a Lloyd step, up to which it sees all points
+_FACTOR_SHARE = 1 / 2  # of the memory limit, for the Cholesky factor of the sample
 _BATCH = 10  # points a centre in a batch, beyond
 
 
@@ -61,16 +63,28 @@ def _nearest_of_each(points: Array, centres: Array, labels: Array) -> Array:
 
 def rpcholesky(gram: GramOperator, n_landmarks: int, weights: Array, rng: np.random.Generator) -> Array:
     """The pivots of :func:`mercer.rp_cholesky`: drawn by what the landmarks before leave unexplained."""
-    return to_numpy(rp_cholesky(gram, n_landmarks, rng, weights=None if _equal(weights) else weights).landmarks)
+    part, rows = _part_that_fits(gram, n_landmarks, weights, rng)
+    equal = rows is not None or bool(np.all(weights == weights[0]))  # a part is drawn by weight: its rows count alike
+    pivots = to_numpy(rp_cholesky(part, n_landmarks, rng, weights=None if equal else weights).landmarks)
+    return pivots if rows is None else rows[pivots]
 
 
 def greedy(gram: GramOperator, n_landmarks: int, weights: Array, rng: np.random.Generator) -> Array:
     """The row that the landmarks before explain worst, each time: the farthest point in the feature space."""
-    return to_numpy(greedy_cholesky(gram, n_landmarks).landmarks)
+    part, rows = _part_that_fits(gram, n_landmarks, weights, rng)
+    pivots = to_numpy(greedy_cholesky(part, n_landmarks).landmarks)
+    return pivots if rows is None else rows[pivots]
 
 
-def _equal(weights: Array) -> bool:
-    return bool(np.all(weights == weights[0]))
+def _part_that_fits(
+    gram: GramOperator, n_landmarks: int, weights: Array, rng: np.random.Generator
+) -> tuple[GramOperator, Array | None]:
+    """The sample, or a random part of it, drawn by weight, whose factor of n × m numbers fits the memory allowed."""
+    most = max(2 * n_landmarks, get_config().share(_FACTOR_SHARE) // (8 * n_landmarks))
+    if weights.size <= most or isinstance(gram.kernel, Precomputed):
+        return gram, None
+    rows = np.sort(rng.choice(weights.size, most, replace=False, p=weights))
+    return GramOperator(gram.kernel, taken(gram.points, like(rows, gram.reference))), rows
 
 
 STRATEGIES: Mapping[str, Strategy] = {
