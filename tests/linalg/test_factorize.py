@@ -202,6 +202,24 @@ def test_a_factor_that_is_wrong_off_its_pivots_is_found_out():
     assert true > np.trace(operator.to_dense() - forged.to_dense())
 
 
+@pytest.mark.parametrize("inexact", [1.0, 1.5])
+def test_what_is_beside_the_psd_part_is_bounded_term_by_term(inexact, monkeypatch):
+    """K - FFᵀ - N for a factor that disagrees at its pivot alone, F long and L short, and for a C that is not F L⁻¹."""
+    rng = np.random.default_rng(0)
+    f, pivot = rng.normal(size=(12, 1)), 3
+    f[pivot] = 0.1
+    K = f @ f.T
+    K[pivot, pivot] += 0.0 if inexact > 1 else 0.7
+    S = np.eye(12)[:, [pivot]]
+    inverse = np.linalg.inv
+    monkeypatch.setattr(np.linalg, "inv", lambda L: inexact * inverse(L))
+    C = inexact * f / f[pivot]
+    projector = np.eye(12) - C @ S.T
+    beside = K - f @ f.T - projector @ K @ projector.T
+    bound = low_rank_error._leftovers(f, S, K @ S, 0.0, 0.0)
+    assert np.linalg.norm(beside, "nuc") <= bound < 3 * np.linalg.norm(beside, "nuc")
+
+
 class Careless(Kernel):
     """exp(-‖x - y‖₁/50), whose entries err by a millionth of themselves, as it says; or does not say."""
 
