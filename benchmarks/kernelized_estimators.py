@@ -14,7 +14,7 @@ kernel, bandwidth (the median distance) and penalty. Features and estimators wor
     memory   at the peak of the fit, beyond the data
 
 Where all points fit (up to ``--exact``, 5000), the kernel method itself stands below: ours on all points and, for the
-regression, scikit-learn's ``KernelRidge``.
+regression, scikit-learn's ``KernelRidge``, which has no intercept where ``Ridge`` has one.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def main() -> None:
     if not options.quick:
         command = (
             f"benchmarks/kernelized_estimators.py --sizes {' '.join(map(str, sizes))} --features {options.features} "
-            f"--seeds {seeds}"
+            f"--seeds {seeds} --exact {options.exact} --most {options.most:g}"
         )
         options.output.write_text(page(rows, command), encoding="utf-8")
 

@@ -24,8 +24,9 @@ def verify(
 
     Parameters
     ----------
-    model : SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge
-        A fitted model.
+    model : estimator
+        A fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier,
+        SumOfSquaresDensity or RobustKernelRidge.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
         its landmarks is certified, as in ``fit``.
@@ -68,6 +69,6 @@ def verify(
     if recertify is not None:
         return recertify(model, X, y, Recheck(extended, failure_probability, random_state))
     raise TypeError(
-        "verify takes a fitted SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not "
-        f"{type(model).__name__}."
+        "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier, "
+        f"SumOfSquaresDensity or RobustKernelRidge, not {type(model).__name__}."
     )

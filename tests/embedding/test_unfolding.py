@@ -388,6 +388,14 @@ def test_budgets_and_callbacks_end_a_run_with_what_there_is(roll):
     assert verify(model, X).lower == model.certificate_.lower
 
 
+def test_rows_too_near_for_the_arithmetic_are_named():
+    X = np.concatenate([np.random.default_rng(0).standard_normal((20, 2)), [[0.0, 0.0], [1e-7, 0.0]]])
+    with pytest.warns(ConvergenceWarning, match="Rows 20 and 21 are neighbours .* times as near as rows"):
+        model = MaximumVarianceUnfolding(5, connect=True).fit(X)
+    assert not model.certificate_.holds(1e-4)
+    assert verify(model, X).violation == model.violation_
+
+
 def test_a_fit_that_fails_leaves_the_model_as_it_was(fitted, roll):
     model = pickle.loads(pickle.dumps(fitted["kept"]))
     model.set_params(n_neighbors=1)

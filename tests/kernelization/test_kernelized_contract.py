@@ -224,7 +224,9 @@ def test_a_precomputed_kernel(form, landmarks):
 def test_tensors():
     torch = pytest.importorskip("torch")
     plain = Kernelized(Ridge(), KERNEL).fit(X, y)
-    model = Kernelized(Ridge(), KERNEL).fit(torch.asarray(X), y)
+    weights = torch.ones(80, dtype=torch.float64)
+    model = Kernelized(Ridge(), KERNEL).fit(torch.asarray(X), torch.asarray(y), sample_weight=weights)
+    assert model.score(torch.asarray(X), torch.asarray(y)) == pytest.approx(plain.score(X, y))
     np.testing.assert_allclose(model.predict(torch.asarray(NEW)), plain.predict(NEW), rtol=0, atol=1e-7)
     through = Kernelized(KMeans(2), KERNEL, landmarks=9, random_state=0).fit(torch.asarray(X))
     assert isinstance(through.predict(torch.asarray(NEW)), np.ndarray)
@@ -311,9 +313,14 @@ def test_memory_is_counted_before_it_is_taken():
             MemoryError, match=r"^200 features of 3000 points take 9.6 MB, beyond the memory limit of 2 MB"
         ):
             Kernelized(PCA(2), KERNEL, landmarks=200).fit(points)
-        with pytest.raises(MemoryError, match="pass fewer landmarks, or compute in float32, or raise memory_limit"):
+        with pytest.raises(
+            MemoryError, match=r"^3000 points span more than the 41 dimensions .* memory limit: pass landmarks"
+        ):
             Kernelized(PCA(2), Laplacian(1.0)).fit(points)
-        assert Kernelized(PCA(2), Gaussian(20.0)).fit(points).indices_.size < 41  # of a rank that fits
+        model = Kernelized(PCA(2), Gaussian(20.0)).fit(points)
+        assert model.indices_.size < 41  # of a rank that fits
+        with pytest.raises(MemoryError, match=r"pass fewer points, or raise memory_limit\.$"):
+            model.transform(np.tile(points, (20, 1)))
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():

@@ -7,12 +7,14 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse import csc_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.neighbors import kneighbors_graph
 
 from mercer import Geodesic, GramOperator, GraphLaplacian, LocallyLinear, config_context, rp_cholesky
+from mercer.backends.cpu.selected_inverse import inverse_diagonal
 from mercer.kernels.base import UnresolvedKernelError
 
 rng = np.random.default_rng(0)
@@ -99,7 +101,24 @@ def test_a_kernel_is_the_pseudo_inverse_of_its_matrix(kernel, matrix, on):
     M = matrix(POINTS, 6)
     values = on(kernel.resolve(POINTS))(POINTS)
     assert_allclose(values, np.linalg.pinv(M, hermitian=True), atol=1e-7 * np.abs(values).max())
-    assert_allclose(M @ values @ M, M, atol=1e-8)
+    assert_allclose(M @ values @ M, M, atol=1e-9 * np.abs(values).max())
+
+
+@pytest.mark.parametrize("kernel", [LocallyLinear(6), GraphLaplacian(6)])
+def test_the_diagonal_comes_from_the_factor(kernel):
+    sample = kernel.resolve(sheet(600, 4))._known
+    identity = sample.read(sample.positions)
+    own, solved = sample.own(identity), sample._solved_diagonal(identity)
+    assert_allclose(own, solved, rtol=1e-7)
+    assert not np.array_equal(own, solved)  # it was not solved for
+
+
+def test_a_factor_of_another_form_has_no_recurrence():
+    open_places = csc_array(np.array([[1.0, 0, 0], [0.5, 1, 0], [0.5, 0, 1]]))  # an entry (2, 1) is missing
+    assert inverse_diagonal(open_places, np.ones(3)) is None
+    closed = np.array([[1.0, 0, 0], [0.5, 1, 0], [0.5, 0.25, 1]])
+    want = np.linalg.inv(closed @ np.diag([1.0, 2.0, 3.0]) @ closed.T).diagonal()
+    assert_allclose(inverse_diagonal(csc_array(closed), np.array([1.0, 2.0, 3.0])), want)
 
 
 def test_degrees():

@@ -92,6 +92,36 @@ def test_declared_is_measured(kernel):
         assert np.linalg.matrix_rank(kernel(line), tol=1e-10 * np.abs(kernel(line)).max()) < 12
 
 
+def some_kernel(depth, rng):
+    """A kernel made of kernels at random."""
+    if depth == 0:
+        return BASES[rng.integers(len(BASES))]
+    kernel, how = some_kernel(depth - 1, rng), rng.integers(5)
+    if how == 0:
+        return kernel + some_kernel(depth - 1, rng)
+    if how == 1:
+        return kernel * some_kernel(depth - 1, rng)
+    if how == 2 and kernel.properties.positive_definite:
+        return kernel.normalized()
+    return kernel ** (float(rng.choice([0.4, 1.3])) if kernel.properties.positive and how == 3 else 2) * 0.7
+
+
+def test_kernels_made_of_kernels_of_kernels_are_what_they_say():
+    told = dict.fromkeys(("positive_definite", "positive", "stationary", "characteristic", STRICT), 0)
+    for seed in range(150):
+        kernel = some_kernel(3, np.random.default_rng(seed))
+        said, X = kernel.properties, domain(kernel)[:25]
+        K, scale = kernel(X), np.abs(kernel.diag(X)).max()
+        values, few = np.linalg.eigvalsh(K), np.linalg.eigvalsh(kernel(NEAR[:4]))
+        assert said.positive_definite in (None, bool(values[0] >= -1e-11 * len(X) * scale)), kernel
+        assert said.positive is not True or K.min() >= 0, kernel
+        assert said.stationary is not True or np.allclose(kernel(X + 0.7), K, rtol=1e-8, atol=1e-12), kernel
+        assert not getattr(said, STRICT) or few[0] > 1e-14 * few[-1], kernel
+        for name in told:
+            told[name] += getattr(said, name) is True
+    assert min(told.values()) > 10  # each was put to the test
+
+
 @pytest.mark.parametrize("kernel", ALL, ids=repr)
 def test_no_two_statements_contradict_each_other(kernel):
     said = kernel.properties

@@ -663,7 +663,8 @@ def test_verify_certifies_fitted_models_only(kind, X, y):
 
 def test_verify_refuses_a_model_without_certificate(fitted, X):
     sentence = (
-        "verify takes a fitted SDPEmbedding, QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not "
+        "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier, "
+        "SumOfSquaresDensity or RobustKernelRidge, not "
         "DiffusionMaps."
     )
     with pytest.raises(TypeError) as caught:

@@ -69,13 +69,18 @@ class LeadingEigenvalues:
     failure_probability: float
 
 
-def enclose_leading(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: RandomStarts) -> LeadingEigenvalues:
-    """Enclose the k largest eigenvalues of M, given about their eigenvectors as the k columns of ``vectors``.
+def enclose_leading(
+    map_: LinearMap, rounding: MapRounding, vectors: Array, starts: RandomStarts, *, count: int | None = None
+) -> LeadingEigenvalues:
+    """Enclose the k largest eigenvalues of M, given about their eigenvectors as the first columns of ``vectors``.
+
+    There are ``count`` = k of them; further columns, about the eigenvectors that come next, spare products, and all
+    columns are leading ones if it is left out.
 
     Cost: one product with the vectors, and some ten to a hundred products with blocks of the starts: the more the
     closer the complement comes to the last eigenvalue wanted. The map works in double precision.
     """
-    count = vectors.shape[1]
+    count = vectors.shape[1] if count is None else count
     taken, starts = _Taken(map_, rounding, vectors), starts.share(_ROUNDS)
     lower = taken.inside()[:count] - taken.slack
     best = namespace(vectors).full_like(lower, math.inf)

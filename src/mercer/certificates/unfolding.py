@@ -60,7 +60,9 @@ class UnfoldingCertificate(Certificate):
         return replace(self, **{name: factor * getattr(self, name) for name in names})
 
 
-def certify_unfolding(problem: Unfolding, points: Array, multipliers: Array) -> UnfoldingCertificate:
+def certify_unfolding(
+    problem: Unfolding, points: Array, multipliers: Array, *, level: float | None = None
+) -> UnfoldingCertificate:
     """Prove how far points can be from the largest variance.
 
     Parameters
@@ -71,6 +73,8 @@ def certify_unfolding(problem: Unfolding, points: Array, multipliers: Array) -> 
         Y.
     multipliers : array of shape (E,)
         w, any numbers: the better they are, the closer is the bound.
+    level : float, optional
+        Their :func:`connectivity`, where that is known.
 
     Notes
     -----
@@ -78,7 +82,7 @@ def certify_unfolding(problem: Unfolding, points: Array, multipliers: Array) -> 
     """
     violation = largest_violation(problem, points)
     upper, total = math.inf, math.inf
-    level = _connectivity(problem, multipliers)
+    level = connectivity(problem, multipliers) if level is None else level
     if level > 0 and math.isfinite(violation):
         upper, total = _dual_value(problem, multipliers, violation, level)
     lower = _variance_below(problem, points)
@@ -105,7 +109,7 @@ def largest_violation(problem: Unfolding, points: Array) -> float:
     return worst * (1 + 8 * EPS) if worst > 0 else 0.0
 
 
-def _connectivity(problem: Unfolding, multipliers: Array) -> float:
+def connectivity(problem: Unfolding, multipliers: Array) -> float:
     """A number λ > 0 with L_w ≽ λV, zero where none is found: that of w is near one where w is feasible."""
     if not np.all(np.isfinite(multipliers)) or not np.any(multipliers):
         return 0.0
@@ -139,11 +143,10 @@ def _variance_below(problem: Unfolding, points: Array) -> float:
 
     Σ m‖y - ȳ‖² = Σ m‖y - c‖² - Σm ‖ȳ - c‖² for any c: that of the rounded mean leaves a second term of nearly nothing.
     """
-    m = problem.masses
+    m, (n, r) = problem.masses, points.shape
     mass = math.fsum(m)
     centred = points - m @ points / mass
     moments = m[:, None] * centred
-    total = math.fsum((moments * centred).ravel()) * (1 - 16 * EPS)
-    sizes = np.abs(moments).sum(axis=0) * (1 + m.size * EPS)
-    drifts = [(abs(math.fsum(column)) + 8 * EPS * size) / mass for column, size in zip(moments.T, sizes, strict=True)]
-    return max(total - mass * math.fsum(drift * drift for drift in drifts) * (1 + 32 * EPS), 0.0)
+    total = math.fsum((moments * centred).sum(axis=1)) * (1 - (r + 16) * EPS)
+    drifts = (np.abs(moments.sum(axis=0)) + (n + 16) * EPS * np.abs(moments).sum(axis=0)) / mass
+    return max(total - mass * float(drifts @ drifts) * (1 + (r + 32) * EPS), 0.0)

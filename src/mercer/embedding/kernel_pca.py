@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, cast, double, dtype_name, like, namespace
-from mercer.backends.threads import one_thread_for
+from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates.eigenvalues import bound_below, enclose_leading, residual_bounds, starts_for
 from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.preimage import PreImage, learn_preimage
@@ -143,7 +143,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.kernel_ = given.kernel
         support = choose_support(self.landmarks, given.weights, given.points, self.kernel_, given.rng)
         points = support.points(given.points, self.kernel_)
-        with one_thread_for(points.shape[0], points):
+        with one_thread_for(points.shape[0], points), single_threaded_blas():  # our own threads multiply
             operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
@@ -191,8 +191,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         pairs = replace(pairs, values=pairs.values[kept], vectors=pairs.vectors[:, kept])
         self.eigenvalue_bounds_ = self.largest_left_out_ = None
         if self.certify:
-            proved = enclose_leading(operator, rounding, pairs.vectors, starts)
-            self.eigenvalue_bounds_ = namespace(proved.lower).stack([proved.lower, proved.upper], axis=1)
+            xp, count = namespace(pairs.vectors), pairs.vectors.shape[1]
+            around = xp.concat([pairs.vectors, pairs.beside], axis=1)
+            proved = enclose_leading(operator, rounding, around, starts, count=count)
+            self.eigenvalue_bounds_ = xp.stack([proved.lower, proved.upper], axis=1)
             self.largest_left_out_ = proved.beyond
         lifted = self.indefinite == "lift" and pairs.negative.least < 0
         self.lift_ = bound_below(operator, rounding, pairs.vectors, starts) if lifted else 0.0

@@ -88,13 +88,13 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The coordinates of the training points; without landmarks their squared lengths are d.
     coordinates_, coefficients_ : arrays of shape (m, rank)
         Ξ on the m different points that the programme was solved on, and K⁻¹Ξ: b(x, y) = k(x)ᵀ C k(y) with
-        C = coefficients_ coefficients_ᵀ.
+        C = A Aᵀ, A the second.
     rank_, eigenvalues_ : int and array of shape (rank,)
         The dimensions, and their shares of the weighted sum of squared lengths, in falling order.
     landmarks_, sample_weight_ : arrays of shape (m,) or None
         The rows it was solved on, None for all, and their weights, None for ones; copies of a row are one.
     regularization_, alignment_, trace_ : float
-        λ, f_n(𝔹) and Tr 𝔹: the objective is alignment_ - λ trace_, the paper's divided by n².
+        λ, f_n(𝔹) and Tr 𝔹: the objective is ``alignment_`` less λ times ``trace_``, the paper's divided by n².
     diagonal_, multipliers_ : arrays of shape (m,)
         d at the points, and the dual variables.
     kernel_ : Kernel

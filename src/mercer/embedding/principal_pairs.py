@@ -17,6 +17,7 @@ from mercer.operators.base import is_sparse
 
 _DENSE_UP_TO = 500
 _WHOLE_SPECTRUM_UP_TO = 1500  # points of a kernel that is not known to be positive semi-definite
+_BESIDE = 8  # vectors after the leading ones
 _DEPTH, _BLOCK = 16, 8  # of the Krylov space from which the negative part is estimated
 
 
@@ -43,11 +44,15 @@ class NegativePart:
 @final
 @dataclass(frozen=True, eq=False)
 class PrincipalPairs:
-    """Eigenvalues in falling order with orthonormal eigenvectors, in double precision, and the part below zero."""
+    """Eigenvalues in falling order with orthonormal eigenvectors, in double precision, and the part below zero.
+
+    ``beside`` are about the eigenvectors that come next, some or none: proofs are the shorter for them.
+    """
 
     values: Array
     vectors: Array
     negative: NegativePart
+    beside: Array
 
 
 def principal_pairs(
@@ -78,10 +83,10 @@ def principal_pairs(
     if not definite and n <= _WHOLE_SPECTRUM_UP_TO:
         return _from_whole_spectrum(operator, count)
     start = None if n <= _DENSE_UP_TO or is_sparse(operator) else start_for(operator, count, rng)
-    values, vectors = leading_eigenpairs(operator, count, rng=rng, tolerance=tolerance, start=start)
-    values, vectors = as_double(values), as_double(vectors)
+    values, vectors = leading_eigenpairs(operator, count, rng=rng, tolerance=tolerance, start=start, more=_BESIDE)
+    values, vectors, beside = as_double(values[:count]), as_double(vectors[:, :count]), as_double(vectors[:, count:])
     negative = NegativePart() if definite else _estimated(operator, values, vectors, rng)
-    return PrincipalPairs(values, vectors, negative)
+    return PrincipalPairs(values, vectors, negative, beside)
 
 
 def _from_whole_spectrum(operator: CenteredOperator, count: int) -> PrincipalPairs:
@@ -90,8 +95,10 @@ def _from_whole_spectrum(operator: CenteredOperator, count: int) -> PrincipalPai
     values, vectors = eigh((matrix + matrix.T) / 2)
     below = values[values < -_noise(operator, float(abs(values).max()))]
     least = float(below[0]) if below.shape[0] else 0.0
-    values, vectors = xp.flip(values, axis=0)[:count], xp.flip(vectors, axis=1)[:, :count]
-    return PrincipalPairs(values, vectors * deterministic_signs(vectors), NegativePart(least, -float(xp.sum(below))))
+    vectors = xp.flip(vectors, axis=1)[:, : count + _BESIDE]
+    leading = vectors[:, :count] * deterministic_signs(vectors[:, :count])
+    negative = NegativePart(least, -float(xp.sum(below)))
+    return PrincipalPairs(xp.flip(values, axis=0)[:count], leading, negative, vectors[:, count:])
 
 
 def _estimated(operator: CenteredOperator, values: Array, vectors: Array, rng: np.random.Generator) -> NegativePart:

@@ -68,16 +68,16 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     embedding_ : array of shape (n, n_components)
         The coordinates of the training points.
-    coordinates_ : array of shape (n_landmarks, rank_)
+    coordinates_ : array of shape (n_landmarks, rank)
         All coordinates of the points that the programme was solved on.
-    eigenvalues_, explained_variance_ratio_ : arrays of shape (rank_,)
+    eigenvalues_, explained_variance_ratio_ : arrays of shape (rank,)
         The variance of each coordinate, times the total weight, and its share.
     certificate_ : UnfoldingCertificate
         Bounds on the largest variance, times the total weight.
     violation_ : float
         The part by which a squared distance passes its bounds, at most; zero if none does.
     pairs_, multipliers_ : arrays of shape (E, 2) and (E,)
-        Neighbours as rows of X, and the tension of each pair: what would be gained by drawing it apart.
+        Neighbours as rows of X, and w for each pair: its tension over its length, positive where it holds points back.
     landmarks_, sample_weight_ : arrays or None
         The rows that the programme was solved on and their weights; None means all, and ones.
 
@@ -168,7 +168,7 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         with blas_for(posed.problem.pairs.shape[0]):
             solved = solve_unfolding(posed, self)
         self._store(X, posed, solved)
-        self._report(solved.status)
+        self._report(solved.status, posed.uneven_pairs())
         return self
 
     def _store(self, X: Any, posed: PosedUnfolding, solved: SolvedUnfolding) -> None:
@@ -239,11 +239,10 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         recheck.refuse_extension("an unfolding")
         return verify_unfolding(self, X)
 
-    def _report(self, status: Status) -> None:
-        """Warn of an end that is neither convergence nor the user's own doing."""
-        if status in (Status.CONVERGED, Status.STOPPED) and (
-            status is Status.STOPPED or self.certificate_.holds(self.tol)
-        ):
+    def _report(self, status: Status, reason: str) -> None:
+        """Warn of an end that is neither convergence nor the user's own doing, with its reason where one is known."""
+        proved = status is Status.CONVERGED and self.certificate_.holds(self.tol)
+        if proved or status is Status.STOPPED:
             return
         message = status.message if status is not Status.CONVERGED else "Rounding keeps the bounds apart: loosen tol."
-        warn_user(f"{message} {self.certificate_}.", ConvergenceWarning)
+        warn_user(f"{reason or message} {self.certificate_}.", ConvergenceWarning)

@@ -18,6 +18,8 @@ from mercer.embedding.unfolding_graph import Groups, PairGraph, given_pairs, nei
 from mercer.problems.unfolding import Unfolding
 from mercer.support import Support, choose_support
 
+_UNEVEN = 1e8  # between squared distances of neighbours, beyond which digits run out
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,19 @@ class PosedUnfolding:
     def masses_unit(self) -> float:
         """What one unit of mass in the programme is."""
         return self.support.unit**2
+
+    def uneven_pairs(self) -> str:
+        """A sentence where neighbours are so near, beside others, that inner products do not tell them apart."""
+        squares, pairs = self.problem.upper, self.named_pairs
+        near, far = int(np.argmin(squares)), int(np.argmax(squares))
+        if squares[far] <= _UNEVEN * squares[near]:
+            return ""
+        ratio = math.sqrt(squares[far] / squares[near])
+        return (
+            f"Rows {pairs[near, 0]} and {pairs[near, 1]} are neighbours {ratio:.0e} times as near as rows "
+            f"{pairs[far, 0]} and {pairs[far, 1]}, which double precision has no room for: make near rows equal, or "
+            "leave outliers out."
+        )
 
     def in_units(self, certificate: UnfoldingCertificate) -> UnfoldingCertificate:
         """The certificate in the units of X and of the weights."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mercer.backends.arrays import Array
 from mercer.backends.config import require_free_memory, require_memory
-from mercer.certificates.unfolding import UnfoldingCertificate, certify_unfolding
+from mercer.certificates.unfolding import UnfoldingCertificate, certify_unfolding, connectivity
 from mercer.embedding.unfolding_problem import PosedUnfolding
 from mercer.problems.unfolding import InfeasibleDistancesError
 from mercer.solvers.run import Goal, Run
@@ -54,9 +54,10 @@ def _of_few_coordinates(posed: PosedUnfolding, solution: Solution[Unfolded], tol
     """The points of the solution in as few coordinates as leave the proof as good as it is asked for."""
     problem, (gram, multipliers) = posed.problem, solution.point
     best: SolvedUnfolding | None = None
+    whole, level = problem.principal_points(gram), connectivity(problem, multipliers)
     for part in _LEFT_OUT:
-        points = problem.points(gram, part * tol)
-        certificate = certify_unfolding(problem, points, multipliers)
+        points = problem.of_fewer_coordinates(whole, part * tol)
+        certificate = certify_unfolding(problem, points, multipliers, level=level)
         found = SolvedUnfolding(points, multipliers, certificate, solution.status, solution.history)
         if certificate.holds(tol):
             return found

@@ -17,7 +17,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, contiguous, eigvalsh, like, namespace, solve_triangular
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.config import require_free_memory
-from mercer.backends.rounding import EPS, UNIT, gamma, unit_of
+from mercer.backends.rounding import UNIT, gamma, unit_of
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.linalg import rp_cholesky
@@ -27,8 +27,9 @@ from mercer.operators.sections import KernelSections
 _PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
 _WIDE = 8  # bytes of an entry of the factor
 # Parts of the trace at which a factorisation ends: from entries that are exact to rounding to those of single
-# precision. Beyond the first, copies of a point would count as points of their own.
-_TOLERANCES = (300 * EPS, 1e-11, 1e-9, 1e-6)
+# precision. Beyond the first, copies of a point would count as points of their own, and what rounding leaves of a
+# matrix of low rank, some thousand units, as features, which a method that scales its features takes for data.
+_TOLERANCES = (1e-12, 1e-11, 1e-9, 1e-6)
 _LOOKED_AT = 4096  # rows on which a factor is compared with its matrix
 _DECOMPOSED = 512  # rows on which a matrix is looked at for negative eigenvalues
 _INDEFINITE = 1e-5  # of the largest eigenvalue: more than entries in single precision make of zero
@@ -63,6 +64,12 @@ class KernelFeatures:
         self.nodes, self.components = sections.nodes, sections.components
         identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
         self.normalization = contiguous(solve_triangular(lower, identity).T)
+
+    def require_memory(self, X: Any) -> None:
+        """Refuse more points than the memory limit has room for the features of."""
+        count, width = int(X.shape[0]), int(self.nodes.shape[0])
+        needed = float(_WIDE) * count * width
+        require_free_memory(needed, f"{width} features of {count} points take", "pass fewer points", MemoryError)
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
@@ -114,7 +121,10 @@ def factor_features(
         _require_memory(gram, width, entry)
     factor = _factored(gram, width, seed, weights)
     if count is None and factor.rank == width < n:
-        _require_memory(gram, width + 1, entry)
+        raise MemoryError(
+            f"{n} points span more than the {width} dimensions whose features fit the memory limit: pass landmarks, "
+            "compute in float32, or raise memory_limit."
+        )
     made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
     values = contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))

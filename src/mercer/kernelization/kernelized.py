@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.arrays import Array, is_tensor, to_numpy
 from mercer.backends.rounding import UNIT, gamma
 from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
 from mercer.kernelization.features import KernelFeatures, SampleFeatures, factor_features, landmark_features
@@ -210,13 +210,14 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
     def _fit_by(self, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Fit features and estimator, and return what this method of the estimator gives."""
         self._check_parameters()
-        params = self._routed(method, params)
+        params = self._routed(method, {name: _as_numpy(value) for name, value in params.items()})
         weights = params.get("sample_weight")
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(f"{type(self.estimator).__name__} takes no sample_weight: leave it out.")
         given = self._begin_fit(X, sample_weight=weights)
+        y = _as_numpy(y)
         if y is not None:
-            check_consistent_length(X, y)
+            check_consistent_length(given.points, y)
         self.kernel_ = given.kernel
         made = self._features_of_sample(given)
         self._features, self.indices_ = made.map, made.map.nodes
@@ -240,12 +241,13 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
     def _ask(self, method: str, X: Any, params: dict[str, Any], *targets: Any) -> Any:
         params = self._routed(method, params)
         values = self._features_of(X)
-        return getattr(self.estimator_, method)(values, *targets, **params)
+        return getattr(self.estimator_, method)(values, *map(_as_numpy, targets), **params)
 
     def _features_of(self, X: Any) -> Array:
         """The features of new points, as a NumPy array."""
         X = self._new_points(X)
         features: KernelFeatures = self._features
+        features.require_memory(X)
         return to_numpy(features.transform(X))
 
     def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -261,6 +263,11 @@ def _answer_of_fit(estimator: Any, method: str, values: Array, y: Any, params: d
     if hasattr(estimator, method):
         return getattr(estimator, method)(values, y, **params)
     return estimator.fit(values, y, **params).transform(values)
+
+
+def _as_numpy(value: Any) -> Any:
+    """A tensor as what scikit-learn takes; anything else as it is."""
+    return to_numpy(value) if is_tensor(value) else value
 
 
 def _seed(estimator: Any, rng: np.random.Generator) -> None:

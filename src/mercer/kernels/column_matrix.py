@@ -65,6 +65,7 @@ def packed(columns: Columns, X: Array, Y: Array | None) -> tuple[Array, Array | 
         return points, np.column_stack([np.arange(m), cols])
     points[:, m] = np.arange(n)
     _mirror(points[:, :n])
+    points[np.arange(n), np.arange(n)] = columns.own(rows)
     return points, None
 
 

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import splu
 
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import row_chunks, rows_within
+from mercer.backends.cpu.selected_inverse import inverse_diagonal
 from mercer.backends.rounding import EPS, EntryError
 from mercer.kernels.linked_points import LinkedPoints, Links
 from mercer.kernels.trained import digest_of
@@ -80,12 +81,37 @@ class InverseColumns:
                 out[part, some] = _weighed(solved, numbers[some], weights[some])
 
     def own(self, identity: Array) -> Array:
+        numbers, weights = _links(identity)
+        out, training = np.empty(identity.shape[0]), ~weights[:, 1:].any(axis=1)
+        if training.any():
+            out[training] = self._diagonal[numbers[training, 0]]
+        fresh = np.flatnonzero(~training)
+        out[fresh] = self._solved_diagonal(identity[fresh])
+        return out
+
+    def _solved_diagonal(self, identity: Array) -> Array:
+        """w(x)ᵀ M⁺ w(x), by a solve each."""
         out, (numbers, weights) = np.empty(identity.shape[0]), _links(identity)
         for part in row_chunks(identity.shape[0], _SOLVED):
             solved = self._columns(identity[part])
             rows = np.arange(solved.shape[0])
             out[part] = sum(weights[part, p] * solved[rows, numbers[part, p]] for p in range(numbers.shape[1]))
         return out
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        """Of M⁺ = HGH, from the diagonal of G."""
+        m = self.positions.shape[0]
+        grounded = self._diagonal_of_factor() if m > 1 else None
+        if grounded is None:
+            return self._solved_diagonal(np.column_stack([np.arange(m), np.ones(m)]))
+        return np.append(grounded, 0.0) - 2 * self._centre + self._centre.mean()
+
+    def _diagonal_of_factor(self) -> Array | None:
+        factor = self._factor
+        symmetric = np.array_equal(factor.perm_r, factor.perm_c)  # as it is but for pivots off the diagonal
+        found = inverse_diagonal(factor.L, factor.U.diagonal()) if symmetric else None
+        return None if found is None else found[factor.perm_c]
 
     def roundings(self, *identities: Array) -> EntryError:
         """The kernel is what the solves give: of a matrix that is nearly singular no more is told beforehand."""

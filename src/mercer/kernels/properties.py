@@ -64,6 +64,7 @@ class Properties:
 
 
 # What the kernels of a distance are: their spectral densities are positive everywhere, and so are those of all powers.
+# So they are integrally strictly positive definite and characteristic [S] and, being continuous, universal [SFL].
 EVERYTHING = Properties(
     bounded=True,
     stationary=True,

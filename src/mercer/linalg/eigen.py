@@ -34,6 +34,7 @@ def leading_eigenpairs(
     rng: np.random.Generator,
     tolerance: float = 0.0,
     start: Array | None = None,
+    more: int = 0,
 ) -> tuple[Array, Array]:
     """The ``count`` largest eigenvalues, in falling order, with orthonormal eigenvectors of deterministic sign.
 
@@ -42,25 +43,27 @@ def leading_eigenpairs(
     leading space, is taken by our own, whose steps are products with a block of so many columns. Where that does not
     converge, as with eigenvalues that lie close together, a dense decomposition up to n = 6000 that fits the memory
     allowed; beyond, block Lanczos of fixed depth, and a warning if what it finds is not exact to 1e-6.
+
+    Up to ``more`` further pairs come after the others where they cost nothing, as good as they happen to be.
     """
     n, xp = map_.shape[0], namespace(map_.reference)
     if (n <= _DENSE_UP_TO and start is None) or count > n // 4:
-        values, vectors = _dense(map_.to_dense(), count)
+        values, vectors = _dense(map_.to_dense(), min(count + more, n))
     else:
-        values, vectors = _iterative(map_, count, rng, tolerance, start)
+        values, vectors = _iterative(map_, count, rng, tolerance, start, more)
     order = xp.flip(xp.argsort(values), axis=0)
     vectors = vectors[:, order]
     return values[order], vectors * cast(deterministic_signs(vectors), vectors.dtype)
 
 
 def _iterative(
-    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None
+    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None, more: int
 ) -> tuple[Array, Array]:
     n = map_.shape[0]
     if start is None and not is_tensor(map_.reference):
         found = _arpack(map_, count, rng, tolerance)
     else:
-        found = _restarted(map_, count, rng, tolerance, start)
+        found = _restarted(map_, count, rng, tolerance, start, more)
     if found is not None:
         return found
     if n <= _DENSE_AT_LAST and 3 * 8 * n * n <= get_config().memory_bytes:
@@ -90,7 +93,7 @@ def _arpack(map_: LinearMap, count: int, rng: np.random.Generator, tolerance: fl
 
 
 def _restarted(
-    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None
+    map_: LinearMap, count: int, rng: np.random.Generator, tolerance: float, start: Array | None, more: int
 ) -> tuple[Array, Array] | None:
     """Block Lanczos with thick restarts (Wu, Simon 2000): memory of n × max(48, 3 count) doubles; None if it is slow.
 
@@ -98,9 +101,9 @@ def _restarted(
     map on them is known still, so that nothing is multiplied twice. From a start the space is looked at after every
     step, for few are needed, and may be six of its blocks larger.
     """
-    block, more = (_BLOCK, 2 * _BLOCK) if start is None else (start.shape[1], 8 * start.shape[1])
+    block, room = (_BLOCK, 2 * _BLOCK) if start is None else (start.shape[1], 8 * start.shape[1])
     allowed = get_config().share(_SHARE) // (8 * map_.shape[0])
-    most = min(map_.shape[0], max(40, 3 * count) + more, max(allowed, count + 3 * block))
+    most = min(map_.shape[0], max(40, 3 * count) + room, max(allowed, count + 3 * block))
     space = _space(map_, rng, block=block, start=start)
     exact = max(tolerance, _CONVERGED * unit_of(map_.dtype))
     for _ in range(_RESTARTS):
@@ -108,7 +111,7 @@ def _restarted(
             space.extend(space.depth + 1)
             if start is not None and _converged(space, count, exact):
                 break
-        values, vectors, _ = space.ritz_pairs(count)
+        values, vectors, _ = space.ritz_pairs(count + more)
         if values.shape[0] < count:
             return None  # the starts see fewer eigenvectors than are wanted
         if space.closed or _converged(space, count, exact):

@@ -25,7 +25,7 @@ from mercer.backends.rounding import UNIT, EntryError, gamma
 from mercer.linalg.factors import upper_factor
 from mercer.problems.problem import Problem
 
-_MATRICES = 16  # of doubles, of order m, that a solve or a proof holds at once
+_MATRICES = 20  # of doubles, of order m, that a solve or a proof holds at once
 _MORE = 1.1
 
 

@@ -101,20 +101,23 @@ class Unfolding(Problem):
         """Σ hi w⁺ - lo w⁻."""
         return float(np.maximum(self.upper * multipliers, self.lower * multipliers).sum())
 
-    def points(self, gram: Array, left_out: float) -> Array:
-        """Points with these inner products, centred, along their principal axes, as large as the upper bounds allow.
-
-        The last directions, which together hold no more than the part ``left_out`` of the variance, are left out. That
-        shortens distances and breaks no upper bound; the factor by which all points are stretched then is the largest
-        allowed.
-        """
+    def principal_points(self, gram: Array) -> Array:
+        """Points with these inner products, centred, along their principal axes, that of most variance first."""
         root, total = np.sqrt(self.masses), self.masses.sum()
         centred = gram - self.masses @ gram / total
         centred = centred - (centred @ self.masses)[:, None] / total
         values, vectors = np.linalg.eigh(root[:, None] * (centred + centred.T) / 2 * root)
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        kept = max(int((np.cumsum(values) < (1 - left_out) * values.sum()).sum()) + 1, 1)
-        return self.stretched(vectors[:, :kept] * np.sqrt(values[:kept]) / root[:, None])
+        return vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0)) / root[:, None]
+
+    def of_fewer_coordinates(self, points: Array, left_out: float) -> Array:
+        """The first coordinates of principal points, as large as the upper bounds allow.
+
+        The others together hold no more than the part ``left_out`` of the variance. To leave them out shortens
+        distances and breaks no upper bound; the factor by which all points are stretched then is the largest allowed.
+        """
+        variances = self.masses @ points**2
+        kept = int((np.cumsum(variances) < (1 - left_out) * variances.sum()).sum()) + 1
+        return self.stretched(points[:, :kept])
 
     def stretched(self, points: Array) -> Array:
         """The points times the largest factor at which no upper bound is passed, with room for all that rounds."""

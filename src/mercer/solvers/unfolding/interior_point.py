@@ -188,13 +188,13 @@ class _Step:
         return self._moved(self._corrected())
 
     def _schur(self) -> Array:
-        """(D B Dᵀ) ∘ (D Z⁻¹ Dᵀ) + Diag(x/s + z/t)⁻¹, of which the lower triangle is made."""
+        """(D B Dᵀ) ∘ (D Z⁻¹ Dᵀ) + Diag(x/s + z/t)⁻¹."""
         D = self._problem.differences[:, :-1]
         left, right = (np.ascontiguousarray((D @ X).T) for X in (self._at.B, self._inverse))
         matrix = np.empty((D.shape[0], D.shape[0]))
         for rows in row_chunks(D.shape[0], _CHUNK):
-            part, upto = D[rows], rows.stop
-            np.multiply(part @ left[:, :upto], part @ right[:, :upto], out=matrix[rows, :upto])
+            part = D[rows]
+            np.multiply(part @ left, part @ right, out=matrix[rows])
         matrix[np.diag_indices(D.shape[0])] += 1 / self._curvature
         return matrix
 

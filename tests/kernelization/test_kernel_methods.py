@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import eigh
+from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.cross_decomposition import CCA, PLSRegression
 from sklearn.decomposition import PCA
@@ -14,8 +15,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from mercer import Gaussian, Kernelized, Laplacian, Polynomial
-from mercer.datasets import two_moons
+from mercer import Gaussian, Kernelized, Laplacian, Linear, Polynomial
+from mercer.datasets import standardized, two_moons, wine
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(90, 3))
@@ -137,6 +138,19 @@ def test_linear_discriminants_in_kernel_form():
     np.testing.assert_allclose(ours.decision_function(NEW), K_NEW @ alpha + intercept, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(), LogisticRegression(tol=1e-12), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3)],
+    ids=lambda each: type(each).__name__,
+)
+def test_the_linear_kernel_gives_the_linear_method(estimator):
+    targets = LABELS if is_classifier(estimator) else y
+    ours, plain = Kernelized(estimator, Linear()).fit(X, targets), clone(estimator).fit(X, targets)
+    answer = "decision_function" if is_classifier(estimator) else "predict"
+    np.testing.assert_allclose(getattr(ours, answer)(NEW), getattr(plain, answer)(NEW), rtol=0, atol=1e-6)
+    assert ours.indices_.size == 3
+
+
 def test_partial_least_squares_in_kernel_form():
     """Rosipal, Trejo 2001: t = K̃u/‖K̃u‖, deflated; predictions K̃_new U (TᵀK̃U)⁻¹ TᵀY."""
     targets = np.column_stack([y, X[:, 2] * X[:, 0]])
@@ -207,3 +221,14 @@ def test_mini_batches_of_k_means():
     model = Kernelized(MiniBatchKMeans(2, n_init=3), Gaussian(0.6), random_state=0)
     assert model.fit_predict(points).shape == (80,)
     assert model.transform(points).shape == (80, 2)
+
+
+def test_what_rounding_leaves_of_a_matrix_of_low_rank_is_no_feature():
+    """Discriminant analysis divides features by their spread: of the linear kernel it is what it is on the columns."""
+    data, classes = wine()
+    data = standardized(data)
+    plain = LinearDiscriminantAnalysis().fit(data, classes)
+    kernelized = Kernelized(LinearDiscriminantAnalysis(), Linear()).fit(data, classes)
+    assert kernelized.indices_.size == data.shape[1]
+    for one, other in zip(plain.transform(data).T, kernelized.transform(data).T, strict=True):
+        assert abs(np.corrcoef(one, other)[0, 1]) == pytest.approx(1, abs=1e-9)
