@@ -284,6 +284,14 @@ def test_a_callback_stops_and_sees_every_step(X):
     assert model.status_.name == "STOPPED"
 
 
+def test_without_a_proof_the_gap_of_the_solver_decides(fitted, X):
+    model = KernelizedSDPEmbedding(Matern(1.5, 0.8), certify=False).fit(X)
+    assert model.certificate_ is None
+    assert model.status_.name == "CONVERGED"
+    np.testing.assert_array_equal(model.embedding_, fitted.embedding_)
+    assert verify(model, X).holds(1e-6)
+
+
 def test_ctrl_c_keeps_the_best_iterate(X):
     def interrupt(line):
         if line.number == 6:
