@@ -180,9 +180,7 @@ def main() -> None:
         title = f"{name}, {'large' if options.full else 'small'}"
         for m in counts:
             lines += [row(whole, strategy, m, options.seeds) for strategy in (*STRATEGIES, QUADRATURE)]
-            write_table(
-                options.output, f"{name}, {'large' if options.full else 'small'}", lines
-            )  # what there is so far
+            write_table(options.output, title, lines)  # what there is so far
 
 
 if __name__ == "__main__":
