@@ -14,10 +14,16 @@ from mercer.certificates.kernelized import KernelizedProof
 from mercer.linalg.eigen import deterministic_signs
 from mercer.problems.kernelized import KernelizedProgramme
 from mercer.progress import Phases
-from mercer.solvers import Goal, Iteration, Run, Status
+from mercer.solvers import Goal, Iteration, Method, Run, Status
 from mercer.solvers.kernelized import HilbertInteriorPoint, HilbertPair
+from mercer.solvers.kernelized_conic import HilbertConic
 from mercer.solvers.kernelized_polish import polished
 
+METHODS: dict[str, Callable[[], Method[KernelizedProgramme, HilbertPair]]] = {
+    "auto": HilbertInteriorPoint,
+    "interior-point": HilbertInteriorPoint,
+    "conic": HilbertConic,
+}
 _SHARP = 1e-12  # the relative gap that the solver aims at: two steps more than a millionth takes, and the coordinates,
 # which are as good as the root of the gap, have six digits
 _CUTS = (1.0, 1e-3, 1e-6, 0.0)  # times rank_tol: where the fewest dimensions do not do, more are kept
@@ -49,6 +55,7 @@ class KernelizedSolver:
     tol: float
     rank_tol: float
     max_iter: int
+    solver: str
     callback: Callable[[Iteration], Any] | None
     verbose: bool
 
@@ -57,16 +64,16 @@ class KernelizedSolver:
         cls, model: Any, programme: KernelizedProgramme, proof: KernelizedProof | None, phases: Phases
     ) -> KernelizedSolver:
         """The solver that an estimator's parameters ask for."""
-        names = ("tol", "rank_tol", "max_iter", "callback", "verbose")
+        names = ("tol", "rank_tol", "max_iter", "solver", "callback", "verbose")
         return cls(programme, proof, phases, *(getattr(model, name) for name in names))
 
     def solve(self) -> SolvedKernel:
         """Solve, bring the solution to low rank, and prove it."""
-        self.phases.begin("solving by the interior-point method")
+        self.phases.begin("solving")
         goal = Goal(_SHARP, max_iter=self.max_iter)
         callbacks = () if self.callback is None else (self.callback,)
         run: Run[HilbertPair] = Run(goal, callbacks=callbacks, shown=self.verbose)
-        solution = run.phase(self.programme, HilbertInteriorPoint())
+        solution = run.phase(self.programme, METHODS[self.solver]())
         self.phases.begin("going to the boundary")
         y = solution.point.multipliers
         coordinates = self._of_low_rank(solution.point.B)
