@@ -199,6 +199,15 @@ def test_a_distance_that_rounding_made_too_short_is_allowed_for():
     assert widened >= 1e-6 * first.multiplier_sum * (1 - 1e-6)
 
 
+def test_masses_that_are_rounded_sums_are_allowed_for():
+    plain = random_problem(6, kept=False)
+    rough = Unfolding(plain.pairs, plain.lower, plain.upper, plain.masses, mass_rounding=1e-6)
+    point = solved(plain).point
+    first, second = (certify_unfolding(problem, stored(plain, point), point.multipliers) for problem in (plain, rough))
+    assert second.upper >= (1 + 1e-6) * first.upper
+    assert second.lower <= (1 - 1e-6) * first.lower * (1 + 1e-15)
+
+
 def test_violated_distances_widen_the_bound():
     problem = random_problem(7, kept=True)
     point = solved(problem).point

@@ -162,6 +162,15 @@ def test_weights_of_any_sizes_are_certified(distances, weights):
     assert verify(model, X).holds(1e-4)
 
 
+def test_sums_of_weights_of_equal_rows_are_known_to_be_rounded(roll):
+    from mercer.embedding.unfolding_problem import PosedUnfolding
+
+    X, model = np.repeat(roll[0][:10], 3, axis=0), MaximumVarianceUnfolding(3, connect=True)
+    assert PosedUnfolding.of(model, X, None).problem.mass_rounding == 0
+    weights = np.random.default_rng(0).random(30)
+    assert PosedUnfolding.of(model, X, weights).problem.mass_rounding >= 3 * 2.0**-53
+
+
 def test_rows_of_weight_zero_are_new_points(roll):
     X = roll[0][:60]
     weights = np.r_[np.ones(50), np.zeros(10)]

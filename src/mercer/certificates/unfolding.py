@@ -86,10 +86,9 @@ def certify_unfolding(
     level = connectivity(problem, multipliers) if level is None else level
     if level > 0 and math.isfinite(violation):
         upper, total = _dual_value(problem, multipliers, violation, level)
-    lower = _variance_below(problem, points)
     return UnfoldingCertificate(
-        lower=lower,
-        upper=upper,
+        lower=_variance_below(problem, points) * (1 - problem.mass_rounding),
+        upper=upper * (1 + problem.mass_rounding) * (1 + 2 * EPS),
         failure_probability=0.0,
         method="Laplacian factorisation",
         n_products=0,

@@ -55,10 +55,22 @@ class Unfolding(Problem):
         m > 0.
     rounding : float, default=0
         By what part of themselves the numbers that lo and hi stand for may differ from them.
+    mass_rounding : float, default=0
+        The same of the masses.
     """
 
-    def __init__(self, pairs: Array, lower: Array, upper: Array, masses: Array, *, rounding: float = 0.0) -> None:
-        self.pairs, self.lower, self.upper, self.masses, self.rounding = pairs, lower, upper, masses, rounding
+    def __init__(
+        self,
+        pairs: Array,
+        lower: Array,
+        upper: Array,
+        masses: Array,
+        *,
+        rounding: float = 0.0,
+        mass_rounding: float = 0.0,
+    ) -> None:
+        self.pairs, self.lower, self.upper, self.masses = pairs, lower, upper, masses
+        self.rounding, self.mass_rounding = rounding, mass_rounding
         self.size = int(masses.shape[0])
 
     @cached_property
