@@ -9,7 +9,16 @@ from sklearn.datasets import load_digits, make_swiss_roll
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 from sklearn.neighbors import KNeighborsClassifier
 
-from mercer import SSIM, FromDistance, Geodesic, GraphLaplacian, KernelPCA, LocallyLinear, Precomputed
+from mercer import (
+    SSIM,
+    FromDistance,
+    Geodesic,
+    GraphLaplacian,
+    KernelPCA,
+    LocallyLinear,
+    Precomputed,
+    config_context,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is not positive semi-definite on these points")
 
@@ -91,6 +100,18 @@ def test_a_sheet_is_unrolled_by_its_paths_alone():
     geodesic, straight = (KernelPCA(kernel).fit(ROLL).embedding_[:, 0] for kernel in (Geodesic(8), FromDistance()))
     assert abs(np.corrcoef(geodesic, ALONG)[0, 1]) > 0.99
     assert abs(np.corrcoef(straight, ALONG)[0, 1]) < 0.6
+
+
+@pytest.mark.parametrize("n", [2500, pytest.param(20_000, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.mark.parametrize("kernel", [Geodesic(8), LocallyLinear(8), GraphLaplacian(8), FromDistance("manhattan")])
+def test_landmarks_need_no_matrix_of_all_points(kernel, n):
+    X, along = make_swiss_roll(n, random_state=0)
+    landmarks = np.arange(0, n, n // 60)
+    with config_context(memory_limit=1.5 * 8 * n * (landmarks.size + 30)):
+        model = KernelPCA(kernel, landmarks=landmarks).fit(X)
+    assert model.embedding_.shape == (n, 2)
+    if not isinstance(kernel, FromDistance):
+        assert abs(np.corrcoef(model.embedding_[:, 0], along)[0, 1]) > 0.95
 
 
 def test_what_is_negative():

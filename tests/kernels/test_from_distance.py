@@ -122,6 +122,13 @@ def test_a_weight_of_two_is_a_row_twice(metric, n_center):
     assert_allclose(make.resolve(POINTS, 1e-3 * weights)(FRESH), second, atol=1e-12)
 
 
+def test_a_heavy_row_counts_by_its_weight_among_few():
+    weights = np.where(np.arange(70) == 5, 1000.0, 1.0)
+    few, exact = (FromDistance("manhattan", n_center=count).resolve(POINTS, weights) for count in (40, None))
+    assert_allclose(few(FRESH), exact(FRESH), atol=0.05 * np.abs(exact(FRESH)).max())
+    assert few._known.weights.max() > 0.9
+
+
 def test_the_bound_of_the_rounding_holds():
     X = POINTS[:40]
     kernel = FromDistance("manhattan", n_center=None).resolve(X)

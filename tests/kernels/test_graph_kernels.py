@@ -76,6 +76,7 @@ def test_the_bound_of_a_path_holds():
     error = np.abs(gram.block(slice(None), slice(None)) - truth).max()
     assert error <= gram.entry_error.absolute < 1e-9
     assert GramOperator(kernel, FRESH, POINTS).entry_error.absolute < 1e-9
+    assert GramOperator(2.0 * kernel, FRESH, POINTS).entry_error.absolute == np.inf  # of points not known beforehand
 
 
 def laplacian_by_hand(points, k):

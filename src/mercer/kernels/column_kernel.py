@@ -9,7 +9,6 @@ import numpy as np
 from mercer.backends import forms
 from mercer.backends.arrays import like, namespace
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
-from mercer.backends.rounding import EntryError
 from mercer.kernels.checks import whole_number
 from mercer.kernels.column_matrix import ColumnMatrix, packed, packed_form
 from mercer.kernels.trained import TrainedKernel
@@ -24,7 +23,7 @@ class ColumnKernel(TrainedKernel):
         whole_number(self.n_neighbors, "n_neighbors", 1)
 
     def _form(self, n_features: int) -> forms.Form:
-        return packed_form(self._sample, EntryError(0.0, 0.0, float("inf")))  # for points that are not known yet
+        return packed_form(self._sample, self._sample.roundings())
 
     def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """Entries with what k(x, x) is made of, and numbers of columns with the same."""

@@ -36,7 +36,7 @@ class Columns(Protocol):
         """k(x, x) of every identity."""
 
     def roundings(self, *identities: Array) -> EntryError:
-        """How far an entry between such points can be from the kernel's value, in roundings."""
+        """How far an entry between such points can be from the kernel's value, in roundings; of any points if none."""
 
     @property
     def width(self) -> int:

@@ -82,6 +82,8 @@ class GeodesicColumns:
 
     def roundings(self, *identities: Array) -> EntryError:
         """A path of h edges of f features errs by h + f + 3 roundings of its length, and h is below m."""
+        if not identities:
+            return EntryError(0.0, 0.0, float("inf"))  # a point may be as far as it likes
         sides = [identity[:, _OWN : _OWN + 1] for identity in identities]
         return centred_roundings(EntryError(2.0 * (sum(self.positions.shape) + 4)), self, sides)
 

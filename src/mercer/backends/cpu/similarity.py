@@ -51,30 +51,37 @@ def mean_similarities(rows: Array, cols: Array, windows: Windows) -> tuple[Array
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _smooth(image: Array, weights: Array, tall: Array, out: Array) -> None:
+def _smooth(image: Array, weights: Array, line: Array, out: Array) -> None:
     """Weighted means of the windows inside an image, down the columns and then along the rows."""
-    for r in range(tall.shape[0]):
-        for q in range(tall.shape[1]):
-            tall[r, q] = weights[0] * image[r, q]
-        for p in range(1, weights.shape[0]):
-            for q in range(tall.shape[1]):
-                tall[r, q] += weights[p] * image[r + p, q]
+    for r in range(out.shape[0]):
+        line[:] = 0.0
+        for p in range(weights.shape[0]):
+            weight, row = weights[p], image[r + p]
+            for q in range(line.shape[0]):
+                line[q] += weight * row[q]
+        means = out[r]
+        means[:] = 0.0
+        for p in range(weights.shape[0]):
+            weight, row = weights[p], line[p : p + means.shape[0]]
+            for q in range(means.shape[0]):
+                means[q] += weight * row[q]
+
+
+@njit(nogil=True, cache=True)
+def _multiply(first: Array, second: Array, out: Array) -> None:
     for r in range(out.shape[0]):
         for q in range(out.shape[1]):
-            out[r, q] = weights[0] * tall[r, q]
-        for p in range(1, weights.shape[0]):
-            for q in range(out.shape[1]):
-                out[r, q] += weights[p] * tall[r, q + p]
+            out[r, q] = first[r, q] * second[r, q]
 
 
 @njit(nogil=True, cache=True)
 def _moments(images: Array, weights: Array, means: Array, variances: Array) -> None:
-    square, tall = np.empty(images.shape[2:]), np.empty((means.shape[2], images.shape[3]))
+    square, line = np.empty(images.shape[2:]), np.empty(images.shape[3])
     for i in range(images.shape[0]):
         for c in range(images.shape[1]):
-            _smooth(images[i, c], weights, tall, means[i, c])
-            square[:] = images[i, c] * images[i, c]
-            _smooth(square, weights, tall, variances[i, c])
+            _smooth(images[i, c], weights, line, means[i, c])
+            _multiply(images[i, c], images[i, c], square)
+            _smooth(square, weights, line, variances[i, c])
             variances[i, c] = np.maximum(variances[i, c] - means[i, c] * means[i, c], 0.0)
 
 
@@ -98,14 +105,14 @@ def _fill(rows: Array, cols: Array, weights: Array, c1: float, c2: float, produc
     my, vy = np.empty((2, cols.shape[0], cols.shape[1], height, width))
     _moments(rows, weights, mx, vx)
     _moments(cols, weights, my, vy)
-    image, tall, xy = np.empty(rows.shape[2:]), np.empty((height, rows.shape[3])), np.empty((height, width))
+    image, line, xy = np.empty(rows.shape[2:]), np.empty(rows.shape[3]), np.empty((height, width))
     count = rows.shape[1] * height * width
     for i in range(rows.shape[0]):
         for j in range(cols.shape[0]):
             product = total = 0.0
             for c in range(rows.shape[1]):
-                image[:] = rows[i, c] * cols[j, c]
-                _smooth(image, weights, tall, xy)
+                _multiply(rows[i, c], cols[j, c], image)
+                _smooth(image, weights, line, xy)
                 first, second = _ratios(xy, mx[i, c], my[j, c], vx[i, c], vy[j, c], c1, c2)
                 product += first
                 total += second
