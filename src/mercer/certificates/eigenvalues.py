@@ -144,7 +144,7 @@ class _Taken:
     def not_exceeded(self, outside: float) -> Array:
         """What the eigenvalues of M do not exceed, one after the other, given a bound outside."""
         values = self._deflated.combined_spectrum(outside)
-        return values + 1e-13 * abs(values) + self.slack
+        return values + 1e-13 * float(abs(values).max()) + self.slack
 
     def goal(self, count: int) -> float:
         """What the complement should lie below: the first eigenvalue not wanted, where Q has it, or the last wanted."""
@@ -193,11 +193,10 @@ def _rounding_of(rounding: MapRounding, Q: Array) -> float:
     An exactly orthonormal matrix lies within η = ‖QᵀQ - I‖ of Q. Products with unit vectors err by what the map says,
     inner products with the columns of Q by γ of their length, all of them at most 4 + 2√q times.
     """
-    xp, q = namespace(Q), Q.shape[1]
+    xp, (n, q) = namespace(Q), Q.shape
     identity = xp.eye(q, dtype=Q.dtype, device=Q.device)
-    depth = inner_products_depth(Q)
-    off = float(xp.linalg.vector_norm(inner_products(Q, Q) - identity)) + gamma(depth + 2, UNIT) * q
-    each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(depth + q, UNIT)) * rounding.norm
+    off = float(xp.linalg.vector_norm(inner_products(Q, Q) - identity)) + gamma(inner_products_depth(Q) + 2, UNIT) * q
+    each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(n + q, UNIT)) * rounding.norm
     return _MORE * ((4 + 2 * math.sqrt(q)) * each + rounding.entries)
 
 
