@@ -177,11 +177,10 @@ def main() -> None:
         sample = SAMPLES[name](options.full)
         Landmarks(5, kernel=sample.kernel).fit(sample.X[:60])  # compiled code is loaded, as in a session that has run
         whole, lines = Whole.of(sample), head(sample, options.seeds)
+        title = f"{name}, {'large' if options.full else 'small'}"
         for m in counts:
             lines += [row(whole, strategy, m, options.seeds) for strategy in (*STRATEGIES, QUADRATURE)]
-            write_table(
-                options.output, f"{name}, {'large' if options.full else 'small'}", lines
-            )  # what there is so far
+            write_table(options.output, title, lines)  # what there is so far
 
 
 if __name__ == "__main__":

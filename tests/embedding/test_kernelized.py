@@ -113,6 +113,21 @@ def test_large_regularization_gives_the_smoothest_function_of_these_values():
     assert model.trace_ <= constant * (1 + 1e-9)  # of the rank-one solution 11ᵀ, which is feasible
 
 
+def test_the_programme_has_its_invariances(fitted, X):
+    value, kernel, rng = fitted.certificate_.objective, Matern(1.5, 0.8), np.random.default_rng(0)
+    turn, order = np.linalg.qr(rng.standard_normal((2, 2)))[0], rng.permutation(len(X))
+    moved = KernelizedSDPEmbedding(kernel).fit(X[order] @ turn + 3)
+    assert moved.certificate_.objective == pytest.approx(value, rel=1e-8)
+    inner = fitted.embedding_[order] @ fitted.embedding_[order].T
+    np.testing.assert_allclose(moved.embedding_ @ moved.embedding_.T, inner, atol=1e-6)
+    scaled = KernelizedSDPEmbedding(4.0 * kernel).fit(X)  # λ goes with its square
+    assert scaled.regularization_ == pytest.approx(16 * fitted.regularization_, rel=1e-12)
+    assert scaled.certificate_.objective == pytest.approx(16 * value, rel=1e-8)
+    np.testing.assert_allclose(scaled.embedding_, 2 * fitted.embedding_, atol=1e-6)
+    longer = KernelizedSDPEmbedding(kernel, diagonal=np.full(30, 9.0)).fit(X)
+    assert longer.certificate_.objective == pytest.approx(9 * value, rel=1e-8)
+
+
 # --- the extension ------------------------------------------------------------------------------------------------
 
 
@@ -267,6 +282,14 @@ def test_a_callback_stops_and_sees_every_step(X):
     model.fit(X)
     assert [line.number for line in lines] == [0, 1, 2, 3]
     assert model.status_.name == "STOPPED"
+
+
+def test_without_a_proof_the_gap_of_the_solver_decides(fitted, X):
+    model = KernelizedSDPEmbedding(Matern(1.5, 0.8), certify=False).fit(X)
+    assert model.certificate_ is None
+    assert model.status_.name == "CONVERGED"
+    np.testing.assert_array_equal(model.embedding_, fitted.embedding_)
+    assert verify(model, X).holds(1e-6)
 
 
 def test_ctrl_c_keeps_the_best_iterate(X):

@@ -14,7 +14,7 @@ from mercer.certificates.kernelized import KernelizedProof
 from mercer.linalg.eigen import deterministic_signs
 from mercer.problems.kernelized import KernelizedProgramme
 from mercer.progress import Phases
-from mercer.solvers import Goal, Iteration, Method, Run, Status
+from mercer.solvers import Goal, Iteration, Method, Run, Solution, Status
 from mercer.solvers.kernelized import HilbertInteriorPoint, HilbertPair
 from mercer.solvers.kernelized_conic import HilbertConic
 from mercer.solvers.kernelized_polish import polished
@@ -81,7 +81,7 @@ class KernelizedSolver:
             coordinates, y = polished(self.programme, coordinates, y)
         self.phases.begin("proving the bound")
         certificate = None if self.proof is None else self.proof.certificate(coordinates, y)
-        status = self._status(solution.status, certificate)
+        status = self._status(solution, certificate)
         return SolvedKernel(*self._principal(coordinates), y, certificate, status, solution.history)
 
     def _of_low_rank(self, B: Array) -> Array:
@@ -98,11 +98,12 @@ class KernelizedSolver:
                 return few
         return best
 
-    def _status(self, status: Status, certificate: EmbeddingCertificate | None) -> Status:
-        """Converged where that is proved, whatever the solver says; and where it does so and no proof is asked for."""
-        if status not in _FINE or certificate is None:
-            return status
-        return Status.CONVERGED if certificate.holds(self.tol) else Status.STALLED
+    def _status(self, solution: Solution[HilbertPair], certificate: EmbeddingCertificate | None) -> Status:
+        """Converged where the gap is proved, or without a proof that of the solver's pair, is below the tolerance."""
+        if solution.status not in _FINE:
+            return solution.status
+        gap = solution.history[-1].relative_gap if certificate is None else certificate.relative_gap
+        return Status.CONVERGED if gap is not None and gap <= self.tol else Status.STALLED
 
     def _principal(self, coordinates: Array) -> tuple[Array, Array]:
         """The coordinates turned to their principal axes under the shares, and what each has of the whole."""

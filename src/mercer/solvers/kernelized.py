@@ -83,7 +83,7 @@ class _Pair:
 
     def __init__(self, problem: KernelizedProgramme) -> None:
         self.problem, self.L, self.d = problem, problem.factor, problem.prescribed
-        self._inside = self.L.T @ (problem.centred @ self.L)  # C + λI
+        self._inside = problem.compressed  # C + λI
         length = np.sqrt(self.d / np.sum(self.L**2, axis=1))
         half = solve_triangular(self.L, length[:, None] * self.L, lower=True)
         self.B = half @ half.T
