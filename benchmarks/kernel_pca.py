@@ -4,10 +4,10 @@
     taskset -c 0,1 python benchmarks/kernel_pca.py --full     # n = 1 000 … 100 000; about 25 minutes on two cores
 
 ``--full`` fills the tables of benchmarks/results/kernel_pca.md (``--output``: of another page), those of ``--samples``
-alone if given. Two components, a Gaussian kernel with
-the median bandwidth of the sample, double precision, two threads for all: a swiss roll (three columns, eigenvalues fall
-fast), a normal sample of ten columns (ten eigenvalues lie close together), and where the variable MERCER_DATA names a
-folder with them, HTRU2 (17 898 × 8) and covtype (54 columns, rows at random), every column brought to variance one.
+alone if given. Two components, a Gaussian kernel with the median bandwidth of the sample, double precision, two threads
+for all: a swiss roll (three columns, eigenvalues fall fast), a normal sample of ten columns (ten eigenvalues lie close
+together), and where the variable MERCER_DATA names a folder with them, HTRU2 (17 898 × 8) and covtype (54 columns, rows
+at random), every column brought to variance one.
 
 Every n has a process of its own. Seconds are the best of some rounds, where a round is short. Memory is the resident
 size above that at the start of a call, sampled every millisecond. scikit-learn's is left out beyond n = 20 000, where

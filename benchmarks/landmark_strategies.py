@@ -147,22 +147,19 @@ def _worst(values: Array, exact: Array) -> float:
 # --- page -------------------------------------------------------------------------------------------------------
 
 
-def table(whole: Whole, counts: tuple[int, ...], seeds: int) -> list[str]:
-    sample = whole.sample
-    lines = [
-        f"N = {len(sample.X)}, {sample.X.shape[1]} columns, σ = {sample.kernel.sigma:.4g}; {seeds} seeds; {machine()}.",
-        "",
-        "| m | strategy | " + " | ".join(COLUMNS) + " |",
-        "|" + " --- |" * (2 + len(COLUMNS)),
-    ]
-    for m in counts:
-        for strategy in (*STRATEGIES, QUADRATURE):
-            tries = 1 if strategy in ("greedy", QUADRATURE) else seeds
-            rows = [measured(whole, strategy, m, seed) for seed in range(tries)]
-            means = [float(np.mean([row[name] for row in rows])) for name in COLUMNS]
-            lines.append(f"| {m} | {strategy} | " + " | ".join(f"{value:.2g}" for value in means) + " |")
-            print(sample.name, lines[-1], flush=True)
-    return lines
+def head(sample: Sample, seeds: int) -> list[str]:
+    about = f"N = {len(sample.X)}, {sample.X.shape[1]} columns, σ = {sample.kernel.sigma:.4g}"
+    titles = "| m | strategy | " + " | ".join(COLUMNS) + " |"
+    return [f"### {sample.title}", "", f"{about}; {seeds} seeds; {machine()}.", "", titles, "|" + " --- |" * 10]
+
+
+def row(whole: Whole, strategy: str, m: int, seeds: int) -> str:
+    tries = 1 if strategy in ("greedy", QUADRATURE) else seeds
+    found = [measured(whole, strategy, m, seed) for seed in range(tries)]
+    means = [float(np.mean([each[name] for each in found])) for name in COLUMNS]
+    line = f"| {m} | {strategy} | " + " | ".join(f"{value:.2g}" for value in means) + " |"
+    print(whole.sample.name, line, flush=True)
+    return line
 
 
 def main() -> None:
@@ -172,15 +169,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    counts = (50, 200, 800) if options.full else (30, 100)
+    counts = (50, 200, 500) if options.full else (30, 100)
     for name in options.data or list(SAMPLES):
         if name not in ("clusters", "roll") and data_folder() is None:
             print(f"{name} is left out: MERCER_DATA names no folder with real data.")
             continue
         sample = SAMPLES[name](options.full)
         Landmarks(5, kernel=sample.kernel).fit(sample.X[:60])  # compiled code is loaded, as in a session that has run
+        whole, lines = Whole.of(sample), head(sample, options.seeds)
         title = f"{name}, {'large' if options.full else 'small'}"
-        write_table(options.output, title, [f"### {sample.title}", "", *table(Whole.of(sample), counts, options.seeds)])
+        for m in counts:
+            lines += [row(whole, strategy, m, options.seeds) for strategy in (*STRATEGIES, QUADRATURE)]
+            write_table(options.output, title, lines)  # what there is so far
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def programme(n=14, nu=1.5, strength=1e-3, seed=0, error=NONE, spread=1.0):
 
 def solve(problem):
     proof = KernelizedProof(problem)
-    return KernelizedSolver(problem, proof, Phases(""), 1e-8, 1e-6, 60, None, False).solve()
+    return KernelizedSolver(problem, proof, Phases(""), 1e-8, 1e-6, 60, "auto", None, False).solve()
 
 
 def optimum(problem):

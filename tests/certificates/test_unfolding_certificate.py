@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from unfolding_oracle import largest_variance
@@ -114,17 +115,65 @@ def test_stored_points_exceed_no_distance_at_all():
     assert certify_unfolding(problem, stored(problem, point), point.multipliers).violation == 0
 
 
-def test_connectivity_is_below_the_exact_one():
-    """λ from below where the matrix is ill-conditioned: stiff springs beside soft ones."""
-    n = 6
-    pairs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
-    w = np.array([1e12, 3.0, 1e12, 2.0, 1e12])
-    problem = Unfolding(pairs, np.zeros(n - 1), np.ones(n - 1), np.ones(n))
-    level = module.connectivity(problem, w)
-    # two soft springs between stiff blocks of two: the block chain 2-2-2 with 3 and 2 in between, in the stiff limit
-    limit = np.linalg.eigvalsh(np.array([[3.0, -3.0, 0.0], [-3.0, 5.0, -2.0], [0.0, -2.0, 2.0]]) / 2)[1]
-    assert 0 < level <= min(limit, 2.0)
-    assert level > 0.5 * min(limit, 2.0) or level > 0.9
+def exact_connectivity(problem, w):
+    """λ₂ of Diag(m)^-½ L_w Diag(m)^-½ in forty digits."""
+    with mpmath.workdps(40):
+        n, root = problem.size, [mpmath.sqrt(mpmath.mpf(m)) for m in problem.masses]
+        L = mpmath.zeros(n)
+        for (i, j), value in zip(problem.pairs.tolist(), w, strict=True):
+            for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
+                L[a, b] += sign * mpmath.mpf(value)
+        scaled = mpmath.matrix(n, n)
+        for a in range(n):
+            for b in range(n):
+                scaled[a, b] = L[a, b] / root[a] / root[b]
+        return sorted(mpmath.eigsy(scaled, eigvals_only=True))[1]
+
+
+def small_graph(seed):
+    rng = np.random.default_rng(seed)
+    pairs = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
+    problem = Unfolding(pairs, np.zeros(5), np.ones(5), rng.uniform(0.1, 3.0, 4))
+    w = 10.0 ** rng.uniform(-1, 4, 5)
+    return problem, w / (2 * float(exact_connectivity(problem, w)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_connectivity_is_below_the_exact_one_and_near(seed):
+    problem, w = small_graph(seed)
+    w = 2.2 * w  # λ = 1.1, at which the first factorisation succeeds
+    assert 0.9 <= module.connectivity(problem, w) <= exact_connectivity(problem, w)
+    assert 0.2 <= module.connectivity(problem, 0.5 * w) <= exact_connectivity(problem, 0.5 * w)
+
+
+def test_connectivity_counts_the_rounding_of_its_matrix(monkeypatch):
+    """With the exact eigenvalue of the rounded matrix in place of a bound, only that allowance is left."""
+
+    def exact(matrix, guess):
+        with mpmath.workdps(40):
+            return float(max(mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)) * (1 - 1e-30))
+
+    monkeypatch.setattr(module, "bound_largest_eigenvalue", exact)
+    for seed in range(40):
+        problem, w = small_graph(seed)
+        assert module.connectivity(problem, w) <= exact_connectivity(problem, w)
+
+
+@pytest.mark.parametrize("violation", [0.0, 1e-3])
+def test_the_dual_value_is_above_the_exact_one(violation):
+    rng = np.random.default_rng(0)
+    pairs = np.stack([np.arange(20), np.arange(1, 21)], axis=1)
+    for _ in range(20):
+        upper = 10.0 ** rng.uniform(-3, 3, 20)
+        lower, w = upper * rng.uniform(0.9, 1, 20), rng.standard_normal(20) * 10.0 ** rng.uniform(-3, 6, 20)
+        problem = Unfolding(pairs, lower, upper, np.ones(21), rounding=1e-15)
+        value, _ = module._dual_value(problem, w, violation, 1.0)
+        wider = (1 + Fraction(violation)) * (1 + Fraction(1e-15)), (1 - Fraction(violation)) * (1 - Fraction(1e-15))
+        terms = [
+            Fraction(v) * (Fraction(hi) * wider[0] if v > 0 else Fraction(lo) * wider[1])
+            for v, lo, hi in zip(w, lower, upper, strict=True)
+        ]
+        assert Fraction(value) >= sum(terms)
 
 
 def test_a_distance_that_rounding_made_too_short_is_allowed_for():

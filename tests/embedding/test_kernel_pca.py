@@ -77,6 +77,14 @@ def test_preimages_are_those_of_scikit_learn(name):
     )
 
 
+def test_many_components_by_products_are_those_of_a_dense_decomposition():
+    few = Gaussian(0.5)
+    model = KernelPCA(few, n_components=120, random_state=0).fit(MANY)
+    values = np.linalg.eigvalsh(centred(few(MANY)))[::-1]
+    np.testing.assert_allclose(model.eigenvalues_, values[:120], rtol=1e-9)
+    np.testing.assert_allclose(model.eigenvectors_.T @ model.eigenvectors_, np.eye(120), atol=1e-12)
+
+
 def test_linear_components_are_those_of_pca():
     ours, theirs = KernelPCA(Linear(), n_components=3).fit(X), PCA(3).fit(X)
     assert_same(ours.embedding_, theirs.transform(X))
@@ -256,11 +264,11 @@ def test_bounds_hold_and_are_tight(weights):
 
 
 def test_bounds_of_single_precision_are_of_the_exact_kernel():
-    single = MANY.astype(np.float32)
+    single, weights = MANY.astype(np.float32), np.random.default_rng(1).uniform(0.5, 2.0, len(MANY))
     with config_context(dtype="float32"):
-        model = KernelPCA(GAUSS, n_components=3, certify=True, random_state=0).fit(single)
+        model = KernelPCA(GAUSS, n_components=3, certify=True, random_state=0).fit(single, sample_weight=weights)
     assert model.embedding_.dtype == np.float32
-    values = np.linalg.eigvalsh(centred(GAUSS(single.astype(float))))[::-1][:3]
+    values = np.linalg.eigvalsh(centred(GAUSS(single.astype(float)), weights))[::-1][:3]
     off = np.abs(values - model.eigenvalues_)
     assert off.max() > 1e-9 * values[0]  # single precision was at work
     assert np.all(off <= model.residual_bounds_)

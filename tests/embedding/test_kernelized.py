@@ -91,6 +91,13 @@ def test_an_ill_conditioned_kernel_is_certified():
     assert np.abs(model.transform(X) - model.embedding_).max() < 1e-9
 
 
+def test_a_diagonal_of_many_sizes_is_certified(X):
+    d = 10.0 ** np.random.default_rng(0).uniform(-3, 3, len(X))
+    proof = KernelizedSDPEmbedding(Matern(1.5, 0.7), diagonal=d).fit(X).certificate_
+    assert proof.upper < 0
+    assert proof.holds(1e-6)
+
+
 def test_a_sobolev_space_is_that_of_its_kernel():
     X = points(20, 2)
     one = KernelizedSDPEmbedding(Sobolev(2.5, 0.5), regularization=1e-3).fit(X)
@@ -104,6 +111,21 @@ def test_large_regularization_gives_the_smoothest_function_of_these_values():
     model = KernelizedSDPEmbedding(kernel, regularization=1e3).fit(X)
     constant = float(np.ones(12) @ np.linalg.solve(kernel(X), np.ones(12)))
     assert model.trace_ <= constant * (1 + 1e-9)  # of the rank-one solution 11ᵀ, which is feasible
+
+
+def test_the_programme_has_its_invariances(fitted, X):
+    value, kernel, rng = fitted.certificate_.objective, Matern(1.5, 0.8), np.random.default_rng(0)
+    turn, order = np.linalg.qr(rng.standard_normal((2, 2)))[0], rng.permutation(len(X))
+    moved = KernelizedSDPEmbedding(kernel).fit(X[order] @ turn + 3)
+    assert moved.certificate_.objective == pytest.approx(value, rel=1e-8)
+    inner = fitted.embedding_[order] @ fitted.embedding_[order].T
+    np.testing.assert_allclose(moved.embedding_ @ moved.embedding_.T, inner, atol=1e-6)
+    scaled = KernelizedSDPEmbedding(4.0 * kernel).fit(X)  # λ goes with its square
+    assert scaled.regularization_ == pytest.approx(16 * fitted.regularization_, rel=1e-12)
+    assert scaled.certificate_.objective == pytest.approx(16 * value, rel=1e-8)
+    np.testing.assert_allclose(scaled.embedding_, 2 * fitted.embedding_, atol=1e-6)
+    longer = KernelizedSDPEmbedding(kernel, diagonal=np.full(30, 9.0)).fit(X)
+    assert longer.certificate_.objective == pytest.approx(9 * value, rel=1e-8)
 
 
 # --- the extension ------------------------------------------------------------------------------------------------
@@ -212,6 +234,9 @@ def test_what_does_not_fit_the_memory_is_refused():
         ({"kernel": SelfTuning(n_neighbors=5)}, "is not positive definite|cannot be told from a singular one"),
         ({"kernel": Gaussian(3.0)}, "cannot be told from a singular one in double precision: pass fewer landmarks"),
         ({"nugget": -1.0}, "nugget"),
+        ({"diagonal": np.full(30, 1e200)}, "diagonal lies between 1e.200 and 1e.200: bring it to a size near one"),
+        ({"kernel": 1e-100 * Matern(1.5, 1.0)}, r"k\(x, x\) lies between 1e-100 and 1e-100: bring it"),
+        ({"regularization": 1e-200}, "regularization=1e-200 is out of range"),
     ],
 )
 def test_bad_parameters_get_one_sentence(parameters, sentence, X):
@@ -257,6 +282,34 @@ def test_a_callback_stops_and_sees_every_step(X):
     model.fit(X)
     assert [line.number for line in lines] == [0, 1, 2, 3]
     assert model.status_.name == "STOPPED"
+
+
+def test_without_a_proof_the_gap_of_the_solver_decides(fitted, X):
+    model = KernelizedSDPEmbedding(Matern(1.5, 0.8), certify=False).fit(X)
+    assert model.certificate_ is None
+    assert model.status_.name == "CONVERGED"
+    np.testing.assert_array_equal(model.embedding_, fitted.embedding_)
+    assert verify(model, X).holds(1e-6)
+
+
+def test_ctrl_c_keeps_the_best_iterate(X):
+    def interrupt(line):
+        if line.number == 6:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = KernelizedSDPEmbedding(Matern(1.5, 0.8), callback=interrupt).fit(X)
+    assert model.status_.name == "INTERRUPTED"
+    assert verify(model, X).holds(0.1)
+
+
+def test_a_conic_solver_gives_the_same_coordinates(fitted, X):
+    pytest.importorskip("cvxpy")
+    model = KernelizedSDPEmbedding(Matern(1.5, 0.8), solver="conic").fit(X)
+    np.testing.assert_allclose(model.embedding_, fitted.embedding_, atol=1e-6)
+    assert model.certificate_.holds(1e-6)
+    with pytest.raises(ValueError, match="solver='conic' takes at most 60 points, not 61"):
+        model.fit(points(61, 2))
 
 
 # --- verification -------------------------------------------------------------------------------------------------

@@ -21,14 +21,14 @@ from mercer.solvers.solution import Status
 
 KINDS = ("kept", "not exceeded")
 WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "compares to 1e-7 two solves that stop at a gap of 3e-5; see below"
+    "check_sample_weight_equivalence_on_dense_data": "compares to 1e-7 two solves that stop at a gap of 3e-3; see below"
 }
 every_kind = pytest.mark.parametrize("distances", KINDS)
 
 
 @parametrize_with_checks(
     [
-        MaximumVarianceUnfolding(connect=True),
+        MaximumVarianceUnfolding(connect=True, tol=1e-2),
         MaximumVarianceUnfolding(3, connect=True, distances="not exceeded", n_components=1, landmarks=15),
     ],
     expected_failed_checks=lambda estimator: WEIGHTS if estimator.landmarks is None else {},
@@ -76,6 +76,7 @@ def test_a_bent_wire_is_straightened(distances):
     assert truth <= model.certificate_.upper
     assert model.certificate_.holds(1e-6)
     assert model.explained_variance_ratio_[0] > 1 - 1e-5
+    assert MaximumVarianceUnfolding(metric="precomputed", n_components=None).fit(graph).embedding_.shape == (40, 1)
     assert abs(np.corrcoef(model.embedding_[:, 0], line)[0, 1]) > 1 - 1e-9
 
 
@@ -142,6 +143,8 @@ def test_a_weight_of_two_is_the_same_row_twice(roll, distances):
     scaled = MaximumVarianceUnfolding(4, **options).fit(X, sample_weight=3.7e9 * weights)
     assert one.certificate_.lower == pytest.approx(other.certificate_.lower, rel=1e-6)
     assert scaled.certificate_.lower == pytest.approx(3.7e9 * one.certificate_.lower, rel=1e-6)
+    assert np.allclose(scaled.multipliers_ / 3.7e9, one.multipliers_, rtol=0.1)
+    assert verify(scaled, X).holds(1e-6)
     between = [pairwise_distances(model.coordinates_[:40]) for model in (one, other)]
     assert np.allclose(*between, atol=2e-2 * between[0].max())
     assert np.array_equal(other.embedding_[:10], other.embedding_[40:])

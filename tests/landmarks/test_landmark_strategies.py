@@ -23,6 +23,7 @@ from mercer import (
     Polynomial,
     Precomputed,
     Sigmoid,
+    SumOfSquaresDensity,
     config_context,
     nystrom,
     rp_cholesky,
@@ -197,13 +198,13 @@ def test_rpcholesky_takes_the_pivots_of_the_factorisation(X):
 
 
 def test_a_weighted_draw_is_that_of_repeated_rows():
-    """First pivots of 1500 draws with weights 1, 2, 3, 0: their frequencies, by a chi-squared test."""
+    """First pivots of 600 draws with weights 1, 2, 3, 0: their frequencies, by a chi-squared test."""
     gram = GramOperator(Precomputed(), np.eye(4))
     rng = np.random.default_rng(0)
-    first = [int(rp_cholesky(gram, 1, rng, weights=[1.0, 2.0, 3.0, 0.0]).landmarks[0]) for _ in range(1500)]
+    first = [int(rp_cholesky(gram, 1, rng, weights=[1.0, 2.0, 3.0, 0.0]).landmarks[0]) for _ in range(600)]
     counts = np.bincount(first, minlength=4)
     assert counts[3] == 0
-    expected = 1500 * np.array([1, 2, 3]) / 6
+    expected = 600 * np.array([1, 2, 3]) / 6
     assert np.sum((counts[:3] - expected) ** 2 / expected) < chi2.ppf(0.999, 2)
     assert rp_cholesky(gram, 4, 0, weights=[1.0, 2.0, 3.0, 0.0]).rank == 3  # it ends where no row is left
 
@@ -392,3 +393,10 @@ def test_k_means_of_a_matrix_is_refused(X):
         match=r"^strategy='k-means' needs points, not a precomputed kernel matrix: choose another strategy\.$",
     ):
         fit("k-means", KERNEL(X), kernel=Precomputed())
+
+
+def test_densities_take_landmarks_for_their_support(X):
+    chooser = Landmarks(12, strategy="greedy", kernel=KERNEL)
+    model = SumOfSquaresDensity(Gaussian(2.0), support=chooser, random_state=0, tol=1e-3).fit(X)
+    expected = X[chooser.fit(X).indices_]
+    np.testing.assert_array_equal(np.sort(model.support_, axis=0), np.sort(expected, axis=0))

@@ -188,21 +188,56 @@ def test_every_term_beside_the_trace_is_needed(monkeypatch):
     assert bound_low_rank_error(operator, forged).bound < true
 
 
+def test_a_factor_that_is_wrong_off_its_pivots_is_found_out():
+    """It agrees with the matrix where the pivots meet, so that the cross terms C Rᵀ alone tell."""
+    operator = gram(SMOOTH)
+    low = rp_cholesky(operator, 8, 0)
+    off = np.random.default_rng(1).normal(size=low.factor.shape)
+    off[low.landmarks] = 0.0
+    off -= low.factor * np.sum(off * low.factor) / np.sum(low.factor**2)
+    off[low.landmarks] = 0.0
+    forged = LowRankOperator(low.factor + 0.05 * off, landmarks=low.landmarks)
+    true = np.linalg.norm(operator.to_dense() - forged.to_dense(), "nuc")
+    assert true <= bound_low_rank_error(operator, forged).bound
+    assert true > np.trace(operator.to_dense() - forged.to_dense())
+
+
+@pytest.mark.parametrize("inexact", [1.0, 1.5])
+def test_what_is_beside_the_psd_part_is_bounded_term_by_term(inexact, monkeypatch):
+    """K - FFᵀ - N for a factor that disagrees at its pivot alone, F long and L short, and for a C that is not F L⁻¹."""
+    rng = np.random.default_rng(0)
+    f, pivot = rng.normal(size=(12, 1)), 3
+    f[pivot] = 0.1
+    K = f @ f.T
+    K[pivot, pivot] += 0.0 if inexact > 1 else 0.7
+    S = np.eye(12)[:, [pivot]]
+    inverse = np.linalg.inv
+    monkeypatch.setattr(np.linalg, "inv", lambda L: inexact * inverse(L))
+    C = inexact * f / f[pivot]
+    projector = np.eye(12) - C @ S.T
+    beside = K - f @ f.T - projector @ K @ projector.T
+    bound = low_rank_error._leftovers(f, S, K @ S, 0.0, 0.0)
+    assert np.linalg.norm(beside, "nuc") <= bound < 3 * np.linalg.norm(beside, "nuc")
+
+
 class Careless(Kernel):
-    """exp(-‖x - y‖₁/2), whose entries err by a millionth of themselves, as it says; or does not say."""
+    """exp(-‖x - y‖₁/50), whose entries err by a millionth of themselves, as it says; or does not say."""
 
     def __init__(self, honest=True):
         self.honest = honest
 
     def exact(self, rows, cols):
-        return np.exp(-np.abs(rows[:, None] - cols).sum(axis=2) / 2)
+        return np.exp(-np.abs(rows[:, None] - cols).sum(axis=2) / 50)
 
     def _form(self, n_features):
+        def noise(rows, cols):
+            return 1 + 1e-6 * np.sign(np.cos(1e6 * (rows.sum(axis=1)[:, None] + cols.sum(axis=1))))
+
         def function(rows, cols):
-            return self.exact(rows, cols) * (1 - 1e-6 * np.cos(50 * (rows.sum(axis=1)[:, None] + cols.sum(axis=1))))
+            return self.exact(rows, cols) * noise(rows, cols)
 
         def diagonal(points):
-            return 1 - 1e-6 * np.cos(100 * points.sum(axis=1))
+            return np.diag(noise(points, points))
 
         return TileFunction(function, diagonal, EntryError(1e-6 / UNIT if self.honest else 8.0), nonnegative=True)
 
@@ -212,13 +247,19 @@ class Careless(Kernel):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_errors_of_entries_are_counted(way):
-    """The factor fits the evaluated matrix; the bound is about the kernel, and false if entries were taken as exact."""
+def test_the_errors_of_entries_are_counted(way, monkeypatch):
+    """The factor fits the evaluated matrix; the bound is about the kernel, and false if entries were taken as exact.
+
+    So it is if they were counted in the trace alone.
+    """
     points = X[:40]
-    low = WAYS[way](gram(Careless(), points), 40)
-    true = np.linalg.norm(Careless().exact(points, points) - low.to_dense(), 2)
-    assert true <= bound_low_rank_error(gram(Careless(), points), low).bound < 1.0
+    operator, low = gram(Careless(), points), WAYS[way](gram(Careless(), points), 40)
+    true = np.linalg.norm(Careless().exact(points, points) - low.to_dense(), "nuc")
+    assert true <= bound_low_rank_error(operator, low).bound < 10.0
     assert true > bound_low_rank_error(gram(Careless(honest=False), points), low).bound
+    images = low_rank_error._images
+    monkeypatch.setattr(low_rank_error, "_images", lambda *arguments: (*images(*arguments)[:2], 0.0))
+    assert true > bound_low_rank_error(operator, low).bound
 
 
 def test_a_matrix_that_is_given_needs_a_word_on_its_spectrum():

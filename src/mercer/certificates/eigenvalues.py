@@ -29,11 +29,13 @@ from mercer.certificates.factorisation import bound_largest_eigenvalue
 from mercer.certificates.krylov import Deflated, bound_by_lanczos
 from mercer.linalg.eigen import largest_of, least_of
 from mercer.linalg.lanczos import BlockLanczos, RandomStarts, depth_for
+from mercer.linalg.tall import inner_products, inner_products_depth
 from mercer.operators import LinearMap
 from mercer.operators.base import MapRounding
 
 _ROUNDS = 3
 _APART = 1e-3  # of the last eigenvalue wanted: by so much the complement should lie below it
+_BELOW = 0.9  # of the first eigenvalue not wanted: below, that is the next one for certain
 _DENSE_UP_TO = 1500
 _KRYLOV_SHARE = 0.125  # of the memory limit
 _MORE = 1.01
@@ -86,7 +88,7 @@ def enclose_leading(
     best = namespace(vectors).full_like(lower, math.inf)
     beyond, spent = math.inf, 0.0
     for _ in range(_ROUNDS):
-        outside, wider = taken.bound_outside(starts)
+        outside, wider = taken.bound_outside(starts, taken.goal(count))
         spent += starts.failure_probability if wider is not None else 0.0
         most = taken.not_exceeded(outside)
         best = namespace(best).minimum(best, most[:count])
@@ -109,7 +111,7 @@ def bound_below(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: 
         guess = max(-least_of(matrix), 0.0)
         return max(bound_largest_eigenvalue(-matrix, guess) + rounding.entries, 0.0)
     taken, starts = _Taken(map_, rounding, vectors), starts.share(3)
-    outside, _ = taken.bound_outside(starts)
+    outside, _ = taken.bound_outside(starts, float(taken.inside()[-1]))
     lift = max(outside, 0.0) + taken.slack
     space, bounds = Deflated(lambda V: -taken.outside(V), taken.Q, 0.0 * taken.Q), []
     for _ in range(2):  # the second time with the least eigenvectors found taken out: to more digits
@@ -142,9 +144,14 @@ class _Taken:
     def not_exceeded(self, outside: float) -> Array:
         """What the eigenvalues of M do not exceed, one after the other, given a bound outside."""
         values = self._deflated.combined_spectrum(outside)
-        return values + 1e-13 * abs(values) + self.slack
+        return values + 1e-13 * float(abs(values).max()) + self.slack
 
-    def bound_outside(self, starts: RandomStarts) -> tuple[float, Array | None]:
+    def goal(self, count: int) -> float:
+        """What the complement should lie below: the first eigenvalue not wanted, where Q has it, or the last wanted."""
+        inside = self.inside()
+        return float(_BELOW * inside[count] if inside.shape[0] > count else (1 - _APART) * inside[count - 1])
+
+    def bound_outside(self, starts: RandomStarts, goal: float) -> tuple[float, Array | None]:
         """A bound on λmax on the complement of Q, and Q widened by what was found there; None where that is all."""
         if self._deflated.is_everything:
             return -math.inf, None
@@ -152,7 +159,7 @@ class _Taken:
             return self._factored_outside(), None
         nothing = Deflated(self.outside, self.Q, 0.0 * self.Q)
         lift = self.slack if self._rounding.semidefinite else self._norm_outside(starts.share(2))
-        bound, wider = bound_by_lanczos(nothing, starts.share(2), lift=lift)
+        bound, wider = bound_by_lanczos(nothing, starts.share(2), lift=lift, goal=goal)
         return bound + _rounding_of(self._rounding, wider.Q), wider.Q
 
     def _factored_outside(self) -> float:
@@ -165,9 +172,9 @@ class _Taken:
 
     def outside(self, V: Array) -> Array:
         """The product with M on the complement of Q."""
-        V = V - self.Q @ (self.Q.T @ V)
+        V = V - self.Q @ inner_products(self.Q, V)
         W = self.multiply(V)
-        return W - self.Q @ (self.Q.T @ W)
+        return W - self.Q @ inner_products(self.Q, W)
 
     def _norm_outside(self, starts: RandomStarts) -> float:
         """A bound on the norm of M on the complement of Q, to a factor of 1.4, from its square, which is psd."""
@@ -188,7 +195,7 @@ def _rounding_of(rounding: MapRounding, Q: Array) -> float:
     """
     xp, (n, q) = namespace(Q), Q.shape
     identity = xp.eye(q, dtype=Q.dtype, device=Q.device)
-    off = float(xp.linalg.vector_norm(Q.T @ Q - identity)) + gamma(n + 2, UNIT) * q
+    off = float(xp.linalg.vector_norm(inner_products(Q, Q) - identity)) + gamma(inner_products_depth(Q) + 2, UNIT) * q
     each = (rounding.product + 4 * off + 4 * math.sqrt(q) * gamma(n + q, UNIT)) * rounding.norm
     return _MORE * ((4 + 2 * math.sqrt(q)) * each + rounding.entries)
 

@@ -128,9 +128,9 @@ class KernelizedProof:
         return Bounds(float(bound.upper()), least)
 
     def _forming(self, y: Array) -> float:
-        """How far the computed T is from Lᵀ(Diag(y) - Â)L + λI: γ|L|ᵀ|N||L|, whose norm is at most γ‖L‖²‖N‖∞."""
+        """How far the computed T is from LᵀDiag(y)L - LᵀÂL + λI: γ|L|ᵀ|N||L| each, of a norm of at most γ‖L‖²‖N‖∞."""
         programme = self.programme
-        size = float((np.abs(y) + programme.dominating).max())
+        size = float(np.abs(y).max() + programme.dominating.max())
         squares = float(np.sum(programme.factor**2))
         return _MORE * gamma(2 * programme.size + 8, UNIT) * (squares * size + programme.regularization)
 

@@ -132,9 +132,12 @@ def _leftovers(F: Array, S: Array, Y: Array, stray: float, shift: float) -> floa
     C = tall_product(F, inverse)
     chain = gamma(int(L.shape[0]) + k + 2, UNIT)
     of_F, of_L, of_C, of_S = norm(F), norm(L), norm(C), norm(S)
-    R = _MORE * norm(Y - tall_product(F, L.T)) + chain * of_F * of_L + 2 * UNIT * norm(Y) + stray
+    off = Y - tall_product(F, L.T)
+    lost = chain * of_F * of_L + 2 * UNIT * norm(Y) + stray
+    R = _MORE * norm(off) + lost
     T = _MORE * norm(tall_product(C, L) - F) + chain * of_C * of_L + UNIT * of_F
-    inner = gamma(inner_products_depth(F), UNIT) * of_S * of_F  # of SᵀF - L
+    summing = gamma(inner_products_depth(F), UNIT) * of_S
+    middle = summing * of_F * of_L + _MORE * norm(inner_products(S, off)) + summing * norm(off) + of_S * lost
     beyond = shift * (math.sqrt(F.shape[0]) + of_C * of_S) ** 2
-    eta = 2 * of_C * R + T**2 + of_C**2 * (inner * of_L + of_S * R) + beyond
+    eta = 2 * of_C * R + T**2 + of_C**2 * middle + beyond
     return _MORE * eta if math.isfinite(eta) else math.inf

@@ -147,7 +147,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
-            pairs = self._prove(_in_double_precision(operator, points), pairs, given.rng)
+            pairs = self._prove(_in_double_precision(operator, points, support.scaled), pairs, given.rng)
         self.landmarks_, self.sample_weight_ = support
         self._functions = PrincipalFunctions.of(points, support, operator, pairs)
         self._store_spectrum(operator, pairs, support.unit**2)
@@ -262,10 +262,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return learn_preimage(self.kernel_, coordinates, functions.points, weights, float(self.alpha))
 
 
-def _in_double_precision(operator: CenteredOperator, points: Any) -> CenteredOperator:
-    """The same map with products in double precision, as proofs want them."""
+def _in_double_precision(operator: CenteredOperator, points: Any, weights: Array | None) -> CenteredOperator:
+    """The same map with weights and products in double precision, as proofs want them."""
     gram = operator.gram
     assert isinstance(gram, GramOperator)
     if dtype_name(operator.dtype) == "float64":
         return operator
-    return CenteredOperator(GramOperator(gram.kernel, points, dtype=double(points)), weights=operator.weights)
+    return CenteredOperator(GramOperator(gram.kernel, points, dtype=double(points)), weights=weights)

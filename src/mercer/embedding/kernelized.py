@@ -13,7 +13,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, EmbeddingCertificate
 from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.kernelized_problem import Carriers, pose, prescribed_at, proved, without_any_copies
-from mercer.embedding.kernelized_solve import KernelizedSolver, SolvedKernel
+from mercer.embedding.kernelized_solve import METHODS, KernelizedSolver, SolvedKernel
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Kernel, Matern
 from mercer.operators import GramOperator
@@ -21,11 +21,11 @@ from mercer.problems.kernelized import KernelizedProgramme
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.support import choose_support
-from mercer.validation import at_least, declared, fraction, function_of, non_negative, optional, true_or_false
+from mercer.validation import at_least, declared, fraction, function_of, non_negative, one_of, optional, true_or_false
 
 _ROUNDING = (
-    "The tolerance is out of reach: the kernel matrix is so ill-conditioned that rounding keeps the bounds apart. Pass "
-    "fewer landmarks, a nugget such as 1e-8, or a larger tol."
+    "The tolerance is out of reach: λ is so small, or the kernel matrix so ill-conditioned, that rounding keeps bounds "
+    "apart. Raise regularization, pass fewer landmarks, a nugget such as 1e-8, or a larger tol."
 )
 
 
@@ -71,6 +71,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Eigenvalues of the learned matrix below this fraction of its trace are not counted as dimensions.
     max_iter : int, default=60
         Steps of the interior-point method at most.
+    solver : {"auto", "interior-point", "conic"}, default="auto"
+        The interior-point method, or cvxpy's for up to 60 points.
     certify : bool, default=True
         Prove the gap.
     landmarks : int, array of int, (indices, weights), estimator or None, default=None
@@ -144,6 +146,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tol=fraction,
         rank_tol=fraction,
         max_iter=at_least(1),
+        solver=one_of(*METHODS),
         certify=true_or_false,
         callback=function_of("an Iteration"),
     )
@@ -159,6 +162,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tol: float = 1e-6,
         rank_tol: float = 1e-5,
         max_iter: int = 60,
+        solver: str = "auto",
         certify: bool = True,
         landmarks: Any = None,
         random_state: Any = None,
@@ -173,6 +177,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.tol = tol
         self.rank_tol = rank_tol
         self.max_iter = max_iter
+        self.solver = solver
         self.certify = certify
         self.landmarks = landmarks
         self.random_state = random_state

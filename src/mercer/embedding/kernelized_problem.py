@@ -19,6 +19,7 @@ from mercer.problems.kernelized import KernelizedProgramme, SingularKernelError,
 from mercer.support import Support
 from mercer.validation import normalised, positive_number
 
+_SMALL = 1e-40
 AUTO_SHARE = 0.1  # of the squared largest eigenvalue: directions with a third of that eigenvalue are worth their norm
 
 
@@ -79,12 +80,21 @@ def pose(
     own = np.diagonal(matrix).copy()
     off = 1.1 * (error.doubled().relative + error.doubled().scaled) * own + error.doubled().absolute
     d, d_error = (own, off) if prescribed is None else (prescribed, np.zeros(m))
+    _refuse_sizes(own, d)
     if nugget > 0:
         matrix[np.diag_indices(m)] += nugget
         error = error.beside(EntryError(0.0, 2 * UNIT))
     shares = normalised(None if support.weights is None else to_numpy(support.scaled), m)
     programme = KernelizedProgramme(matrix, shares, d, 1.0, error, d_error)
     return replace(programme, regularization=strength(programme, regularization))
+
+
+def _refuse_sizes(own: Array, d: Array) -> None:
+    """Refuse values whose products leave the range of double precision."""
+    for what, values in (("k(x, x)", own), ("diagonal", d)):
+        least, most = float(values.min()), float(values.max())
+        if not _SMALL < least <= most < 1 / _SMALL:
+            raise ValueError(f"{what} lies between {least:.3g} and {most:.3g}: bring it to a size near one.")
 
 
 def _dense(kernel: Kernel, points: Any) -> Array:
@@ -101,7 +111,10 @@ def strength(programme: KernelizedProgramme, regularization: Any) -> float:
     the line between directions that are worth their norm and others.
     """
     if not isinstance(regularization, str):
-        return positive_number(regularization, "regularization")
+        given = positive_number(regularization, "regularization")
+        if not _SMALL**2 < given < _SMALL**-2:
+            raise ValueError(f"regularization={given:.3g} is out of range: bring the kernel to a size near one.")
+        return given
     root = np.sqrt(programme.shares)
     top = largest_of(programme.centred / (root[:, None] * root))
     found = AUTO_SHARE * max(top, 0.0) ** 2

@@ -68,9 +68,11 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ----------
     embedding_ : array of shape (n, n_components)
         The coordinates of the training points.
-    coordinates_ : array of shape (n_landmarks, rank)
-        All coordinates of the points that the programme was solved on.
-    eigenvalues_, explained_variance_ratio_ : arrays of shape (rank,)
+    coordinates_ : array of shape (n_landmarks, r)
+        All coordinates of the points that the programme was solved on, r of them, in which the distances are kept.
+    rank_ : int
+        How many of them hold all of the variance but the part ``tol``.
+    eigenvalues_, explained_variance_ratio_ : arrays of shape (r,)
         The variance of each coordinate, times the total weight, and its share.
     certificate_ : UnfoldingCertificate
         Bounds on the largest variance, times the total weight.
@@ -96,6 +98,7 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     eigenvalues_: Array
     explained_variance_ratio_: Array
     certificate_: Certificate
+    rank_: int
     violation_: float
     pairs_: Array
     multipliers_: Array
@@ -173,17 +176,18 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _store(self, X: Any, posed: PosedUnfolding, solved: SolvedUnfolding) -> None:
         self.landmarks_, self.sample_weight_ = posed.support
-        self.pairs_, self.multipliers_ = posed.named_pairs, solved.multipliers
+        self.pairs_, self.multipliers_ = posed.named_pairs, posed.masses_unit * solved.multipliers
         self.certificate_ = posed.in_units(solved.certificate)
         self.violation_ = self.certificate_.violation
         self.coordinates_ = (posed.unit * solved.points)[posed.place]
         self.history_, self.status_ = solved.history, solved.status
         self.n_iter_ = solved.history[-1].number
-        for name, value in posed.described(self.coordinates_).items():
+        for name, value in posed.described(self.coordinates_, float(self.tol)).items():
             setattr(self, name, value)
         self._extension = posed.extension(self.coordinates_, int(self.n_neighbors))
         self._n_features_out = self.rank_ if self.n_components is None else int(self.n_components)
-        self.embedding_ = pad_components(self._embedded(X, posed), self._n_features_out, self.rank_)
+        available = self.coordinates_.shape[1]
+        self.embedding_ = pad_components(self._embedded(X, posed), self._n_features_out, available)
 
     def _embedded(self, X: Any, posed: PosedUnfolding) -> Array:
         """All coordinates of all rows."""

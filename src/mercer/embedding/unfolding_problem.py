@@ -113,7 +113,7 @@ class PosedUnfolding:
         """The certificate in the units of X and of the weights."""
         return certificate.in_units(self.unit**2 * self.masses_unit)
 
-    def described(self, coordinates: Array) -> dict[str, Any]:
+    def described(self, coordinates: Array, tol: float) -> dict[str, Any]:
         """What a model says of its coordinates, which lie along their principal axes."""
         masses = self.problem.masses
         points = coordinates[self.groups.first] / self.unit
@@ -122,7 +122,7 @@ class PosedUnfolding:
         return {
             "eigenvalues_": self.unit**2 * self.masses_unit * sums,
             "explained_variance_ratio_": sums / sums.sum(),
-            "rank_": int(coordinates.shape[1]),
+            "rank_": min(int((np.cumsum(sums) < (1 - tol) * sums.sum()).sum()) + 1, sums.size),
         }
 
     def extension(self, coordinates: Array, n_neighbors: int) -> LocalExtension | None:

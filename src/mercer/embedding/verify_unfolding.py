@@ -18,6 +18,7 @@ from mercer.support import Support
 from mercer.validation import checked_weights, require_rows
 
 _WHY = "its coordinates and X"
+_ROUNDING = 1e-12  # of squared distances, summed in another order
 
 
 def verify_unfolding(model: MaximumVarianceUnfolding, X: Any) -> Certificate:
@@ -38,11 +39,11 @@ def verify_unfolding(model: MaximumVarianceUnfolding, X: Any) -> Certificate:
         raise ValueError(f"The model's coordinates_ have shape {coordinates.shape}: it is damaged.")
     points = coordinates[posed.groups.first]
     require_equal(model, "coordinates_", points[posed.place], "equal rows of X")
-    certificate = posed.in_units(certify_unfolding(posed.problem, points / posed.unit, multipliers))
-    for name, value in posed.described(coordinates).items():
+    certificate = posed.in_units(certify_unfolding(posed.problem, points / posed.unit, multipliers / posed.masses_unit))
+    for name, value in posed.described(coordinates, float(model.tol)).items():
         require_equal(model, name, value, _WHY)
     _require_embedding(model, X, posed, coordinates)
-    require_equal(model, "violation_", certificate.violation, _WHY)
+    require_equal(model, "violation_", certificate.violation, _WHY, tolerance=_ROUNDING)
     return require_meeting(model, certificate)
 
 

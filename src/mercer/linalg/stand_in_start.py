@@ -12,19 +12,20 @@ from mercer.linalg.tall import inner_products, tall_product
 from mercer.operators import CenteredOperator, GramOperator
 
 _MORE_COLUMNS = 10  # than are wanted: a product with them costs hardly more, and takes fewer steps
+_MOST_COLUMNS = 64
 _LEAST_RANK, _MOST_RANK, _POINTS = 64, 400, 100  # one column of the stand-in for so many points
 _SHARE = 1 / 8  # of the memory limit, for the factor
 _LOST = 1e-12  # eigenvalues of the stand-in below this part of the largest are none
 
 
 def start_for(operator: CenteredOperator, count: int, rng: np.random.Generator) -> Array:
-    """Columns that span about the leading space of a centred kernel matrix, ``count`` + 10 of them.
+    """Columns that span about the leading space of a centred kernel matrix, ``count`` + 10 of them or 64.
 
     A positive semi-definite kernel has a stand-in F Fᵀ by randomly pivoted Cholesky, n·rank kernel evaluations, whose
     centred eigenvectors cost n·rank² flops: on data of few effective dimensions they are right to some digits. Another
     kernel, and what the stand-in does not have, starts at random.
     """
-    n, columns = operator.shape[0], min(operator.shape[0], count + _MORE_COLUMNS)
+    n, columns = operator.shape[0], min(operator.shape[0], count + _MORE_COLUMNS, _MOST_COLUMNS)
     random = like(rng.standard_normal((n, columns)), operator.reference)
     rank = min(max(_LEAST_RANK, 2 * columns, n // _POINTS), _MOST_RANK, get_config().share(_SHARE) // (8 * n), n)
     gram = operator.gram

@@ -161,11 +161,15 @@ class KernelizedProgramme(Problem):
         slope = self.centred @ coordinates - self.regularization * self.coefficients(coordinates)
         return np.asarray(np.sum(slope * coordinates, axis=1) / self.prescribed)
 
+    @cached_property
+    def compressed(self) -> Array:
+        """LᵀP K̄ P L."""
+        inside = self.factor.T @ (self.centred @ self.factor)
+        return np.asarray((inside + inside.T) / 2)
+
     def slack(self, y: Array) -> Array:
         """Z = Lᵀ(Diag(y) - P K̄ P)L + λI."""
-        inside = -self.centred
-        add_to_diagonal(inside, y)
-        Z = self.factor.T @ (inside @ self.factor)
-        Z = (Z + Z.T) / 2
+        Z = (y[:, None] * self.factor).T @ self.factor
+        Z = (Z + Z.T) / 2 - self.compressed
         add_to_diagonal(Z, self.regularization)
         return np.asarray(Z)

@@ -7,13 +7,14 @@ LAPACK in place and on our own threads, tensors through the same factors of thei
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 
 from mercer.backends.arrays import Array, add_to_diagonal, cholesky, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import EPS
+from mercer.backends.rounding import EPS, TINY
 from mercer.backends.threads import run_chunks
 
 _LANCZOS, _LANCZOS_ERROR = 30, 0.05
@@ -111,14 +112,26 @@ def least_relative(L: Array, multiply: Callable[[Array], Array], start: Array) -
     return float(values[0]) - error
 
 
-def damped_factor(S: Array) -> Array | None:
-    """The factor of a positive semi-definite matrix, damped by as much as rounding asks for."""
-    damping = _DAMPING * EPS * float(np.max(S.diagonal()))
+class DampedSystem(NamedTuple):
+    """A factor of Diag(c) S Diag(c) + εI, c the inverse roots of the diagonal of S: rows of any scale count alike."""
+
+    factor: Array
+    scale: Array
+
+    def solve(self, b: Array) -> Array:
+        """About S⁻¹b."""
+        return self.scale * solve_by(self.factor, self.scale * b)
+
+
+def damped_system(S: Array) -> DampedSystem | None:
+    """The factor of a positive semi-definite matrix of NumPy's, damped by as much as rounding asks for."""
+    scale = 1 / np.sqrt(np.maximum(S.diagonal(), TINY))
+    damping = _DAMPING * EPS
     for _ in range(_DAMPINGS):
-        damped = S.copy()
+        damped = scale[:, None] * S * scale
         add_to_diagonal(damped, damping)
         factor = lower_factor(damped)
         if factor is not None:
-            return factor
+            return DampedSystem(factor, scale)
         damping *= _MORE_DAMPING
     return None

@@ -47,7 +47,7 @@ def solve_conic(problem: Elliptope) -> Array:
     refuse_misfit(problem, "conic", frozenset({INDEFINITE}))
     if n > LARGEST_ELLIPTOPE:
         raise ValueError(f"solver='conic' takes at most {LARGEST_ELLIPTOPE} points, not {n}: use solver='auto'.")
-    cvxpy = _cvxpy()
+    cvxpy = conic_package()
     J = to_numpy(problem.curvature(like(np.eye(n), problem.scale))).astype(np.float64)
     J = (J + J.T) / (2 * max(float(np.max(np.abs(J))), TINY))
     B = cvxpy.Variable((n, n), PSD=True)
@@ -55,7 +55,7 @@ def solve_conic(problem: Elliptope) -> Array:
     options = {"solver": cvxpy.SCS, "eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 20_000}
     if n <= _INTERIOR_UP_TO:
         options = {"solver": cvxpy.CLARABEL}
-    values, vectors = _eigenpairs(programme, B, "solver='interior-point' or 'auto'", options)
+    values, vectors = symmetric_solution(programme, B, "solver='interior-point' or 'auto'", options)
     kept = values > _VANISHES * values[-1]
     factor = like(vectors[:, kept] * np.sqrt(values[kept]), problem.scale)
     return problem.project(factor, first_axis(factor.shape[1], factor))
@@ -90,7 +90,7 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
         raise ValueError(
             f"solver='conic' takes matrices of order {LARGEST_SPECTRAHEDRON} at most, not {s}: use solver='auto'."
         )
-    cvxpy, entries = _cvxpy(), SymmetricEntries(s)
+    cvxpy, entries = conic_package(), SymmetricEntries(s)
     identity = namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
     pairs, goal, penalty = (to_numpy(part) for part in (problem.embed_pairs(identity), problem.goal, problem.penalty))
     columns = entries.unpack(pairs * entries.scale).reshape(goal.size, s * s)  # ⟨A, C⟩ entry by entry
@@ -99,7 +99,7 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
     programme = cvxpy.Problem(cvxpy.Minimize(misfit + cvxpy.trace(penalty @ C)), [cvxpy.trace(C) == 1])
     gap = min(tol, _LOOSEST)
     options = {"solver": cvxpy.CLARABEL, "tol_gap_abs": gap * problem.scale, "tol_gap_rel": gap}
-    values, vectors = _eigenpairs(programme, C, "solver='auto'", options)
+    values, vectors = symmetric_solution(programme, C, "solver='auto'", options)
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
     return like(factor / np.linalg.norm(factor), problem.basis)
 
@@ -124,18 +124,19 @@ class Conic(Method[SumOfSquares, Array]):
         """There is nothing left to do."""
 
 
-def _cvxpy() -> Any:
+def conic_package() -> Any:
+    """The package cvxpy, or a sentence where it is not installed."""
     try:
         return importlib.import_module("cvxpy")
     except ModuleNotFoundError:
         raise ModuleNotFoundError("solver='conic' needs cvxpy: pip install 'mercer[conic]'.") from None
 
 
-def _eigenpairs(programme: Any, variable: Any, advice: str, options: dict[str, Any]) -> tuple[Array, Array]:
+def symmetric_solution(programme: Any, variable: Any, advice: str, options: dict[str, Any]) -> tuple[Array, Array]:
     """Solve a programme for a symmetric matrix; its eigenvalues in rising order, and its eigenvectors."""
     try:
         programme.solve(**options)
-    except (_cvxpy().error.SolverError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+    except (conic_package().error.SolverError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
         raise ArithmeticError(f"The conic solver failed ({error}): use {advice}.") from error
     if variable.value is None or not np.all(np.isfinite(variable.value)):
         raise ArithmeticError(

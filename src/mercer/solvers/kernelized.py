@@ -21,7 +21,7 @@ from mercer.backends.arrays import Array
 from mercer.backends.rounding import EPS, TINY
 from mercer.linalg.tall import row_products
 from mercer.problems.kernelized import KernelizedProgramme
-from mercer.solvers.cone import damped_factor, inverse_of, least_relative, lower_factor, shortened, solve_by
+from mercer.solvers.cone import damped_system, inverse_of, least_relative, lower_factor, shortened
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
@@ -29,7 +29,8 @@ STEPS = 60  # at most; some fifteen to thirty do
 _START = 1.1  # times the row sums of |PK̄P|: a diagonal that dominates it
 _NEAR, _NEARER = 0.9, 0.09  # of the way to the boundary
 _SHORT = 1e-6  # steps below this part are rounding's
-_FALLS, _LINGERS = 0.5, 3  # a gap that has not fallen by half in so many steps is rounding's
+_FALLS, _LINGERS = 0.5, 3  # a small gap that has not fallen by half in so many steps is rounding's
+_NEARLY = 1e-4  # of the objective: a small gap
 
 
 class HilbertPair(NamedTuple):
@@ -65,7 +66,8 @@ class HilbertInteriorPoint(Method[KernelizedProgramme, HilbertPair]):
     def _report(self, problem: KernelizedProgramme) -> Report[HilbertPair]:
         pair = self._pair
         self._gaps.append(pair.gap)
-        lingers = len(self._gaps) > _LINGERS and pair.gap > _FALLS * self._gaps[-1 - _LINGERS]
+        near = pair.gap <= _NEARLY * abs(pair.objective)
+        lingers = near and len(self._gaps) > _LINGERS and pair.gap > _FALLS * self._gaps[-1 - _LINGERS]
         return Report(
             HilbertPair(pair.B, pair.y),
             pair.objective,
@@ -81,7 +83,7 @@ class _Pair:
 
     def __init__(self, problem: KernelizedProgramme) -> None:
         self.problem, self.L, self.d = problem, problem.factor, problem.prescribed
-        self._inside = self.L.T @ (problem.centred @ self.L)  # C + λI
+        self._inside = problem.compressed  # C + λI
         length = np.sqrt(self.d / np.sum(self.L**2, axis=1))
         half = solve_triangular(self.L, length[:, None] * self.L, lower=True)
         self.B = half @ half.T
@@ -105,10 +107,10 @@ class _Pair:
         inverse = inverse_of(self._LZ)
         left, right = L @ inverse, L @ self.B  # LZ⁻¹ and LB
         G, X = left @ L.T, right @ L.T
-        system = damped_factor(G * X)
+        system = damped_system(G * X)
         if system is None or not mu > TINY:
             return False
-        dy = solve_by(system, -d)
+        dy = system.solve(-d)
         dB = self._direction(inverse, left.T @ (dy[:, None] * right), 0.0)
         primal, dual = self._reach(dB, dy)
         ahead = float(np.sum(self._inside * dB)) - self.problem.regularization * float(np.trace(dB))
@@ -117,7 +119,7 @@ class _Pair:
         moved = L @ dB
         correction = row_products(G * dy, moved @ L.T)
         second = dy[:, None] * moved
-        dy = solve_by(system, target * G.diagonal() - d - correction)
+        dy = system.solve(target * G.diagonal() - d - correction)
         dB = self._direction(inverse, left.T @ (dy[:, None] * right + second), target)
         near = _NEAR + _NEARER * min(primal, dual)
         primal, dual = (min(1.0, near * part) for part in self._reach(dB, dy, most=2.0))

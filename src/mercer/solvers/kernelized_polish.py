@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from mercer.backends.arrays import Array, add_to_diagonal
 from mercer.problems.kernelized import KernelizedProgramme
-from mercer.solvers.cone import damped_factor, inverse_of, lower_factor, solve_by
+from mercer.solvers.cone import damped_system, inverse_of, lower_factor
 
 _STEPS = 6
 _FALLS = 0.5  # a step that leaves more of the residual than this is rounding's
@@ -56,10 +56,10 @@ def _step(programme: KernelizedProgramme, rows: Array, y: Array) -> tuple[Array,
         return None
     inverse = inverse_of(factor)
     left = L @ inverse
-    system = damped_factor((left @ L.T) * (rows @ rows.T))
+    system = damped_system((left @ L.T) * (rows @ rows.T))
     if system is None:
         return None
     towards = np.sum(rows * (left @ pull), axis=1)
-    dy = solve_by(system, -towards - (d - np.sum(rows**2, axis=1)) / 2)
+    dy = system.solve(-towards - (d - np.sum(rows**2, axis=1)) / 2)
     moved = N - inverse @ (pull + L.T @ (dy[:, None] * rows))
     return programme.rescaled(L @ moved), y + dy

@@ -130,7 +130,7 @@ def measure_covering(sizes: tuple[int, ...], draws: int, rng: np.random.Generato
 
 
 @dataclass(frozen=True)
-class Approximation:
+class DomainObjective:
     """Theorem 4.5 on random samples of the interval: the objective of the domain, at the λ it asks for and below."""
 
     sizes: tuple[int, ...]
@@ -150,7 +150,7 @@ def domain_objective(model: KernelizedSDPEmbedding, nodes: Array, weights: Array
     return float(np.sum(weighted * (K @ weighted)) - np.sum((mean @ weighted) ** 2))
 
 
-def measure_approximation(sizes: tuple[int, ...], rng: np.random.Generator) -> Approximation:
+def measure_approximation(sizes: tuple[int, ...], rng: np.random.Generator) -> DomainObjective:
     """Solve on samples with two strengths and evaluate f on the whole interval."""
     kernel, (nodes, weights) = Matern(1.5, 1.0), interval_rule()
     full = KernelizedSDPEmbedding(kernel, regularization=1e-6).fit(even_points("interval", 150))
@@ -162,7 +162,7 @@ def measure_approximation(sizes: tuple[int, ...], rng: np.random.Generator) -> A
         models = [KernelizedSDPEmbedding(kernel, regularization=each, tol=1e-5).fit(X) for each in asked]
         strengths.append([model.regularization_ for model in models])
         values.append([domain_objective(model, nodes, weights) for model in models])
-    return Approximation(
+    return DomainObjective(
         sizes,
         np.array(strengths),
         np.array(values),
@@ -188,7 +188,7 @@ class KernelisedStatements(Experiment):
     decays: tuple[Decay, ...]
     discretisation: Discretisation
     covering: Covering
-    approximation: Approximation
+    approximation: DomainObjective
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -266,7 +266,7 @@ class KernelisedStatements(Experiment):
 
 @experiment("psd22-section4", place=4.5)
 def kernelised_statements(*, n_draws: int = 10, largest: int = 160, random_state: Any = 0) -> KernelisedStatements:
-    """The bounds of PSD22 section 4 beside measured values, on an interval and a disk.
+    """The bounds of the kernelised programme beside measured values, on an interval and a disk (PSD22 section 4).
 
     ``largest`` is the size of the largest sample of the decay, ``n_draws`` the number of random samples of each size.
     """
