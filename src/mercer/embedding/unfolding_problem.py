@@ -18,13 +18,14 @@ from mercer.embedding.unfolding_graph import Groups, PairGraph, given_pairs, nei
 from mercer.problems.unfolding import Unfolding
 from mercer.support import Support, choose_support
 
+_PLAIN = 100  # powers of two between which lengths are taken as they are
 _UNEVEN = 1e8  # between squared distances of neighbours, beyond which digits run out
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PosedUnfolding:
-    """The programme in units near one, on distinct points, and how it belongs to the rows of X.
+    """The programme in units that leave room, on distinct points, and how it belongs to the rows of X.
 
     Attributes
     ----------
@@ -152,8 +153,9 @@ def _refuse_one_point(points: Array) -> None:
 
 
 def _unit(lengths: Array) -> float:
-    """A power of two near the largest of some lengths."""
-    return math.ldexp(1.0, math.frexp(float(np.abs(lengths).max(initial=0.0)) or 1.0)[1])
+    """One; where squares of some lengths would leave double precision, a power of two near the largest."""
+    power = math.frexp(float(np.abs(lengths).max(initial=0.0)) or 1.0)[1]
+    return 1.0 if abs(power) < _PLAIN else math.ldexp(1.0, power)
 
 
 def _apart(graph: PairGraph, points: Array) -> PairGraph:
