@@ -27,7 +27,7 @@ from mercer.backends.rounding import UNIT, EntryError, gamma
 from mercer.linalg.factors import upper_factor
 from mercer.problems.problem import Problem
 
-_MATRICES = 24  # of doubles, of order m, that a solve or a proof holds at once
+_MATRICES = 26  # of doubles, of order m, that a solve or a proof holds at once
 _MORE = 1.1
 _TRIES = 3
 _ROWS = 128  # of a product without rounding at a time
