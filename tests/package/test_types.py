@@ -23,6 +23,8 @@ EXPECTED = {
     "mercer.SDPEmbedding().set_params(tol=1e-3).fit(X).n_iter_": "int",
     "mercer.DiffusionMaps().fit(X)": "mercer.embedding.diffusion_maps.DiffusionMaps",
     "mercer.DiffusionMaps().fit(X).n_features_in_": "int",
+    "mercer.KernelPCA().fit(X)": "mercer.embedding.kernel_pca.KernelPCA",
+    "mercer.KernelPCA().fit(X).negative_share_": "float",
     "mercer.QuadratureSparsifier().fit(X).certificate_": "mercer.certificates.certificate.Certificate",
     "mercer.QuadratureSparsifier().fit(X).discrepancy_": "float",
     "mercer.QuadratureSparsifier().fit(X).path_": "mercer.quadrature.path.QuadraturePath",

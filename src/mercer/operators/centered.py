@@ -113,7 +113,7 @@ class CenteredOperator(LinearMap):
         return v - self.unit[:, None] * inner_by_runs(self.unit, v)
 
     def centred_factor(self, factor: Array) -> Array:
-        """P W^½ F of a factor of K ≈ F Fᵀ: a factor of this map of the training points."""
+        """P W^½ F of some columns F: of K ≈ F Fᵀ, a factor of this map of the training points."""
         return self._complement(self._weighed(factor))
 
     def _multiply(self, v: Array) -> Array:
