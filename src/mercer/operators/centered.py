@@ -186,7 +186,10 @@ class CenteredOperator(LinearMap):
             means = (given.entries + given.product * given.norm) * length * xp.ones_like(weights)
             return _GramErrors(norm, given.product, given.entries * float(xp.max(weights)), means, given.diagonal)
         error, depth = self.gram.entry_error.doubled(), gamma(self.gram.product_depth + _ENTRY, unit)
-        sums = as_double(self.gram @ self._weights() if self.gram.nonnegative else self.gram.absolute_product(weights))
+        if self.gram.nonnegative:  # the sums are known but for the rounding of shares
+            sums = (1 + 4 * gamma(self.shape[0] + 4, UNIT)) * total * as_double(self._row_means)
+        else:
+            sums = as_double(self.gram.absolute_product(weights))
         sums = sums * (1 + 2 * depth + error.relative)
         own = abs(as_double(self.gram.diagonal()))
         rho = xp.sqrt(error.scaled * own) + math.sqrt(error.absolute)
