@@ -11,6 +11,7 @@ and the share of new images that five neighbours in ten coordinates name rightly
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from pathlib import Path
@@ -27,6 +28,11 @@ from mercer.datasets import real
 PAGE = Path(__file__).resolve().parent / "results" / "distances.md"
 
 
+def machine() -> str:
+    """Cores, and how many processes wanted one before the run."""
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start"
+
+
 def measured(model: KernelPCA, X: np.ndarray) -> tuple[KernelPCA, float, float]:
     """The fitted model, seconds and megabytes."""
     with PeakMemory() as memory:
@@ -40,7 +46,8 @@ def rolls(n: int, landmarks: int) -> list[str]:
     X, along = make_swiss_roll(n, random_state=0)
     rows = np.linspace(0, n - 1, landmarks).astype(int)
     lines = [
-        f"Roll, n = {n}, {landmarks} landmarks ({8 * n * landmarks / 1e6:.0f} MB; all pairs {8 * n * n / 1e6:.0f} MB)",
+        f"Roll, n = {n}, {landmarks} landmarks ({8 * n * landmarks / 1e6:.0f} MB; all pairs {8 * n * n / 1e6:.0f} MB), "
+        f"{machine()}",
         "",
         "| kernel | landmarks | seconds | MB | negative share | correlation |",
         "|---|---|---|---|---|---|",
@@ -63,7 +70,7 @@ def images(n: int, landmarks: int) -> list[str]:
     X, Y = (data[key].reshape(-1, 784).astype(np.float64)[:count] for key, count in (("x_train", n), ("x_test", 1000)))
     rows = np.linspace(0, n - 1, landmarks).astype(int)
     lines = [
-        f"MNIST, n = {n}, {landmarks} landmarks, ten coordinates, 1 000 new images",
+        f"MNIST, n = {n}, {landmarks} landmarks, ten coordinates, 1 000 new images, {machine()}",
         "",
         "| distance | seconds | µs a pair | seconds for new images | right |",
         "|---|---|---|---|---|",

@@ -158,13 +158,15 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="n up to 2000, and landmarks of 20 000 points")
     parser.add_argument("--tol", type=float, default=1e-4, help="certified relative gap")
     parser.add_argument("--only", choices=["cost", "landmarks", "comparison"], help="one of the three tables")
+    parser.add_argument("--sizes", type=int, nargs="+", help="points of the table of costs")
     options = parser.parse_args()
+    sizes = options.sizes or ([250, 500, 1000, 2000] if options.full else [250, 500])
     machine = (
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}."
     )
     tables = {
         "comparison": lambda: comparison(1000 if options.full else 400, options.tol),
-        "cost": lambda: cost([250, 500, 1000, 2000] if options.full else [250, 500], options.tol),
+        "cost": lambda: cost(sizes, options.tol),
         "landmarks": lambda: landmarks(20_000 if options.full else 5_000, [500, 1000] if options.full else [300], 1e-3),
     }
     for name, make in tables.items():

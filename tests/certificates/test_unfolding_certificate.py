@@ -159,6 +159,18 @@ def test_connectivity_counts_the_rounding_of_its_matrix(monkeypatch):
         assert module.connectivity(problem, w) <= exact_connectivity(problem, w)
 
 
+@pytest.mark.parametrize("light", [1e-4, 1e-9, 1e-15])
+def test_points_of_hardly_any_mass_cost_no_digits(light):
+    plain = random_problem(9, kept=False)
+    masses = np.where(np.arange(plain.size) % 3 == 0, light, 1.0)
+    problem = Unfolding(plain.pairs, plain.lower, plain.upper, masses)
+    point = solved(problem.raised).point
+    proof = certify_unfolding(problem, stored(problem, point), point.multipliers)
+    assert proof.holds(1e-4)
+    heavy = Unfolding(plain.pairs, plain.lower, plain.upper, np.maximum(masses, 1e-3))
+    assert proof.lower <= certify_unfolding(heavy, stored(problem, point), solved(heavy).point.multipliers).upper
+
+
 @pytest.mark.parametrize("violation", [0.0, 1e-3])
 def test_the_dual_value_is_above_the_exact_one(violation):
     rng = np.random.default_rng(0)
@@ -185,6 +197,15 @@ def test_a_distance_that_rounding_made_too_short_is_allowed_for():
     first, second = (certify_unfolding(problem, points, point.multipliers) for problem in (plain, rough))
     widened = second.upper - first.upper
     assert widened >= 1e-6 * first.multiplier_sum * (1 - 1e-6)
+
+
+def test_masses_that_are_rounded_sums_are_allowed_for():
+    plain = random_problem(6, kept=False)
+    rough = Unfolding(plain.pairs, plain.lower, plain.upper, plain.masses, mass_rounding=1e-6)
+    point = solved(plain).point
+    first, second = (certify_unfolding(problem, stored(plain, point), point.multipliers) for problem in (plain, rough))
+    assert second.upper >= (1 + 1e-6) * first.upper
+    assert second.lower <= (1 - 1e-6) * first.lower * (1 + 1e-15)
 
 
 def test_violated_distances_widen_the_bound():

@@ -407,3 +407,11 @@ def test_a_precomputed_matrix_is_the_kernel(fitted, X):
     model = KernelizedSDPEmbedding(Precomputed()).fit(fitted.kernel_(X))
     np.testing.assert_allclose(model.embedding_, fitted.embedding_, atol=1e-6)
     np.testing.assert_allclose(model.transform(fitted.kernel_(X[:4], X)), fitted.embedding_[:4], atol=1e-6)
+    some = np.arange(0, 30, 2)
+    few = KernelizedSDPEmbedding(Precomputed(), landmarks=some).fit(fitted.kernel_(X))
+    same = KernelizedSDPEmbedding(fitted.kernel_, landmarks=some).fit(X)
+    np.testing.assert_allclose(few.embedding_, same.embedding_, atol=1e-6)
+    np.testing.assert_allclose(few.transform(fitted.kernel_(X[:4], X)), same.transform(X[:4]), atol=1e-6)
+    assert verify(few, fitted.kernel_(X)).holds(1e-6)
+    with pytest.raises(ValueError, match="has no values on another sample: pass points"):
+        verify(few, fitted.kernel_(X), extended=True)

@@ -8,11 +8,13 @@ from scipy.linalg import eigh
 from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.cross_decomposition import CCA, PLSRegression
+from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as PeerKernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from mercer import Gaussian, Kernelized, Laplacian, Linear, Polynomial
@@ -149,6 +151,20 @@ def test_the_linear_kernel_gives_the_linear_method(estimator):
     answer = "decision_function" if is_classifier(estimator) else "predict"
     np.testing.assert_allclose(getattr(ours, answer)(NEW), getattr(plain, answer)(NEW), rtol=0, atol=1e-6)
     assert ours.indices_.size == 3
+
+
+def test_a_kernel_of_low_rank_has_no_more_features_and_whitening_them_is_safe():
+    """Without shrinkage the discriminant scales every feature to the same scatter: one of rounding would be as good."""
+    points, labels = load_wine(return_X_y=True)
+    points = StandardScaler().fit_transform(points)
+    plain, ours = LinearDiscriminantAnalysis(), Kernelized(LinearDiscriminantAnalysis(), Linear())
+    expected, found = plain.fit_transform(points, labels), ours.fit_transform(points, labels)
+    assert ours.indices_.size == 13
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
+    np.testing.assert_allclose(np.abs(ours.transform(points)), np.abs(expected), atol=1e-8)
+    through = Kernelized(LinearDiscriminantAnalysis(), Linear(), landmarks=np.arange(0, 178, 4)).fit(points, labels)
+    assert through.indices_.size == 13
+    np.testing.assert_allclose(np.abs(through.transform(points)), np.abs(expected), atol=1e-8)
 
 
 def test_partial_least_squares_in_kernel_form():

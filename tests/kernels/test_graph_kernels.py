@@ -217,6 +217,22 @@ def test_the_matrix_of_all_points_is_not_made_for_some_of_its_columns(kernel):
             gram @ np.ones(1500)
 
 
+def test_columns_are_not_made_again_for_every_few_of_their_rows(kernel, monkeypatch):
+    made, block = [], type(kernel._known).block
+    monkeypatch.setattr(
+        type(kernel._known),
+        "block",
+        lambda self, rows, cols, out: made.append(len(cols)) or block(self, rows, cols, out),
+    )
+    gram, chosen = GramOperator(kernel, POINTS), np.array([40, 3, 77, 5])
+    K = np.concatenate([gram.block(slice(lo, lo + 30), chosen) for lo in (0, 30, 60)])
+    some = gram.block(slice(10, 50), np.array([5, 40]))
+    assert made == [4]
+    assert np.array_equal(some, K[10:50, [3, 0]])
+    assert_allclose(K, kernel(POINTS)[:, chosen], rtol=0, atol=1e-9 * np.abs(K).max())
+    assert np.array_equal(gram.block([-1, 0, 1], [-1])[:, 0], gram.block([89, 0, 1], [89])[:, 0])
+
+
 def test_landmarks_of_a_graph():
     gram = GramOperator(GraphLaplacian(6).resolve(POINTS), POINTS)
     low = rp_cholesky(gram, 60, 0)

@@ -202,6 +202,13 @@ def test_a_factor_that_is_wrong_off_its_pivots_is_found_out():
     assert true > np.trace(operator.to_dense() - forged.to_dense())
 
 
+def test_a_factor_that_cannot_be_looked_at_is_bounded_by_its_size():
+    operator = gram(SMOOTH)
+    forged = LowRankOperator(np.ones((150, 2)), landmarks=np.arange(2))  # F at its pivots has no inverse
+    proof = bound_low_rank_error(operator, forged)
+    assert np.linalg.norm(operator.to_dense() - forged.to_dense(), "nuc") <= proof.bound < 1.1 * (150 + 300)
+
+
 @pytest.mark.parametrize("inexact", [1.0, 1.5])
 def test_what_is_beside_the_psd_part_is_bounded_term_by_term(inexact, monkeypatch):
     """K - FFᵀ - N for a factor that disagrees at its pivot alone, F long and L short, and for a C that is not F L⁻¹."""

@@ -50,7 +50,7 @@ QUICK = {
     QuadratureSparsifier: {"n_nodes": 8},
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
-    KernelizedSDPEmbedding: {"nugget": 1e-7, "random_state": 0},
+    KernelizedSDPEmbedding: {"nugget": 1e-7, "tol": 1e-5, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
 DEFAULT_KERNEL = dict.fromkeys(QUICK, Gaussian) | {

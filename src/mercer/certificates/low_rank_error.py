@@ -77,10 +77,11 @@ def bound_low_rank_error(gram: GramOperator, low: LowRankOperator, *, below_zero
     S, Y, stray = _images(gram, low, part, error.absolute, total)
     eta = _leftovers(F, S, Y, stray, shift) if F.shape[1] else shift * gram.shape[0]
     n, k, squares = gram.shape[0], int(F.shape[1]), square_row_lengths(F)
-    entries = part * total + n * error.absolute
-    arithmetic = gamma(k + 4, UNIT) * (float(namespace(squares).sum(squares)) + total)
+    entries, size = part * total + n * error.absolute, float(namespace(squares).sum(squares)) * _MORE
     trace = exact_sum(own) - exact_sum(squares)
-    return LowRankError(trace, _MORE * (2 * eta + entries + arithmetic + UNIT * total), exact_sum(own))
+    rounding = 2 * eta + entries + gamma(k + 4, UNIT) * (size + total) + UNIT * total
+    crude = total + entries + size + 2 * shift * n  # of K and of FFᵀ apart, where C is of no use
+    return LowRankError(trace, _MORE * min(rounding, crude), exact_sum(own))
 
 
 def _shift(gram: GramOperator, low: LowRankOperator, below_zero: float | None) -> float:

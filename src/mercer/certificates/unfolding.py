@@ -6,7 +6,8 @@ to the bounds of the pairs. With M = Diag(m) and the unit vector q = √(m/Σm),
     M^-½ L_w M^-½ + τ qqᵀ ≽ λI,  λ ≤ τ    ⟹    L_w ≽ λV,
 
 for xᵀVx = xᵀMx and qᵀM^½x = 0 once mᵀx = 0, and neither side of L_w ≽ λV sees a translation. The left matrix is formed
-dense and factored (:mod:`mercer.certificates.factorisation`): no chance is involved, and rounding is counted.
+dense and factored (:mod:`mercer.certificates.factorisation`): no chance is involved, and rounding is counted. Masses
+that are next to nothing are raised for it, which makes V no smaller.
 
 The lower bound is the variance of the points as they are stored. Where they pass the bounds of the pairs by no more
 than a part v of these, what is proved concerns the bounds made wider by v, which v the certificate states.
@@ -85,10 +86,9 @@ def certify_unfolding(
     level = connectivity(problem, multipliers) if level is None else level
     if level > 0 and math.isfinite(violation):
         upper, total = _dual_value(problem, multipliers, violation, level)
-    lower = _variance_below(problem, points)
     return UnfoldingCertificate(
-        lower=lower,
-        upper=upper,
+        lower=_variance_below(problem, points) * (1 - problem.mass_rounding),
+        upper=upper * (1 + problem.mass_rounding) * (1 + 2 * EPS),
         failure_probability=0.0,
         method="Laplacian factorisation",
         n_products=0,
@@ -113,6 +113,7 @@ def connectivity(problem: Unfolding, multipliers: Array) -> float:
     """A number λ > 0 with L_w ≽ λV, zero where none is found: that of w is near one where w is feasible."""
     if not np.all(np.isfinite(multipliers)) or not np.any(multipliers):
         return 0.0
+    problem = problem.raised
     root = np.sqrt(problem.masses)
     inverse, share = 1 / root, root / math.sqrt(math.fsum(problem.masses))
     matrix = problem.laplacian(multipliers).toarray()

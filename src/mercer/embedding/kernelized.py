@@ -20,7 +20,7 @@ from mercer.operators import GramOperator
 from mercer.problems.kernelized import KernelizedProgramme
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
-from mercer.support import choose_support
+from mercer.support import Support, choose_support
 from mercer.validation import at_least, declared, fraction, function_of, non_negative, one_of, optional, true_or_false
 
 _ROUNDING = (
@@ -256,7 +256,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _extend(self, X: Any) -> Array:
         X = self._new_points(X)
-        return extended_rows(self, X)
+        return extended_rows(self, _against_points(self, X))
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         from mercer.embedding.verify_kernelized import verify_kernelized  # which knows this class
@@ -300,6 +300,4 @@ def training_rows(model: KernelizedSDPEmbedding, X: Any, place: Array | None) ->
 
 def _against_points(model: KernelizedSDPEmbedding, X: Any) -> Any:
     """X itself, or the columns of a precomputed matrix that belong to the points of the programme."""
-    from mercer.support import Support
-
     return Support(model.landmarks_, model.sample_weight_).columns(X, model.kernel_)

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, distinct_rows
-from mercer.backends.rounding import EPS
+from mercer.backends.rounding import EPS, UNIT, gamma
 from mercer.certificates.unfolding import UnfoldingCertificate
 from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.spread_landmarks import spread_landmarks
@@ -72,8 +72,7 @@ class PosedUnfolding:
             scaled, named = (points - points[0]) / unit, rows[groups.first]
             graph = neighbour_pairs(scaled, named, int(model.n_neighbors), connect=bool(model.connect))
             graph = _apart(graph, points / unit)
-        masses = np.bincount(groups.place, support.scaled)
-        return cls(_programme(model, graph, masses.astype(np.float64)), support, groups, points, unit)
+        return cls(_programme(model, graph, *_masses(support, groups)), support, groups, points, unit)
 
     @property
     def place(self) -> Array:
@@ -163,10 +162,18 @@ def _apart(graph: PairGraph, points: Array) -> PairGraph:
     return graph._replace(squares=((points[i] - points[j]) ** 2).sum(axis=1))
 
 
-def _programme(model: Any, graph: PairGraph, masses: Array) -> Unfolding:
+def _masses(support: Support, groups: Groups) -> tuple[Array, float]:
+    """The weight of each distinct point, and by what part of itself the sum may be wrong."""
+    masses = np.bincount(groups.place, support.scaled).astype(np.float64)
+    most = int(np.bincount(groups.place).max())
+    return masses, 0.0 if support.weights is None or most == 1 else gamma(most, UNIT)
+
+
+def _programme(model: Any, graph: PairGraph, masses: Array, mass_rounding: float) -> Unfolding:
     squares, part = graph.squares, float(model.distance_tol)
     if model.distances == "kept":
         lower, upper = squares * (1 - part) ** 2, squares * (1 + part) ** 2
     else:
         lower, upper = np.zeros_like(squares), squares.copy()
-    return Unfolding(graph.pairs, lower, upper, masses, rounding=graph.rounding + 8 * EPS)
+    rounding = graph.rounding + 8 * EPS
+    return Unfolding(graph.pairs, lower, upper, masses, rounding=rounding, mass_rounding=mass_rounding)

@@ -15,12 +15,7 @@ from mercer.solvers.solution import Iteration, Solution, Status
 from mercer.solvers.unfolding.interior_point import Unfolded, UnfoldingInteriorPoint, bytes_needed
 
 _SOLVED = 0.3  # of the tolerance, for the solver: coordinates that are left out take some, rounding the rest
-_LEFT_OUT = (
-    0.3,
-    0.03,
-    1e-3,
-    1e-6,
-)  # of the tolerance: variance of coordinates left out, if the proof holds
+_LEFT_OUT = (0.3, 0.03, 1e-3, 0.0)  # of the tolerance: variance of coordinates left out, if the proof allows it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +35,7 @@ def solve_unfolding(posed: PosedUnfolding, model: Any) -> SolvedUnfolding:
     goal = Goal(_SOLVED * model.tol, max_iter=int(model.max_iter))
     run: Run[Unfolded] = Run(goal, callbacks=() if model.callback is None else (model.callback,), shown=model.verbose)
     try:
-        solution = run.phase(posed.problem, UnfoldingInteriorPoint())
+        solution = run.phase(posed.problem.raised, UnfoldingInteriorPoint())
     except InfeasibleDistancesError as error:
         i, j = posed.named_pairs[error.pair]
         raise ValueError(
@@ -54,9 +49,9 @@ def _of_few_coordinates(posed: PosedUnfolding, solution: Solution[Unfolded], tol
     """The points of the solution in as few coordinates as leave the proof as good as it is asked for."""
     problem, (gram, multipliers) = posed.problem, solution.point
     best: SolvedUnfolding | None = None
-    whole, level = problem.principal_points(gram), connectivity(problem, multipliers)
+    whole, level = problem.raised.principal_points(gram), connectivity(problem, multipliers)
     for part in _LEFT_OUT:
-        points = problem.of_fewer_coordinates(whole, part * tol)
+        points = problem.raised.of_fewer_coordinates(whole, part * tol)
         certificate = certify_unfolding(problem, points, multipliers, level=level)
         found = SolvedUnfolding(points, multipliers, certificate, solution.status, solution.history)
         if certificate.holds(tol):

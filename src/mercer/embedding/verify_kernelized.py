@@ -22,7 +22,7 @@ from mercer.estimator import Recheck
 from mercer.kernels import Kernel
 from mercer.problems.kernelized import KernelizedProgramme
 from mercer.support import Support
-from mercer.validation import checked_weights, require_rows
+from mercer.validation import checked_weights, require_points, require_rows
 
 _LENGTHS = 1e-9  # of squared row lengths beside d
 _SOLVED = 1e-7  # of K times the coefficients beside the coordinates
@@ -54,6 +54,7 @@ def verify_kernelized(model: KernelizedSDPEmbedding, X: Any, recheck: Recheck) -
 
 def _extension(model: KernelizedSDPEmbedding, X: Any) -> EmbeddingCertificate:
     """The extended coordinates of the different rows of X, brought to length, as a solution of their own programme."""
+    require_points(model.kernel_, "The extension of a kernel matrix has no values on another sample")
     carriers = without_any_copies(Support(None, None), X, model.kernel_)
     points = carriers.support.points(X, model.kernel_)
     if callable(model.diagonal) or model.diagonal is None:

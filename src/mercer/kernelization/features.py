@@ -12,12 +12,23 @@ from copy import copy
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cast, contiguous, eigvalsh, like, namespace, solve_triangular
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    cast,
+    contiguous,
+    eigvalsh,
+    like,
+    namespace,
+    solve_triangular,
+    to_numpy,
+)
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.config import require_free_memory
-from mercer.backends.rounding import UNIT, gamma, unit_of
+from mercer.backends.rounding import EPS, UNIT, gamma, unit_of
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.linalg import rp_cholesky
@@ -27,13 +38,13 @@ from mercer.operators.sections import KernelSections
 _PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
 _WIDE = 8  # bytes of an entry of the factor
 # Parts of the trace at which a factorisation ends: from entries that are exact to rounding to those of single
-# precision. Beyond the first, copies of a point would count as points of their own, and what rounding leaves of a
-# matrix of low rank, some thousand units, as features, which a method that scales its features takes for data.
-_TOLERANCES = (1e-12, 1e-11, 1e-9, 1e-6)
+# precision. Beyond the first, copies of a point would count as points of their own.
+_TOLERANCES = (300 * EPS, 1e-11, 1e-9, 1e-6)
 _LOOKED_AT = 4096  # rows on which a factor is compared with its matrix
 _DECOMPOSED = 512  # rows on which a matrix is looked at for negative eigenvalues
 _INDEFINITE = 1e-5  # of the largest eigenvalue: more than entries in single precision make of zero
-_NOISE = 256.0  # units of rounding
+_NOISE, _FEW = 256.0, 32.0  # units of rounding, of the largest k(x, x)
+_FALL, _DEPTH = 1e-4, 1e-10  # from a pivot to the next, and from the first: where a matrix of low rank ends
 _NEGATIVE = 1e-2  # of the largest k(x, x): no rounding makes a squared length that much larger
 
 
@@ -94,8 +105,9 @@ def landmark_features(kernel: Kernel, X: Any, landmarks: Array) -> SampleFeature
     gram, chosen = GramOperator(kernel, X), KernelSections(kernel, X, landmarks)
     size = int(chosen.nodes.shape[0])
     _require_memory(gram, size, _itemsize(gram))
-    factor = _factored(chosen.gram(), size, _PIVOTS)
-    made = KernelFeatures(KernelSections(kernel, X, chosen.nodes[factor.landmarks]), _lower(factor))
+    within = chosen.gram()
+    pivots, lower = _independent(within, _factored(within, size, _PIVOTS))
+    made = KernelFeatures(KernelSections(kernel, X, chosen.nodes[pivots]), lower)
     values = made.transform(X)
     return SampleFeatures(values, made, *_left_out(gram, values))
 
@@ -125,8 +137,9 @@ def factor_features(
             f"{n} points span more than the {width} dimensions whose features fit the memory limit: pass landmarks, "
             "compute in float32, or raise memory_limit."
         )
-    made = KernelFeatures(KernelSections(kernel, X, factor.landmarks), _lower(factor))
-    values = contiguous(cast(factor.factor, gram.dtype))
+    pivots, lower = _independent(gram, factor)
+    made = KernelFeatures(KernelSections(kernel, X, pivots), lower)
+    values = made.transform(X) if pivots.shape[0] < factor.rank else contiguous(cast(factor.factor, gram.dtype))
     return SampleFeatures(values, made, *_left_out(gram, values))
 
 
@@ -209,9 +222,22 @@ def _left_out(gram: GramOperator, values: Array) -> tuple[Array, Array]:
     return diagonal, xp.abs(left) + rounding + gamma(values.shape[1] + 4, UNIT) * (lengths + xp.abs(left))
 
 
-def _lower(factor: LowRankOperator) -> Array:
-    """The rows of the pivots, without the rounding above their diagonal."""
-    return namespace(factor.factor).tril(factor.factor[factor.landmarks])
+def _independent(gram: GramOperator, factor: LowRankOperator) -> tuple[Array, Array]:
+    """The pivots J without those that are others' combination where a matrix of low rank ends, and L, L Lᵀ = K_JJ.
+
+    The factorisation lifts its blocks by some rounding so that they factor, and what that leaves of a matrix of low
+    rank can pass for a dimension: an estimator that scales its features up would take it for one. Here nothing is
+    lifted, and the pivots fall to rounding at once. Those of a smooth kernel go down to it step by step, and stay.
+    """
+    block = to_numpy(as_double(gram.block(factor.landmarks, factor.landmarks)))
+    noise = _FEW * unit_of(gram.dtype) * float(np.abs(np.diagonal(block)).max())
+    lower, order, rank, _ = dpstrf(block, lower=1, tol=noise)
+    left = np.append(np.diagonal(lower)[:rank] ** 2, noise if rank < factor.rank else [])  # by the pivots before
+    fallen = np.flatnonzero((left[1:] < _FALL * left[:-1]) & (left[1:] < _DEPTH * left[0]))
+    if not fallen.size:  # all of them in their own order, as the factor has them
+        return factor.landmarks, namespace(factor.factor).tril(factor.factor[factor.landmarks])
+    rank = int(fallen[0]) + 1
+    return factor.landmarks[like(order[:rank] - 1, factor.landmarks)], like(np.tril(lower[:rank, :rank]), factor.factor)
 
 
 def _itemsize(gram: GramOperator) -> int:

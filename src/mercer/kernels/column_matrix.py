@@ -8,13 +8,14 @@ symmetric matrix of all points is not made before a product asks for it: until t
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import Any, Protocol, final
 
 import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.arrays import Array, like, to_numpy
-from mercer.backends.chunks import row_chunks
+from mercer.backends.chunks import KEPT_BYTES, panel_bytes, row_chunks
 from mercer.backends.config import require_free_memory
 from mercer.backends.entries import Side
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
@@ -116,6 +117,8 @@ class ColumnMatrix(KernelMatrix):
         self._columns, self._points = columns, X
         self._identity = columns.read(to_numpy(X))
         self.dtype = like(np.zeros(0), X, dtype=dtype).dtype
+        self._kept: tuple[Array, Array] = np.zeros(0, np.int64), np.zeros((X.shape[0], 0))
+        self._lock = Lock()
 
     @cached_property
     def _whole(self) -> KernelMatrix:
@@ -135,10 +138,27 @@ class ColumnMatrix(KernelMatrix):
     def block(self, rows: Any, cols: Any) -> Any:
         if "_whole" in self.__dict__:
             return self._whole.block(rows, cols)
-        i, j = (self._identity[which if isinstance(which, slice) else to_numpy(which)] for which in (rows, cols))
-        values = np.empty((i.shape[0], j.shape[0]))
-        self._columns.block(i, j, values)
+        i, j = (which if isinstance(which, slice) else np.asarray(to_numpy(which)) for which in (rows, cols))
+        x, y = self._identity[i], self._identity[j]
+        keep = y.shape[0] <= x.shape[0] and 8 * self.shape[0] * y.shape[0] <= panel_bytes(KEPT_BYTES)
+        if keep and not isinstance(j, slice) and j.dtype.kind in "iu":
+            return like(self._some_columns(j % max(self.shape[0], 1))[i], self._points, dtype=self.dtype)
+        values = np.empty((x.shape[0], y.shape[0]))
+        self._columns.block(x, y, values)
         return like(values, self._points, dtype=self.dtype)
+
+    def _some_columns(self, numbers: Array) -> Array:
+        """Whole columns by their numbers; the last ones stay, for a caller goes through their rows a few at a time."""
+        with self._lock:
+            kept, values = self._kept
+            order = np.argsort(kept, kind="stable")
+            at = np.minimum(np.searchsorted(kept, numbers, sorter=order), max(kept.size - 1, 0))
+            if not kept.size or not np.array_equal(kept[order[at]], numbers):
+                values = np.empty((self.shape[0], numbers.size))
+                self._columns.block(self._identity, self._identity[numbers], values)
+                self._kept = numbers.copy(), values
+                return values
+        return values[:, order[at]]
 
     def log_block(self, rows: Any, cols: Any) -> Any:
         return self._whole.log_block(rows, cols)

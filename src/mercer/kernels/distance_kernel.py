@@ -18,7 +18,8 @@ from mercer.backends.threads import run_chunks
 from mercer.kernels.centre import centre_rows, distinct_points
 from mercer.kernels.trained import TrainedKernel, digest_of
 
-_BLOCK = 2**18  # distances that a thread has in hand
+_WORK = 2**24  # coordinates' worth of distances that a thread makes at a time: some milliseconds
+_BLOCK = 2**18  # distances that a thread has in hand at most
 _CHECKED = 16  # training points whose distances are looked at before any are used
 
 
@@ -89,7 +90,8 @@ class DistanceKernel(TrainedKernel):
 
     def _mean_squares(self, points: Array, centre: Centre) -> Array:
         """Σⱼ wⱼ d²(x, xⱼ) of every point, a few rows at a time."""
-        chunks = row_chunks(points.shape[0], rows_within(_BLOCK, centre.weights.size))
+        entries = min(_BLOCK, int(_WORK / self._cost(points.shape[1])))
+        chunks = row_chunks(points.shape[0], rows_within(entries, centre.weights.size))
         parts = run_chunks(lambda part: self._squares(points[part], centre.positions) @ centre.weights, chunks)
         return np.concatenate([np.zeros(0), *parts])
 

@@ -23,6 +23,7 @@ from mercer.backends.arrays import Array
 from mercer.backends.rounding import EPS, TINY
 from mercer.problems.problem import Problem
 
+_LIGHT = 1e-6
 _ROOM, _TRIES = 2.0, 12
 
 
@@ -54,11 +55,34 @@ class Unfolding(Problem):
         m > 0.
     rounding : float, default=0
         By what part of themselves the numbers that lo and hi stand for may differ from them.
+    mass_rounding : float, default=0
+        The same of the masses.
     """
 
-    def __init__(self, pairs: Array, lower: Array, upper: Array, masses: Array, *, rounding: float = 0.0) -> None:
-        self.pairs, self.lower, self.upper, self.masses, self.rounding = pairs, lower, upper, masses, rounding
+    def __init__(
+        self,
+        pairs: Array,
+        lower: Array,
+        upper: Array,
+        masses: Array,
+        *,
+        rounding: float = 0.0,
+        mass_rounding: float = 0.0,
+    ) -> None:
+        self.pairs, self.lower, self.upper, self.masses = pairs, lower, upper, masses
+        self.rounding, self.mass_rounding = rounding, mass_rounding
         self.size = int(masses.shape[0])
+
+    @cached_property
+    def raised(self) -> Unfolding:
+        """The same with no mass below a millionth of the mean of all but the heaviest: light points ask for digits.
+
+        V is the least over c of Σ mᵢ(xᵢ - c)², and so grows with every mass: what bounds the variance of the raised
+        masses bounds that of these.
+        """
+        others = (self.masses.sum() - self.masses.max()) / (self.size - 1)
+        masses = np.maximum(self.masses, _LIGHT * others)
+        return Unfolding(self.pairs, self.lower, self.upper, masses, rounding=self.rounding)
 
     @cached_property
     def two_sided(self) -> bool:

@@ -37,6 +37,7 @@ _FEASIBLE = 1e-9  # of the upper bounds: how far distances may be from them, and
 _NEAR = 0.98  # of the way to the boundary
 _BACK, _TRIES = 0.8, 30
 _DENSE_UP_TO = 60
+_STIFFER = 60  # times that springs may be made stiffer before the first step
 _STEEPEST = 3.0
 _SHORT = 1e-7
 _CHUNK = 512
@@ -154,7 +155,9 @@ def _first_point(problem: Unfolding) -> _Point:
     """Springs stiff enough, and points equally far from one another."""
     V, hi = _pull(problem), problem.upper
     x = problem.masses.mean() / hi
-    while (Z := _laplacian(problem, x).toarray() - V) is not None and upper_factor(Z.copy()) is None:
+    for _ in range(_STIFFER):
+        if upper_factor(_laplacian(problem, x).toarray() - V) is not None:
+            break
         x = 4 * x
     x = 2 * x
     z, t = np.zeros_like(x), np.full_like(x, np.inf)
