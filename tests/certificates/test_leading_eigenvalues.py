@@ -91,6 +91,14 @@ def test_residuals_bound_the_distance_to_some_eigenvalue():
     np.testing.assert_allclose(bounds, residual_bounds(map_, rounding, values, 7.0 * vectors), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [2.0**-560, 2.0**560])
+def test_residuals_whose_squares_are_no_numbers(unit):
+    map_ = GramOperator(Precomputed(), unit * EXACT)
+    vectors = BASIS[:, :1] + 1e-6 * np.random.default_rng(2).standard_normal((N, 1))
+    bound = residual_bounds(map_, map_.rounding(), unit * VALUES[:1], vectors)[0]
+    assert 1e-7 * unit < bound < 1e-3 * unit
+
+
 @pytest.mark.parametrize("error", [0.0, 1e-4])
 def test_the_least_eigenvalue_is_bounded_from_below(error, road):
     map_, rounding = wrong_by(error, direction=BASIS[:, -1])

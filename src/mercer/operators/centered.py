@@ -162,7 +162,8 @@ class CenteredOperator(LinearMap):
         product = inner.norm * (2 * a + a**2 + inner.product * (1 + a) ** 2)
         weights = as_double(self._weights())
         of_mean = float(self._shares @ inner.means) + gamma(n, UNIT) * inner.norm / float(xp.sum(weights))
-        of_means = 2 * math.sqrt(float(weights @ inner.means**2) * float(xp.sum(weights)))
+        largest = float(xp.max(inner.means)) or 1.0  # whose square need not be a number
+        of_means = 2 * largest * math.sqrt(float(weights @ (inner.means / largest) ** 2) * float(xp.sum(weights)))
         entries = inner.entries + 4 * of_unit * inner.norm + _MORE * (of_means + of_mean * float(xp.sum(weights)))
         entries += 4 * gamma(_ENTRY, unit) * inner.norm
         size = abs(as_double(self.gram.diagonal())) + 2 * abs(as_double(self._row_means)) + abs(self.mean)
