@@ -60,7 +60,7 @@ def error(chosen):
 def left_out(chosen):
     rows = chosen.indices_
     completed = Landmarks(len(rows), strategy=lambda *_: rows, kernel=kernel).fit(X)
-    return completed.trace_left_out_
+    return completed.share_left_out_
 
 
 _, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")

@@ -100,9 +100,9 @@ def choose_support(
 
     Rows are chosen by NumPy, before anything is computed; indices and weights then lie where X does. A number of
     landmarks is chosen with the kernel of the estimator, resolved or not, and drawn from its random state; None where
-    it has no kernel. Under a kernel that is known to be positive semi-definite, or given as a matrix, they are those
-    of ``Landmarks(number)``; under others, such as graphs of neighbours and geodesic distances, whose values tell
-    nothing before the landmarks are known or cost more than the choice is worth, those of k-means.
+    it has no kernel. They are chosen by k-means, with the masses of the nearest points: of all strategies as quick, the
+    measure that is nearest to the sample's (benchmarks/results/landmark_strategies.md). Of a kernel that is given as a
+    matrix there are no positions, and they are the pivots of ``Landmarks(number)``.
     """
     landmarks = _with_kernel(landmarks, kernel, random_state)
     if is_tensor(X):
@@ -124,7 +124,7 @@ def _with_kernel(landmarks: Any, kernel: Any, random_state: Any) -> Any:
     if own is not None and not own.properties.positive_definite and not isinstance(own, Precomputed):
         own = None
     if number:
-        strategy = "rpcholesky" if own is not None else "k-means"
+        strategy = "rpcholesky" if isinstance(own, Precomputed) else "k-means"
         count = whole_number(landmarks, "landmarks", 2)
         return Landmarks(count, strategy=strategy, kernel=own or Linear(), random_state=random_state)
     return landmarks if hasattr(landmarks, "indices_") else clone(landmarks).set_params(kernel=own)

@@ -80,10 +80,11 @@ def in_extended_precision(matrix):
     return mpmath.matrix(matrix.tolist())
 
 
+@pytest.mark.parametrize("sharp", [False, True])
 @pytest.mark.parametrize("error", [0.0, 1e-10])
 @pytest.mark.parametrize("nu", [1.5, 2.5])
-def test_the_factor_dominates_every_matrix_within_the_errors(nu, error):
-    problem = programme(n=20, nu=nu, error=EntryError(error), spread=0.05)
+def test_the_factor_dominates_every_matrix_within_the_errors(nu, error, sharp):
+    problem = replace(programme(n=20, nu=nu, error=EntryError(error), spread=0.05), sharp=sharp)
     with mpmath.workdps(60):
         L = in_extended_precision(problem.factor)
         most = in_extended_precision(problem.matrix) + in_extended_precision(problem.radii)
@@ -101,14 +102,14 @@ def test_the_slack_is_formed_as_exactly_as_it_is_said_to_be():
         exact = L.T * (mpmath.diag(y.tolist()) - A) * L + problem.regularization * mpmath.eye(25)
         off = exact - in_extended_precision(problem.slack(y))
         norm = max(abs(value) for value in mpmath.eigsy((off + off.T) / 2, eigvals_only=True))
-    assert 0 < norm <= KernelizedProof(problem)._forming(y)
+    assert 0 < norm <= KernelizedProof(problem)._forming(y, problem)
 
 
 def test_what_forming_the_slack_costs_is_counted(monkeypatch):
     problem = programme()
     y = solve(problem).multipliers
     sharp = KernelizedProof(problem).upper(y).upper
-    monkeypatch.setattr(KernelizedProof, "_forming", lambda self, y: 1e-3 * problem.regularization)
+    monkeypatch.setattr(KernelizedProof, "_forming", lambda self, y, problem: 1e-3 * problem.regularization)
     assert KernelizedProof(problem).upper(y).upper > sharp * (1 + 1e-5)
 
 
@@ -184,3 +185,14 @@ def test_the_least_eigenvalue_is_below_the_true_one():
         with mpmath.workdps(50):
             least = float(min(mpmath.eigsy(in_extended_precision(problem.matrix), eigvals_only=True)))
         assert 0.9 * least <= KernelizedProof(problem).least <= least
+
+
+def test_a_factor_whose_rounding_is_found_costs_less():
+    problem = programme(n=80, nu=2.5, strength=1e-2, spread=0.3)
+    sharp = replace(problem, sharp=True)
+    assert sharp.lift < problem.lift / 20
+    solved = solve(problem)
+    proof = KernelizedProof(problem)
+    assert proof.working(solved.coordinates).sharp
+    plain = proof.upper(solved.multipliers, problem).upper - solved.certificate.lower
+    assert solved.certificate.upper - solved.certificate.lower < plain / 5

@@ -91,6 +91,14 @@ def test_residuals_bound_the_distance_to_some_eigenvalue():
     np.testing.assert_allclose(bounds, residual_bounds(map_, rounding, values, 7.0 * vectors), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [2.0**-560, 2.0**560])
+def test_residuals_whose_squares_are_no_numbers(unit):
+    map_ = GramOperator(Precomputed(), unit * EXACT)
+    vectors = BASIS[:, :1] + 1e-6 * np.random.default_rng(2).standard_normal((N, 1))
+    bound = residual_bounds(map_, map_.rounding(), unit * VALUES[:1], vectors)[0]
+    assert 1e-7 * unit < bound < 1e-3 * unit
+
+
 @pytest.mark.parametrize("error", [0.0, 1e-4])
 def test_the_least_eigenvalue_is_bounded_from_below(error, road):
     map_, rounding = wrong_by(error, direction=BASIS[:, -1])
@@ -107,3 +115,43 @@ def test_a_basis_of_everything_leaves_nothing_out(road):
     proved = enclose_leading(map_, rounding, BASIS, starts(map_))
     assert np.all((proved.lower <= VALUES) & (proved.upper >= VALUES))
     assert proved.beyond == -np.inf
+
+
+def random_spectrum(rng, n):
+    """Eigenvalues that fall fast or slowly, in clusters, with zeros and with a negative part, in falling order."""
+    values = [
+        np.exp(-rng.uniform(0.05, 2.0) * np.arange(n)),
+        rng.uniform(0, 1, n),
+        np.round(rng.uniform(0, 3, n)),
+        np.where(np.arange(n) < rng.integers(1, 9), 1.0, 0.0) + 1e-9 * rng.standard_normal(n),
+    ][rng.integers(4)]
+    if rng.random() < 0.5:
+        values = values - rng.uniform(0, 0.5) * rng.random(n)
+    return 10.0 ** rng.uniform(-6, 6) * np.sort(values)[::-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(150))
+def test_no_bound_is_ever_wrong(seed, road):
+    """Whatever the spectrum, the vectors given and their errors."""
+    rng = np.random.default_rng(seed)
+    n, count = int(rng.integers(12, 160)), int(rng.integers(1, 6))
+    values, basis = random_spectrum(rng, n), np.linalg.qr(rng.standard_normal((n, n)))[0]
+    exact = (basis * values) @ basis.T
+    size, wrong = np.abs(values).max(), rng.choice([0.0, 1e-9, 1e-4])
+    error = rng.standard_normal((n, n))
+    error = wrong * size * (error + error.T) / np.linalg.norm(error + error.T, 2)
+    map_ = GramOperator(Precomputed(), (exact + exact.T) / 2 + error)
+    rounding = replace(
+        map_.rounding(), entries=(wrong + 1e-14) * size
+    )  # of which some is the product of three matrices
+    chosen = np.sort(rng.permutation(n)[: count + 3]) if rng.random() < 0.3 else np.arange(min(n, count + 3))
+    vectors = basis[:, chosen] + rng.choice([0.0, 1e-8, 1e-2]) * rng.standard_normal((n, len(chosen)))
+    proved = enclose_leading(map_, rounding, vectors, starts(map_, seed), count=count)
+    assert np.all(proved.lower <= values[:count])
+    assert np.all(values[:count] <= proved.upper)
+    assert values[count] <= proved.beyond
+    assert bound_below(map_, rounding, vectors[:, :count], starts(map_, seed + 1)) >= -values[-1]
+    pairs = np.einsum("ij,ij->j", vectors, exact @ vectors) / np.sum(vectors**2, axis=0)
+    bounds = residual_bounds(map_, rounding, pairs, vectors)
+    assert np.all(np.abs(values[:, None] - pairs).min(axis=0) <= bounds)

@@ -114,6 +114,16 @@ def test_landmarks_need_no_matrix_of_all_points(kernel, n):
         assert abs(np.corrcoef(model.embedding_[:, 0], along)[0, 1]) > 0.95
 
 
+@pytest.mark.parametrize("kernel", [Geodesic(8), LocallyLinear(8), GraphLaplacian(8)])
+def test_a_number_of_landmarks_and_a_table(kernel):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(ROLL, columns=["x", "y", "z"])
+    whole, model = KernelPCA(kernel).fit(ROLL), KernelPCA(kernel, landmarks=80, random_state=0).fit(table)
+    for ours, theirs in zip(model.embedding_.T, whole.embedding_.T, strict=True):
+        assert abs(np.corrcoef(ours, theirs)[0, 1]) > 0.97
+    assert_allclose(model.transform(table[:5]), model.embedding_[:5], rtol=1e-6)
+
+
 def test_what_is_negative():
     """Paths on a circle are no distances in any space; distances by structural similarity are."""
     angles = np.linspace(0, 2 * np.pi, 60, endpoint=False)

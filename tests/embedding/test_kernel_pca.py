@@ -290,9 +290,22 @@ def test_more_components_than_dimensions_are_zero():
     np.testing.assert_allclose(model.inverse_transform(model.transform(NEW)).shape, (40, 4))
 
 
+@pytest.mark.parametrize("unit", [2.0**-400, 2.0**-100, 2.0**100, 2.0**400])
+def test_the_unit_of_points_does_not_matter(unit):
+    """Eigenvalues may be such that their squares are no numbers."""
+    model, other = (KernelPCA(Linear(), certify=True).fit(size * X) for size in (1.0, unit))
+    assert_same(other.embedding_ / unit, model.embedding_)
+    np.testing.assert_allclose(other.residual_bounds_ / unit**2, model.residual_bounds_, rtol=1e-3)
+    np.testing.assert_allclose(other.explained_variance_ratio_, model.explained_variance_ratio_, rtol=1e-12)
+
+
 def test_what_cannot_be_embedded_is_refused_in_one_sentence():
     with pytest.raises(DegenerateKernelError, match=r"^All points look alike under Gaussian\(sigma=1.0\): no eigenval"):
         KernelPCA(Gaussian(1.0)).fit(np.ones((9, 2)))
+    with pytest.raises(DegenerateKernelError, match=r"^No eigenvalue of Precomputed\(.*\) is positive on these points"):
+        KernelPCA("precomputed", indefinite="lift").fit(-np.eye(5))
+    with pytest.raises(DegenerateKernelError, match=r"^Linear\(\) is too large on these points: bring them"):
+        KernelPCA(Linear()).fit(1e154 * X)
     with pytest.raises(ValueError, match=r"^indefinite='cut' must be one of 'clip', 'lift', 'refuse'\.$"):
         KernelPCA(indefinite="cut").fit(X)
     with pytest.raises(ValueError, match=r"^alpha"):

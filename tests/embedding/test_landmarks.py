@@ -155,14 +155,14 @@ def test_estimator_without_indices_gets_one_sentence(X):
         SDPEmbedding(KERNEL, landmarks=SDPEmbedding()).fit(X)
 
 
-def test_a_number_of_landmarks_is_that_many_of_the_default_strategy(X, full):
+def test_a_number_of_landmarks_is_that_many_by_k_means_or_of_a_matrix_its_pivots(X, full):
     model = SDPEmbedding(KERNEL, landmarks=40, random_state=3).fit(X)
-    chosen = Landmarks(40, kernel=KERNEL, random_state=3).fit(X)
+    chosen = Landmarks(40, strategy="k-means", kernel=KERNEL, random_state=3).fit(X)
     np.testing.assert_array_equal(model.landmarks_, chosen.indices_)
     np.testing.assert_allclose(model.sample_weight_, chosen.weights_)
     assert _aligned_error(model, full) < 0.2
     stored = SDPEmbedding(Precomputed(), landmarks=40, random_state=3).fit(KERNEL(X))
-    np.testing.assert_array_equal(stored.landmarks_, chosen.indices_)
+    np.testing.assert_array_equal(stored.landmarks_, Landmarks(40, kernel=KERNEL, random_state=3).fit(X).indices_)
 
 
 def test_a_number_of_landmarks_of_a_neighbour_graph_is_chosen_by_positions(X):

@@ -65,14 +65,14 @@ def test_weights_are_the_masses_that_are_nearest_and_the_trace_is_what_completio
     nearest = np.argmin(np.linalg.norm(X[:, None] - X[chosen], axis=2), axis=1)  # as far as in the feature space
     np.testing.assert_allclose(model.weights_, np.bincount(nearest, w, 25), rtol=1e-12)
     assert model.weights_.sum() == pytest.approx(w.sum(), rel=1e-12)
-    assert model.trace_left_out_ == pytest.approx(left_out(K, chosen, w), abs=1e-10)
+    assert model.share_left_out_ == pytest.approx(left_out(K, chosen, w), abs=1e-10)
 
 
 @every
 def test_the_trace_left_out_bounds_the_completion_in_every_norm(strategy, X):
     model, K = fit(strategy, X), KERNEL(X)
     residual = K - nystrom(GramOperator(KERNEL, X), model.indices_).to_dense()
-    bound = model.trace_left_out_ * np.trace(K)
+    bound = model.share_left_out_ * np.trace(K)
     assert np.linalg.eigvalsh(residual)[0] > -1e-10
     for order in (2, "fro", "nuc"):
         assert np.linalg.norm(residual, order) <= bound * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_the_trace_left_out_bounds_the_completion_in_every_norm(strategy, X):
 
 @every
 def test_more_landmarks_leave_less(strategy, X):
-    left = [np.mean([fit(strategy, X, m, seed=seed).trace_left_out_ for seed in range(4)]) for m in (10, 30, 90)]
+    left = [np.mean([fit(strategy, X, m, seed=seed).share_left_out_ for seed in range(4)]) for m in (10, 30, 90)]
     assert left[0] > left[1] > left[2]
 
 
@@ -91,7 +91,7 @@ def test_all_rows_leave_nothing_and_keep_their_weights(strategy, X):
     model = fit(strategy, X, 10_000, sample_weight=w)
     np.testing.assert_array_equal(model.indices_, np.arange(len(X)))
     np.testing.assert_allclose(model.weights_, w, rtol=1e-14)
-    assert model.trace_left_out_ < 1e-12
+    assert model.share_left_out_ < 1e-12
 
 
 @every
@@ -103,7 +103,7 @@ def test_rows_of_weight_zero_are_never_chosen_and_units_do_not_matter(strategy, 
         other = fit(strategy, X, sample_weight=unit * w)
         np.testing.assert_array_equal(other.indices_, model.indices_)
         np.testing.assert_allclose(other.weights_, unit * model.weights_, rtol=1e-12)
-        assert other.trace_left_out_ == pytest.approx(model.trace_left_out_)
+        assert other.share_left_out_ == pytest.approx(model.share_left_out_)
     alone = fit(strategy, X[w > 0], sample_weight=w[w > 0])
     np.testing.assert_array_equal(np.flatnonzero(w > 0)[alone.indices_], model.indices_)
 
@@ -120,7 +120,7 @@ def test_a_rank_below_the_number_is_filled_up(strategy, X):
     """Three features explain everything: the landmarks are as many as asked for all the same."""
     model = fit(strategy, X, 20, Polynomial(degree=1, gamma=1.0))
     assert np.unique(model.indices_).size == 20
-    assert model.trace_left_out_ < 1e-12
+    assert model.share_left_out_ < 1e-12
     nothing = (
         fit(strategy, X, 20, Linear())
         if strategy == "k-means"
@@ -151,7 +151,7 @@ def test_copies_share_what_is_nearest(strategy):
     assert model.weights_.sum() == pytest.approx(30)
     if strategy not in ("uniform", "leverage"):  # which draw a copy of a row as they draw the row
         np.testing.assert_allclose(model.weights_, 5.0)
-        assert model.trace_left_out_ < 1e-12
+        assert model.share_left_out_ < 1e-12
 
 
 @every
@@ -162,7 +162,7 @@ def test_single_precision_and_tensors_choose_alike(strategy, X):
     np.testing.assert_allclose(theirs.weights_.numpy(), ours.weights_)
     with config_context(dtype="float32"):
         single = fit(strategy, X)
-    assert single.trace_left_out_ == pytest.approx(ours.trace_left_out_, abs=0.1)
+    assert single.share_left_out_ == pytest.approx(ours.share_left_out_, abs=0.1)
     assert single.weights_.sum() == pytest.approx(len(X))
 
 
@@ -262,7 +262,7 @@ def test_kernels_that_are_not_positive_semi_definite(X):
     for strategy in ("uniform", "k-means", "rpcholesky", "greedy"):
         for kernel in (Sigmoid(gamma=1.0, coef0=-1.0), Geodesic(8, connect=True)):
             model = fit(strategy, X, 20, kernel)
-            assert model.trace_left_out_ is None
+            assert model.share_left_out_ is None
             assert np.unique(model.indices_).size == 20
             assert model.weights_.sum() == pytest.approx(len(X))
     with pytest.raises(
@@ -288,7 +288,7 @@ def test_large_samples_are_clustered_in_batches(monkeypatch, X):
     monkeypatch.setattr(strategies, "_ALL_AT_ONCE", 0)
     model = fit("k-means", X, 20)
     assert model.indices_.size == 20
-    assert model.trace_left_out_ < 3 * fit("k-means", X, 20).trace_left_out_ + 0.05
+    assert model.share_left_out_ < 3 * fit("k-means", X, 20).share_left_out_ + 0.05
 
 
 @pytest.mark.parametrize("strategy", ["rpcholesky", "greedy"])
@@ -305,7 +305,7 @@ def test_a_factor_that_does_not_fit_is_that_of_a_part(strategy):
     assert model.indices_.size == 50
     assert np.mean(model.indices_ >= 15_000) > 0.9
     assert model.weights_.sum() == pytest.approx(w.sum())
-    assert model.trace_left_out_ < 2 * fit(strategy, data, 50, sample_weight=w).trace_left_out_ + 0.01
+    assert model.share_left_out_ < 2 * fit(strategy, data, 50, sample_weight=w).share_left_out_ + 0.01
 
 
 # --- the estimator ------------------------------------------------------------------------------------------------

@@ -46,8 +46,10 @@ def residual_bounds(map_: LinearMap, rounding: MapRounding, values: Array, vecto
     xp, n = namespace(vectors), map_.shape[0]
     residual = as_double(map_ @ vectors) - values * vectors
     lengths = xp.linalg.vector_norm(vectors, axis=0)
+    size = xp.max(abs(residual), axis=0)  # whose squares need not be numbers
+    size = xp.where(size > 0, size, 1.0)
     slack = rounding.product * rounding.norm + rounding.entries + 4 * UNIT * (rounding.norm + abs(values))
-    return (xp.linalg.vector_norm(residual, axis=0) / lengths + slack) * (1 + 4 * gamma(n + 4, UNIT))
+    return (size * xp.linalg.vector_norm(residual / size, axis=0) / lengths + slack) * (1 + 4 * gamma(n + 8, UNIT))
 
 
 @final

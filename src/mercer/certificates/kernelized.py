@@ -21,6 +21,8 @@ and λmin(K) is bounded from below by a factorisation. All of it is evaluated in
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -35,6 +37,7 @@ from mercer.problems.kernelized import KernelizedProgramme, SingularKernelError
 
 _MORE = 1.01
 _SHARE = 4 * UNIT  # of a weight divided by the sum of all
+_WORTH = 1e-8  # of the value, that a sharper factor is worth its products for
 
 
 class Bounds(NamedTuple):
@@ -69,7 +72,7 @@ class KernelizedProof:
         """λmin(K) of the kernel's own matrix, bounded from below."""
         K = self.programme.matrix
         computed = -bound_largest_eigenvalue(-K, -least_of(K))
-        bound = computed - _MORE * float(self.programme.radii.sum(axis=1).max())
+        bound = computed - self.programme.entries_norm
         if not bound > 0:
             raise SingularKernelError(
                 f"The least eigenvalue of the kernel matrix is proved to be above {bound:.1e} only."
@@ -81,7 +84,8 @@ class KernelizedProof:
         programme = self.programme
         rows = programme.rescaled(np.asarray(coordinates, np.float64))
         lower = self.lower(rows)
-        best = self.upper(programme.multipliers(rows) if multipliers is None else multipliers)
+        y = programme.multipliers(rows) if multipliers is None else multipliers
+        best = min((self.upper(y, each) for each in {programme, self.working(rows)}), key=lambda bounds: bounds.upper)
         return EmbeddingCertificate(
             lower=lower,
             upper=best.upper,
@@ -92,6 +96,16 @@ class KernelizedProof:
             complementarity=_complementarity(programme, rows),
             rounding=self._rounding(rows, lower),
         )
+
+    def working(self, rows: Array) -> KernelizedProgramme:
+        """The programme, with a sharp factor where what rounding may do to the other one costs more than 1e-8 of f."""
+        programme = self.programme
+        cost = programme.regularization * programme.lift * float(np.sum(programme.coefficients(rows) ** 2))
+        return self._sharp if cost > _WORTH * abs(programme.objective(rows)) else programme
+
+    @cached_property
+    def _sharp(self) -> KernelizedProgramme:
+        return replace(self.programme, sharp=True)
 
     def lower(self, rows: Array) -> float:
         """A value that is attained, by coordinates within rounding of these."""
@@ -113,13 +127,13 @@ class KernelizedProof:
         value = (ball(a) * (exact.scaled(1) - image)).sum()
         return value.widened(_MORE * float(np.sum(rest**2)) / self.least)
 
-    def upper(self, y: Array) -> Bounds:
-        """What no value exceeds, from any dual variables y."""
-        programme = self.programme
+    def upper(self, y: Array, factored: KernelizedProgramme | None = None) -> Bounds:
+        """What no value exceeds, from any dual variables y; by another factor of K where one is given."""
+        programme = self.programme if factored is None else factored
         strength, d = programme.regularization, programme.prescribed
         T = programme.slack(y)
         least = np.linalg.eigvalsh(T)[: min(N_LEAST, programme.size)]
-        below = bound_largest_eigenvalue(-T, -float(least[0])) + self._forming(y)
+        below = bound_largest_eigenvalue(-T, -float(least[0])) + self._forming(y, programme)
         t = max(below, 0.0) + UNIT * strength
         share = min(t / (strength + t) * _MORE, 1.0)  # 1 - θ, no less
         y0 = programme.dominating * _MORE
@@ -127,9 +141,8 @@ class KernelizedProof:
         bound = (total * Ball(d, 0.0, programme.prescribed_error)).sum()
         return Bounds(float(bound.upper()), least)
 
-    def _forming(self, y: Array) -> float:
+    def _forming(self, y: Array, programme: KernelizedProgramme) -> float:
         """How far the computed T is from LᵀDiag(y)L - LᵀÂL + λI: γ|L|ᵀ|N||L| each, of a norm of at most γ‖L‖²‖N‖∞."""
-        programme = self.programme
         size = float(np.abs(y).max() + programme.dominating.max())
         squares = float(np.sum(programme.factor**2))
         return _MORE * gamma(2 * programme.size + 8, UNIT) * (squares * size + programme.regularization)
@@ -155,10 +168,10 @@ class KernelizedProof:
 
     def _rounding(self, rows: Array, lower: float) -> float:
         """How far apart rounding alone keeps the bounds: what the lift of K, the forming of T and the balls cost."""
-        programme = self.programme
+        programme = self.working(rows)
         a = programme.coefficients(rows)
         lifted = programme.regularization * programme.lift * float(np.sum(a**2))
-        forming = self._forming(programme.multipliers(rows)) / programme.regularization
+        forming = self._forming(programme.multipliers(rows), programme) / programme.regularization
         reach = float((programme.dominating + np.abs(programme.multipliers(rows))) @ programme.prescribed)
         return lifted + forming * reach + max(programme.objective(rows) - lower, 0.0)
 

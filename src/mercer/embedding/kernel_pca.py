@@ -144,7 +144,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         support = choose_support(self.landmarks, given.weights, given.points, self.kernel_, given.rng)
         points = support.points(given.points, self.kernel_)
         with one_thread_for(points.shape[0], points), single_threaded_blas():  # our own threads multiply
-            operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named
+                operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
+            if not bool(namespace(operator.reference).isfinite(operator.column_means).all()):
+                raise DegenerateKernelError(self._too_large())
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
             pairs = self._prove(_in_double_precision(operator, points, support.scaled), pairs, given.rng)
@@ -184,9 +187,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.residual_bounds_ = residual_bounds(operator, rounding, pairs.values, pairs.vectors)
         kept = pairs.values > self.residual_bounds_
         if not kept.any():
-            raise DegenerateKernelError(
-                f"All points look alike under {self.kernel_!r}: no eigenvalue can be told from zero."
-            )
+            raise DegenerateKernelError(self._nothing_found(pairs))
         self.residual_bounds_ = self.residual_bounds_[kept]
         pairs = replace(pairs, values=pairs.values[kept], vectors=pairs.vectors[:, kept])
         self.eigenvalue_bounds_ = self.largest_left_out_ = None
@@ -199,6 +200,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         lifted = self.indefinite == "lift" and pairs.negative.least < 0
         self.lift_ = bound_below(operator, rounding, pairs.vectors, starts) if lifted else 0.0
         return pairs
+
+    def _too_large(self) -> str:
+        return f"{self.kernel_!r} is too large on these points: bring them, or its parameters, to a size near one."
+
+    def _nothing_found(self, pairs: PrincipalPairs) -> str:
+        """Why no eigenvalue is positive for certain."""
+        if not namespace(pairs.values).isfinite(self.residual_bounds_).all():
+            return self._too_large()
+        if pairs.negative.least < 0:
+            return f"No eigenvalue of {self.kernel_!r} is positive on these points: there is nothing to embed."
+        return f"All points look alike under {self.kernel_!r}: no eigenvalue can be told from zero."
 
     def _store_spectrum(self, operator: CenteredOperator, pairs: PrincipalPairs, unit: float) -> None:
         """What was found in weights divided by ``unit``, in those that were given, and lifted."""

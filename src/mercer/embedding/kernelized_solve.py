@@ -78,7 +78,8 @@ class KernelizedSolver:
         y = solution.point.multipliers
         coordinates = self._of_low_rank(solution.point.B)
         if solution.status in _FINE:
-            coordinates, y = polished(self.programme, coordinates, y)
+            working = self.programme if self.proof is None else self.proof.working(coordinates)
+            coordinates, y = polished(working, coordinates, y)
         self.phases.begin("proving the bound")
         certificate = None if self.proof is None else self.proof.certificate(coordinates, y)
         status = self._status(solution, certificate)

@@ -55,6 +55,7 @@ class DistanceKernel(TrainedKernel):
     """
 
     n_center: int | None
+    _relation = "centred on"
 
     @abstractmethod
     def _squares(self, rows: Array, cols: Array) -> Array:

@@ -37,7 +37,8 @@ class GraphLaplacian(ColumnKernel):
     Notes
     -----
     A column is a solve with a sparse factor of D - A, made once: n log n numbers for a surface, up to n² for data that
-    fill many dimensions. A block of s × t entries takes the fewer of s and t solves.
+    fill many dimensions. A block of s × t entries takes the fewer of s and t solves. Bounds of rounding take the values
+    of the solves for those of the kernel.
 
     Examples
     --------

@@ -110,8 +110,7 @@ class InverseColumns:
     def _diagonal_of_factor(self) -> Array | None:
         factor = self._factor
         symmetric = np.array_equal(factor.perm_r, factor.perm_c)  # as it is but for pivots off the diagonal
-        found = inverse_diagonal(factor.L, factor.U.diagonal()) if symmetric else None
-        return None if found is None else found[factor.perm_c]
+        return inverse_diagonal(factor.L, factor.U.diagonal())[factor.perm_c] if symmetric else None
 
     def roundings(self, *identities: Array) -> EntryError:
         """The kernel is what the solves give: of a matrix that is nearly singular no more is told beforehand."""

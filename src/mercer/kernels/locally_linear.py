@@ -38,7 +38,8 @@ class LocallyLinear(ColumnKernel):
     Notes
     -----
     A column is a solve with a sparse factor of M, made once: n log n numbers for a surface, up to n² for data that fill
-    many dimensions. A block of s × t entries takes the fewer of s and t solves.
+    many dimensions. A block of s × t entries takes the fewer of s and t solves. Bounds of rounding take the values of
+    the solves for those of the kernel: M is nearly singular by its nature.
 
     Examples
     --------

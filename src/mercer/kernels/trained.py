@@ -20,6 +20,7 @@ class TrainedKernel(Kernel):
     """
 
     _sample: Any = None
+    _relation = "of"  # what the points that are kept are to the kernel
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -59,7 +60,10 @@ class TrainedKernel(Kernel):
         """Return the constructor call, and what tells one set of training points from another."""
         shown = ", ".join(f"{name}={self._shown(value)}" for name, value in self._own_params().items())
         call, sample = f"{type(self).__name__}({shown})", self._sample
-        return call if sample is None else f"{call} of {sample.positions.shape[0]} points [{sample.digest}]"
+        if sample is None:
+            return call
+        count = sample.positions.shape[0]
+        return f"{call} {self._relation} {count} point{'s' * (count != 1)} [{sample.digest}]"
 
     @staticmethod
     def _shown(value: Any) -> str:

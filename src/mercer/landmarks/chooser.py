@@ -21,8 +21,9 @@ from mercer.validation import checked_points, checked_weights, is_precomputed, n
 class Landmarks(BaseEstimator):
     """Choose rows of a sample that stand for all of it, and the weights with which they do.
 
-    For ``landmarks=`` of any estimator; an estimator that is given the number alone chooses as this class does by
-    default. :class:`mercer.QuadratureSparsifier` has the same interface: it takes longer, and its weights are optimal.
+    For ``landmarks=`` of any estimator; one that is given the number alone chooses by ``"k-means"``, or as this class
+    does by default where it has no points or no use for weights. :class:`mercer.QuadratureSparsifier` has the same
+    interface: it takes longer, and its weights are optimal.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Landmarks(BaseEstimator):
         The rows chosen, in rising order.
     weights_ : array of shape (m,)
         The weight of the rows that are nearest to each landmark in the feature space; their sum is the total weight.
-    trace_left_out_ : float or None
+    share_left_out_ : float or None
         The share of the trace of the (weighted) kernel matrix K that its Nyström completion K̃ from the landmarks leaves
         out: the norm of K - K̃, operator, Frobenius or nuclear, is at most that share of the trace. None where K shows
         that it is not positive semi-definite.
@@ -71,7 +72,7 @@ class Landmarks(BaseEstimator):
 
     indices_: Array
     weights_: Array
-    trace_left_out_: float | None
+    share_left_out_: float | None
     kernel_: Kernel
     n_features_in_: int
 
@@ -109,7 +110,7 @@ class Landmarks(BaseEstimator):
         self.kernel_ = kernel
         self.indices_ = like(present[rows], points) if is_tensor(points) else present[rows]
         self.weights_ = _in_units(stands.weights, unit)
-        self.trace_left_out_ = stands.trace_left_out
+        self.share_left_out_ = stands.trace_left_out
         return self
 
 

@@ -162,7 +162,8 @@ class CenteredOperator(LinearMap):
         product = inner.norm * (2 * a + a**2 + inner.product * (1 + a) ** 2)
         weights = as_double(self._weights())
         of_mean = float(self._shares @ inner.means) + gamma(n, UNIT) * inner.norm / float(xp.sum(weights))
-        of_means = 2 * math.sqrt(float(weights @ inner.means**2) * float(xp.sum(weights)))
+        largest = float(xp.max(inner.means)) or 1.0  # whose square need not be a number
+        of_means = 2 * largest * math.sqrt(float(weights @ (inner.means / largest) ** 2) * float(xp.sum(weights)))
         entries = inner.entries + 4 * of_unit * inner.norm + _MORE * (of_means + of_mean * float(xp.sum(weights)))
         entries += 4 * gamma(_ENTRY, unit) * inner.norm
         size = abs(as_double(self.gram.diagonal())) + 2 * abs(as_double(self._row_means)) + abs(self.mean)
@@ -186,7 +187,10 @@ class CenteredOperator(LinearMap):
             means = (given.entries + given.product * given.norm) * length * xp.ones_like(weights)
             return _GramErrors(norm, given.product, given.entries * float(xp.max(weights)), means, given.diagonal)
         error, depth = self.gram.entry_error.doubled(), gamma(self.gram.product_depth + _ENTRY, unit)
-        sums = as_double(self.gram @ self._weights() if self.gram.nonnegative else self.gram.absolute_product(weights))
+        if self.gram.nonnegative:  # the sums are known but for the rounding of shares
+            sums = (1 + 4 * gamma(self.shape[0] + 4, UNIT)) * total * as_double(self._row_means)
+        else:
+            sums = as_double(self.gram.absolute_product(weights))
         sums = sums * (1 + 2 * depth + error.relative)
         own = abs(as_double(self.gram.diagonal()))
         rho = xp.sqrt(error.scaled * own) + math.sqrt(error.absolute)

@@ -121,7 +121,7 @@ def kernel_completion(
     spectrum = np.linalg.eigvalsh(gram.to_dense())[::-1]
     order = np.random.default_rng(random_state).permutation(len(X))
     errors = {
-        name: np.array([[_choose(X, sigma, m, name, seed).trace_left_out_ for m in sizes] for seed in range(draws)])
+        name: np.array([[_choose(X, sigma, m, name, seed).share_left_out_ for m in sizes] for seed in range(draws)])
         for name in _STRATEGIES
     }
     middle = sizes[len(sizes) // 2]
