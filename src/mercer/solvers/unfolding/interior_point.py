@@ -33,7 +33,7 @@ from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
 STEPS = 100  # at most; some twenty to thirty do
-_FEASIBLE = 1e-9  # of the upper bounds: how far distances may be from them, and from their slack
+_FEASIBLE = 1e-7  # of the upper bounds: how far distances may be from them, and from their slack
 _NEAR = 0.98  # of the way to the boundary
 _BACK, _TRIES = 0.8, 30
 _DENSE_UP_TO = 60
