@@ -41,7 +41,7 @@ def stored(problem, point):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(15))
 def test_agrees_with_a_conic_solver(seed, kept):
     problem = random_problem(seed, kept=kept)
     point = solved(problem).point
@@ -65,7 +65,7 @@ def test_agrees_with_a_conic_solver_on_larger_graphs(seed, kept):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_multipliers_bound_the_optimum(seed, kept):
     """Wrong ones bound it from farther away, or not at all; never from the wrong side."""
     problem = random_problem(seed, kept=kept)
@@ -138,7 +138,7 @@ def small_graph(seed):
     return problem, w / (2 * float(exact_connectivity(problem, w)))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_connectivity_is_below_the_exact_one_and_near(seed):
     problem, w = small_graph(seed)
     w = 2.2 * w  # λ = 1.1, at which the first factorisation succeeds
@@ -154,7 +154,7 @@ def test_connectivity_counts_the_rounding_of_its_matrix(monkeypatch):
             return float(max(mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)) * (1 - 1e-30))
 
     monkeypatch.setattr(module, "bound_largest_eigenvalue", exact)
-    for seed in range(40):
+    for seed in range(20):
         problem, w = small_graph(seed)
         assert module.connectivity(problem, w) <= exact_connectivity(problem, w)
 
