@@ -93,6 +93,25 @@ def without_copies(support: Support, X: Any) -> Support:
     return Support(*(like(part, X) if is_tensor(X) else part for part in chosen))
 
 
+def stored_support(model: Any, X: Any) -> Support:
+    """The rows and weights that a fitted model states, checked as those of a user are, where X lies."""
+    n, indices, weights = int(X.shape[0]), model.landmarks_, model.sample_weight_
+    if indices is not None:
+        indices = to_numpy(indices)
+        sound = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size >= 2
+        if not sound or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
+            raise ValueError(
+                f"The model's landmarks_ does not name different rows of {n}: it is damaged, or X is not the data of "
+                "the fit."
+            )
+    if weights is not None:
+        count, library = n if indices is None else indices.size, X if is_tensor(X) else np.empty(0)
+        weights = checked_weights(weights, count, "sample_weight_ of the model", reference=library)
+        if not (weights > 0).all():
+            raise ValueError("The model's sample_weight_ is not positive: it is damaged.")
+    return Support(like(indices, X) if is_tensor(X) and indices is not None else indices, weights)
+
+
 def choose_support(
     landmarks: Any, weights: Array | None, X: Any, kernel: Any = None, random_state: Any = None
 ) -> Support:

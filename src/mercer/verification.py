@@ -25,7 +25,7 @@ def verify(
     Parameters
     ----------
     model : estimator
-        A fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier,
+        A fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, QuadratureSparsifier,
         SumOfSquaresDensity or RobustKernelRidge.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
@@ -69,6 +69,6 @@ def verify(
     if recertify is not None:
         return recertify(model, X, y, Recheck(extended, failure_probability, random_state))
     raise TypeError(
-        "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, QuadratureSparsifier, "
-        f"SumOfSquaresDensity or RobustKernelRidge, not {type(model).__name__}."
+        "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, "
+        f"QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not {type(model).__name__}."
     )

@@ -23,8 +23,9 @@ from typing import final
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.arrays import Array, as_double, namespace, to_numpy
 from mercer.backends.rounding import UNIT, gamma
+from mercer.certificates.certificate import Certificate
 from mercer.certificates.factorisation import bound_largest_eigenvalue
 from mercer.certificates.krylov import Deflated, bound_by_lanczos
 from mercer.linalg.eigen import largest_of, least_of
@@ -65,12 +66,35 @@ class LeadingEigenvalues:
         No other eigenvalue exceeds this.
     failure_probability : float
         Of ``upper`` and ``beyond``.
+    n_columns : int
+        Columns that M was multiplied by, or that were formed of it.
     """
 
     lower: Array
     upper: Array
     beyond: float
     failure_probability: float
+    n_columns: int
+
+
+def certify_leading(
+    map_: LinearMap, rounding: MapRounding, vectors: Array, proved: LeadingEigenvalues, unit: float
+) -> Certificate:
+    """Bounds on max Tr(VᵀMV) over k orthonormal columns V, the sum of the k largest eigenvalues, times a power of two.
+
+    The lower one is what the given vectors attain, the upper one the sum of the k bounds that were proved.
+    """
+    taken = _Taken(map_, rounding, vectors)
+    inside = taken.inside()
+    lower = math.fsum(to_numpy(inside)) - inside.shape[0] * taken.slack
+    upper = math.fsum(to_numpy(proved.upper))
+    return Certificate(
+        lower=unit * (lower - 2 * UNIT * abs(lower)),
+        upper=unit * (upper + 2 * UNIT * abs(upper)),
+        failure_probability=proved.failure_probability,
+        method="eigenvalues by factorisation" if proved.failure_probability == 0 else "eigenvalues by Lanczos",
+        n_products=proved.n_columns + taken.n_columns,
+    )
 
 
 def enclose_leading(
@@ -88,9 +112,10 @@ def enclose_leading(
     taken, starts = _Taken(map_, rounding, vectors), starts.share(_ROUNDS)
     lower = taken.inside()[:count] - taken.slack
     best = namespace(vectors).full_like(lower, math.inf)
-    beyond, spent = math.inf, 0.0
+    beyond, spent, columns = math.inf, 0.0, 0
     for _ in range(_ROUNDS):
         outside, wider = taken.bound_outside(starts, taken.goal(count))
+        columns += taken.n_columns
         spent += starts.failure_probability if wider is not None else 0.0
         most = taken.not_exceeded(outside)
         best = namespace(best).minimum(best, most[:count])
@@ -98,7 +123,7 @@ def enclose_leading(
         if outside <= (1 - _APART) * float(lower[-1]) or wider is None:
             break
         taken = _Taken(map_, rounding, wider)
-    return LeadingEigenvalues(lower, best, beyond, spent)
+    return LeadingEigenvalues(lower, best, beyond, spent, columns)
 
 
 def bound_below(map_: LinearMap, rounding: MapRounding, vectors: Array, starts: RandomStarts) -> float:
@@ -128,7 +153,7 @@ class _Taken:
 
     def __init__(self, map_: LinearMap, rounding: MapRounding, vectors: Array) -> None:
         xp = namespace(vectors)
-        self._map, self._rounding = map_, rounding
+        self._map, self._rounding, self.n_columns = map_, rounding, 0
         self.Q = xp.linalg.qr(as_double(vectors))[0]
         self.product = self.multiply(self.Q)
         self._deflated = Deflated(self.multiply, self.Q, self.product)
@@ -136,6 +161,7 @@ class _Taken:
 
     def multiply(self, V: Array) -> Array:
         """The product with M."""
+        self.n_columns += V.shape[1]
         return as_double(self._map @ V)
 
     def inside(self) -> Array:
@@ -166,6 +192,7 @@ class _Taken:
 
     def _factored_outside(self) -> float:
         """The same by a factorisation, without chance."""
+        self.n_columns += self.Q.shape[0]
         matrix = as_double(self._map.to_dense())
         matrix = matrix - self.Q @ (self.Q.T @ matrix)
         matrix = matrix - (matrix @ self.Q) @ self.Q.T

@@ -11,12 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array, as_double, cast, double, dtype_name, like, namespace
 from mercer.backends.threads import one_thread_for, single_threaded_blas
-from mercer.certificates.eigenvalues import bound_below, enclose_leading, residual_bounds, starts_for
+from mercer.certificates import Certificate
+from mercer.certificates.eigenvalues import (
+    bound_below,
+    certify_leading,
+    enclose_leading,
+    residual_bounds,
+    starts_for,
+)
 from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.preimage import PreImage, learn_preimage
 from mercer.embedding.principal_functions import PrincipalFunctions
 from mercer.embedding.principal_pairs import PrincipalPairs, principal_pairs
-from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.checks import as_points
 from mercer.operators import CenteredOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
@@ -70,6 +77,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     eigenvalue_bounds_, largest_left_out_ : array of shape (r, 2) and float, or None
         With ``certify=True``, bounds of the first, second, … r-th largest eigenvalue, and what no other exceeds: a
         proof that fails with probability 1e-9.
+    certificate_ : Certificate or None
+        With ``certify=True``, bounds on the sum of the leading eigenvalues, the most that as many orthonormal vectors
+        can capture, before any lift; :func:`mercer.verify` proves them again.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
         δ over the sum of weights, and δ as a part of the sum of all positive eigenvalues.
     negative_share_, lift_ : floats
@@ -100,6 +110,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     residual_bounds_: Array
     eigenvalue_bounds_: Array | None
     largest_left_out_: float | None
+    certificate_: Certificate | None
     explained_variance_: Array
     explained_variance_ratio_: Array
     negative_share_: float
@@ -150,7 +161,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 raise DegenerateKernelError(self._too_large())
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
-            pairs = self._prove(_in_double_precision(operator, points, support.scaled), pairs, given.rng)
+            exact = in_double_precision(operator, points, support.scaled)
+            pairs = self._prove(exact, pairs, support.unit**2, given.rng)
         self.landmarks_, self.sample_weight_ = support
         self._functions = PrincipalFunctions.of(points, support, operator, pairs)
         self._store_spectrum(operator, pairs, support.unit**2)
@@ -181,7 +193,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if self.negative_share_ > _LARGE_SHARE:
             warn_user(f"{said}, and left out. indefinite='lift' keeps it.", IndefiniteKernelWarning)
 
-    def _prove(self, operator: CenteredOperator, pairs: PrincipalPairs, rng: np.random.Generator) -> PrincipalPairs:
+    def _prove(
+        self, operator: CenteredOperator, pairs: PrincipalPairs, unit: float, rng: np.random.Generator
+    ) -> PrincipalPairs:
         """Bound the errors of the eigenvalues, and keep the pairs whose eigenvalue is positive for certain."""
         rounding, starts = operator.rounding(), starts_for(operator, rng, _FAILURE)
         self.residual_bounds_ = residual_bounds(operator, rounding, pairs.values, pairs.vectors)
@@ -190,13 +204,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise DegenerateKernelError(self._nothing_found(pairs))
         self.residual_bounds_ = self.residual_bounds_[kept]
         pairs = replace(pairs, values=pairs.values[kept], vectors=pairs.vectors[:, kept])
-        self.eigenvalue_bounds_ = self.largest_left_out_ = None
+        self.eigenvalue_bounds_ = self.largest_left_out_ = self.certificate_ = None
         if self.certify:
             xp, count = namespace(pairs.vectors), pairs.vectors.shape[1]
             around = xp.concat([pairs.vectors, pairs.beside], axis=1)
             proved = enclose_leading(operator, rounding, around, starts, count=count)
             self.eigenvalue_bounds_ = xp.stack([proved.lower, proved.upper], axis=1)
             self.largest_left_out_ = proved.beyond
+            self.certificate_ = certify_leading(operator, rounding, pairs.vectors, proved, unit)
         lifted = self.indefinite == "lift" and pairs.negative.least < 0
         self.lift_ = bound_below(operator, rounding, pairs.vectors, starts) if lifted else 0.0
         return pairs
@@ -267,6 +282,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             self._preimage = self._learn_preimage()
         return self._preimage(as_double(coordinates)[:, : self._lengths.shape[0]])
 
+    def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
+        from mercer.embedding.verify_kernel_pca import verify_kernel_pca  # which knows this class
+
+        recheck.refuse_extension("KernelPCA")
+        return verify_kernel_pca(self, X, recheck)
+
     def _learn_preimage(self) -> PreImage:
         functions = self._functions
         coordinates = as_double(functions.at_points) * self._lengths
@@ -274,7 +295,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return learn_preimage(self.kernel_, coordinates, functions.points, weights, float(self.alpha))
 
 
-def _in_double_precision(operator: CenteredOperator, points: Any, weights: Array | None) -> CenteredOperator:
+def in_double_precision(operator: CenteredOperator, points: Any, weights: Array | None) -> CenteredOperator:
     """The same map with weights and products in double precision, as proofs want them."""
     gram = operator.gram
     assert isinstance(gram, GramOperator)

@@ -22,7 +22,6 @@ from mercer.backends.arrays import (
     is_tensor,
     like,
     namespace,
-    to_numpy,
 )
 from mercer.certificates import Certificate, certify_elliptope
 from mercer.embedding.degeneracy import widened
@@ -33,8 +32,8 @@ from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator
 from mercer.operators import DiffusionOperator, ProjectedOperator
-from mercer.support import Support
-from mercer.validation import checked_points, checked_weights
+from mercer.support import Support, stored_support
+from mercer.validation import checked_points
 
 _CLOSE = {"float64": 1e-9, "float32": 1e-3}  # two computations of one thing, in the same arithmetic
 _PARTS = (
@@ -72,7 +71,7 @@ def verify_embedding(
     rng = as_generator(random_state).spawn(1)[0]
     X = checked_points(model, X, fitting=False)
     _check_rows(model, X, extended)
-    support = Support(None, None) if extended else _stored_support(model, X)
+    support = Support(None, None) if extended else stored_support(model, X)
     points = support.points(X, model.kernel_)
     programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng)
     if extended:
@@ -162,27 +161,6 @@ def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:
         raise ValueError(
             f"The model was fitted to {rows} points, X has {X.shape[0]}: pass the data of the fit, or extended=True."
         )
-
-
-def _stored_support(model: SDPEmbedding, X: Any) -> Support:
-    """The rows and weights that the model states, checked as those of a user are, where X lies."""
-    n, indices, weights = X.shape[0], model.landmarks_, model.sample_weight_
-    if indices is not None:
-        indices = to_numpy(indices)
-        sound = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size >= 2
-        if not sound or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
-            raise _damaged(f"landmarks_ does not name different rows of {n}")
-    if weights is not None:
-        count = n if indices is None else indices.size
-        weights = checked_weights(weights, count, "sample_weight_ of the model", reference=_dense(X))
-        if not (weights > 0).all():
-            raise _damaged("sample_weight_ is not positive")
-    return Support(like(indices, X) if is_tensor(X) and indices is not None else indices, weights)
-
-
-def _dense(X: Any) -> Any:
-    """What tells the library of X: itself, or an array of NumPy where it is a sparse matrix of SciPy."""
-    return X if is_tensor(X) else np.empty(0)
 
 
 def _stored_coordinates(model: SDPEmbedding, level: Level, posed: DiffusionProblem[Any], support: Support) -> Array:

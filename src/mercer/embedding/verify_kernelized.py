@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, is_tensor, like, to_numpy
+from mercer.backends.arrays import Array, to_numpy
 from mercer.certificates import EmbeddingCertificate
 from mercer.certificates.kernelized import KernelizedProof
 from mercer.consistency import require_equal, require_numbers
@@ -21,8 +21,8 @@ from mercer.embedding.kernelized_problem import pose, prescribed_at, proved, wit
 from mercer.estimator import Recheck
 from mercer.kernels import Kernel
 from mercer.problems.kernelized import KernelizedProgramme
-from mercer.support import Support
-from mercer.validation import checked_weights, require_points, require_rows
+from mercer.support import Support, stored_support
+from mercer.validation import require_points, require_rows
 
 _LENGTHS = 1e-9  # of squared row lengths beside d
 _SOLVED = 1e-7  # of K times the coefficients beside the coordinates
@@ -36,7 +36,7 @@ def verify_kernelized(model: KernelizedSDPEmbedding, X: Any, recheck: Recheck) -
     if recheck.extended:
         return _extension(model, X)
     require_rows(X, int(model.embedding_.shape[0]))
-    support = _stored_support(model, X)
+    support = stored_support(model, X)
     programme = _posed(model, X, support)
     coordinates = _stored_coordinates(model, programme)
     _check_readings(model, programme, coordinates)
@@ -73,22 +73,6 @@ def _check_parts(model: KernelizedSDPEmbedding) -> None:
             raise ValueError(f"The model has no {name}: it is damaged.")
     if not isinstance(model.kernel_, Kernel):
         raise ValueError("The model's kernel_ is no kernel: it is damaged.")
-
-
-def _stored_support(model: KernelizedSDPEmbedding, X: Any) -> Support:
-    """The rows and weights that the model states, checked as those of a user are, where X lies."""
-    n, indices, weights = int(X.shape[0]), model.landmarks_, model.sample_weight_
-    if indices is not None:
-        indices = to_numpy(indices)
-        sound = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size >= 2
-        if not sound or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
-            raise ValueError(f"The model's landmarks_ does not name different rows of {n}: it is damaged.")
-    if weights is not None:
-        weights = checked_weights(weights, n if indices is None else indices.size, "sample_weight_ of the model")
-        if not (weights > 0).all():
-            raise ValueError("The model's sample_weight_ is not positive: it is damaged.")
-    parts = (indices, None if weights is None else to_numpy(weights))
-    return Support(*(like(part, X) if is_tensor(X) and part is not None else part for part in parts))
 
 
 def _posed(model: KernelizedSDPEmbedding, X: Any, support: Support) -> KernelizedProgramme:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates import Certificate
@@ -14,8 +13,8 @@ from mercer.embedding.degeneracy import widened
 from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.unfolding import MaximumVarianceUnfolding
 from mercer.embedding.unfolding_problem import PosedUnfolding
-from mercer.support import Support
-from mercer.validation import checked_weights, require_rows
+from mercer.support import stored_support
+from mercer.validation import require_rows
 
 _WHY = "its coordinates and X"
 _ROUNDING = 1e-12  # of squared distances, summed in another order
@@ -31,7 +30,7 @@ def verify_unfolding(model: MaximumVarianceUnfolding, X: Any) -> Certificate:
     model._check_parameters()
     X = model._checked(X, fitting=False)
     require_rows(X, model.embedding_.shape[0])
-    posed = PosedUnfolding.on(model, X, _support(model, X))
+    posed = PosedUnfolding.on(model, X, stored_support(model, X))
     require_equal(model, "pairs_", posed.named_pairs, "its parameters and X")
     multipliers = require_numbers(model, "multipliers_", (posed.problem.pairs.shape[0],))
     coordinates = require_numbers(model, "coordinates_")
@@ -45,20 +44,6 @@ def verify_unfolding(model: MaximumVarianceUnfolding, X: Any) -> Certificate:
     _require_embedding(model, X, posed, coordinates)
     require_equal(model, "violation_", certificate.violation, _WHY, tolerance=_ROUNDING)
     return require_meeting(model, certificate)
-
-
-def _support(model: MaximumVarianceUnfolding, X: Any) -> Support:
-    """The rows and weights that the model states."""
-    n, indices, weights = X.shape[0], model.landmarks_, model.sample_weight_
-    if indices is not None:
-        indices = np.asarray(indices)
-        inside = indices.ndim == 1 and indices.dtype.kind in "iu" and indices.size > 1
-        if not inside or indices.min() < 0 or indices.max() >= n or np.unique(indices).size != indices.size:
-            raise ValueError("The model's landmarks_ are no rows of X: it is damaged, or X is not the data of the fit.")
-        n = indices.size
-    if weights is not None:
-        weights = checked_weights(weights, n, "The model's sample_weight_")
-    return Support(indices, weights)
 
 
 def _require_embedding(model: MaximumVarianceUnfolding, X: Any, posed: PosedUnfolding, coordinates: Any) -> None:
