@@ -119,7 +119,7 @@ def _step(J, X, y, Z, inverse, mu):
     dy = solve(system, mu * np.diag(inverse) - 1)
     moved = (inverse * dy) @ X
     dX = -(moved + moved.T) / 2 + mu * inverse - X
-    primal, dual = _length(X, dX), _length(Z, np.diag(dy))
+    primal, dual = step_length(X, dX), step_length(Z, np.diag(dy))
     if min(primal, dual) < 1e-6:
         return None
     X = X + primal * dX
@@ -127,7 +127,7 @@ def _step(J, X, y, Z, inverse, mu):
     return X, y + dual * dy
 
 
-def _length(S, D):
+def step_length(S, D):
     """A step that keeps S + tD positive definite: nearly the longest, at most one."""
     t = LONG(1)
     for _ in range(60):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from campaign_arithmetic import EPS, LONG, cholesky, lower_inverse, solve, to_long
-from campaign_elliptope import Bracket
+from campaign_elliptope import Bracket, step_length
 
 _STEPS = 80
 
@@ -83,20 +83,11 @@ def _step(V, s, X, w, slack, Z, inverse, mu, short):
     moved = X @ dZ @ inverse
     dX = mu * inverse - X - (moved + moved.T) / 2
     ds = mu / w - slack - slack / w * dw
-    primal = min(_length(X, dX), _ratio(slack, ds))
-    dual = min(_length(Z, dZ), _ratio(w, dw))
+    primal = min(step_length(X, dX), _ratio(slack, ds))
+    dual = min(step_length(Z, dZ), _ratio(w, dw))
     if max(primal, dual) < 1e-6:
         return None
     return X + primal * dX, w + dual * dw, slack + primal * ds
-
-
-def _length(S, D):
-    t = LONG(1)
-    for _ in range(60):
-        if cholesky(S + t * D) is not None:
-            return t if t == 1 else LONG(0.9) * t
-        t *= LONG(0.8)
-    return LONG(0)
 
 
 def _ratio(values, change):
