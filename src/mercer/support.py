@@ -113,24 +113,30 @@ def stored_support(model: Any, X: Any) -> Support:
 
 
 def choose_support(
-    landmarks: Any, weights: Array | None, X: Any, kernel: Any = None, random_state: Any = None
+    landmarks: Any,
+    weights: Array | None,
+    X: Any,
+    kernel: Any = None,
+    random_state: Any = None,
+    *,
+    strategy: str = "k-means",
 ) -> Support:
     """Read ``landmarks`` and checked sample weights as :class:`mercer.SDPEmbedding` documents them.
 
     Rows are chosen by NumPy, before anything is computed; indices and weights then lie where X does. A number of
     landmarks is chosen with the kernel of the estimator, resolved or not, and drawn from its random state; None where
-    it has no kernel. They are chosen by k-means, with the masses of the nearest points: of all strategies as quick, the
-    measure that is nearest to the sample's (benchmarks/results/landmark_strategies.md). Of a kernel that is given as a
-    matrix there are no positions, and they are the pivots of ``Landmarks(number)``.
+    it has no kernel. They are chosen by ``strategy``, with the masses of the nearest points; k-means is, of all that
+    are as quick, the measure that is nearest to the sample's (benchmarks/results/landmark_strategies.md). Of a kernel
+    that is given as a matrix there are no positions, and they are the pivots of ``Landmarks(number)``.
     """
-    landmarks = _with_kernel(landmarks, kernel, random_state)
+    landmarks = _with_kernel(landmarks, kernel, random_state, strategy)
     if is_tensor(X):
         chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)
         return Support(*(None if part is None else like(part, X) for part in chosen))
     return _chosen_support(landmarks, weights, X)
 
 
-def _with_kernel(landmarks: Any, kernel: Any, random_state: Any) -> Any:
+def _with_kernel(landmarks: Any, kernel: Any, random_state: Any, strategy: str) -> Any:
     """A number of landmarks as what chooses them; a choice of rows without a kernel of its own is given one."""
     if isinstance(landmarks, str):
         raise ValueError(
@@ -143,7 +149,7 @@ def _with_kernel(landmarks: Any, kernel: Any, random_state: Any) -> Any:
     if own is not None and not own.properties.positive_definite and not isinstance(own, Precomputed):
         own = None
     if number:
-        strategy = "rpcholesky" if isinstance(own, Precomputed) else "k-means"
+        strategy = "rpcholesky" if isinstance(own, Precomputed) else strategy
         count = whole_number(landmarks, "landmarks", 2)
         return Landmarks(count, strategy=strategy, kernel=own or Linear(), random_state=random_state)
     return landmarks if hasattr(landmarks, "indices_") else clone(landmarks).set_params(kernel=own)

@@ -11,7 +11,7 @@ from oracles.elliptope_oracle import bracket
 from oracles.kernelized_oracle import conic_optimum
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import Gaussian, KernelizedSDPEmbedding, Matern, SelfTuning, Sobolev, config_context, verify
+from mercer import Gaussian, KernelizedSDPEmbedding, Landmarks, Matern, SelfTuning, Sobolev, config_context, verify
 from mercer.problems.kernelized import SingularKernelError
 
 PROBLEMS = [(nu, dim, seed) for nu in (0.5, 1.5, 2.5) for dim in (1, 2, 3) for seed in range(5)]
@@ -212,6 +212,13 @@ def test_landmarks_stand_for_a_large_sample():
     assert np.abs(np.sum(model.embedding_**2, axis=1) - 1).max() < 0.1
     np.testing.assert_array_equal(model.embedding_[model.landmarks_], model.coordinates_)
     assert verify(model, X).holds(1e-6)
+
+
+def test_a_number_of_landmarks_covers_the_edge():
+    points = np.random.default_rng(0).uniform(size=(300, 2))
+    model = KernelizedSDPEmbedding(Matern(2.5, 1.0), landmarks=30, random_state=3).fit(points)
+    pivots = Landmarks(30, kernel=Matern(2.5, 1.0), random_state=3).fit(points)
+    np.testing.assert_array_equal(model.landmarks_, pivots.indices_)
 
 
 def test_what_does_not_fit_the_memory_is_refused():

@@ -76,7 +76,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     certify : bool, default=True
         Prove the gap.
     landmarks : int, array of int, (indices, weights), estimator or None, default=None
-        Solve on these rows only and extend to the others: matrices of order m are held, so m up to some thousand.
+        Solve on these rows only, a number of them by ``Landmarks(number)``, and extend to the others: matrices of order
+        m are held, so m up to some thousand.
     random_state : None, int or generator, default=None
         The choice of landmarks.
     callback : callable or None, default=None
@@ -200,7 +201,7 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         phases = Phases("reading the points", shown=self.verbose)
         given = self._begin_fit(X, sample_weight=sample_weight)
         X, self.kernel_ = given.points, given.kernel
-        support = choose_support(self.landmarks, given.weights, X, self.kernel_, given.rng)
+        support = choose_support(self.landmarks, given.weights, X, self.kernel_, given.rng, strategy="rpcholesky")
         carriers = without_any_copies(support, X, self.kernel_)
         points = carriers.support.points(X, self.kernel_)
         with one_thread_for(int(points.shape[0]), np.empty(0)):
