@@ -21,13 +21,13 @@ from campaign_spectrahedron import minimum
 from mercer import Gaussian, SDPEmbedding
 
 SAMPLE = {
-    "embeddings": range(18),
-    "levels": range(8),
-    "kernelized": range(5),
-    "unfoldings": range(12),
-    "measures": range(18),
-    "densities": range(8),
-    "regressions": range(6),
+    "embeddings": range(12),
+    "levels": range(6),
+    "kernelized": range(4),
+    "unfoldings": range(8),
+    "measures": range(14),
+    "densities": range(6),
+    "regressions": range(4),
 }
 
 

@@ -145,7 +145,12 @@ def _local_signs(J: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return signs[:, None]
 
 
-@pytest.mark.parametrize("chunk", range(0, N_PROBLEMS, CHUNK))
+CHUNKS = range(0, N_PROBLEMS, CHUNK)
+
+
+@pytest.mark.parametrize(
+    "chunk", [*CHUNKS[::2], *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in CHUNKS[1::2])]
+)
 def test_every_method_brackets_the_optimum_at_every_point(chunk):
     for number in range(chunk, chunk + CHUNK):
         case = _case(number)
