@@ -126,7 +126,7 @@ def _check_extension(
         raise ValueError("The points that the model extends from are not those of X: it is damaged.")
     coefficients = require_numbers(model, "coefficients_", coordinates.shape)
     off = float(np.max(np.abs(programme.matrix @ coefficients - coordinates)))
-    if off > _SOLVED * float(np.sqrt(programme.prescribed.max())) + programme.product_rounding(coefficients):
+    if off > _SOLVED * float(np.sqrt(programme.prescribed.max())) + 2 * programme.product_rounding(coefficients):
         raise ValueError(f"The model's coefficients_ miss coordinates_ by {off:.1e}: it is damaged.")
     wanted = coordinates.shape[1] if model.n_components is None else int(model.n_components)
     if model._n_features_out != wanted:

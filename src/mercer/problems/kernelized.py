@@ -29,6 +29,7 @@ from mercer.problems.problem import Problem
 
 _MATRICES = 26  # of doubles, of order m, that a solve or a proof holds at once
 _MORE = 1.1
+_REFINEMENTS, _HELPS = 50, 0.9  # at most; what a refinement that helps leaves of the residual
 _TRIES = 3
 _ROWS = 128  # of a product without rounding at a time
 
@@ -157,11 +158,18 @@ class KernelizedProgramme(Problem):
         return np.asarray(np.abs(self.centred).sum(axis=1))
 
     def coefficients(self, coordinates: Array) -> Array:
-        """About K⁻¹Ξ, by the factor and two refinements: K times them is Ξ to rounding."""
-        found = np.zeros_like(coordinates)
-        for _ in range(3):
-            rest = coordinates - self.matrix @ found
+        """About K⁻¹Ξ, by the factor and refinements while they help: K times them is Ξ to rounding.
+
+        The factor is that of K + τI, so that they are many where the least eigenvalue of K is no larger than τ.
+        """
+        found, rest, least = np.zeros_like(coordinates), coordinates, np.inf
+        for _ in range(_REFINEMENTS):
             found = found + solve_triangular(self.factor, solve_triangular(self.factor, rest), transpose=True)
+            rest = coordinates - self.matrix @ found
+            size = float(np.abs(rest).max(initial=0.0))
+            if not size < _HELPS * least:
+                break
+            least = size
         return np.asarray(found)
 
     def product_rounding(self, coefficients: Array) -> float:
