@@ -391,6 +391,15 @@ def test_units_do_not_matter(fitted, roll, factor):
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_gap_that_is_proved_when_the_budget_ends_is_convergence():
+    X = swiss_roll(60)[0]
+    fits = (MaximumVarianceUnfolding(5, connect=True, tol=0.05, max_iter=count).fit(X) for count in range(1, 60))
+    model = next(model for model in fits if model.certificate_.holds(0.05))
+    assert model.history_[-1].gap is None or model.history_[-1].gap > 0.3 * 0.05  # the solver itself was not done
+    assert model.status_ is Status.CONVERGED
+
+
 def test_budgets_and_callbacks_end_a_run_with_what_there_is(roll):
     X = roll[0][:60]
     with pytest.warns(ConvergenceWarning, match="iteration budget"):
