@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.arrays import Array, cast, is_sparse_tensor, like, to_numpy
 from mercer.backends.rounding import EPS
 from mercer.certificates import Certificate
 from mercer.kernels import Kernel
@@ -70,6 +70,20 @@ def require_meeting(model: Any, again: Certificate) -> Certificate:
             "its solution and X: it is damaged, or X is not the data of the fit."
         )
     return again
+
+
+def same_points(stored: Any, points: Any) -> bool:
+    """Whether two sets of points, dense or sparse, are equal: to the last bit, or in the coarser of two arithmetics."""
+    if tuple(stored.shape) != tuple(points.shape) or hasattr(stored, "toarray") != hasattr(points, "toarray"):
+        return False
+    if is_sparse_tensor(stored) or is_sparse_tensor(points):
+        return bool((stored.to_dense() == points.to_dense()).all())
+    if hasattr(stored, "toarray"):
+        coarse = 0.0 if stored.dtype == points.dtype else float(np.finfo(np.float32).eps)
+        return bool(abs(stored - points).max() <= coarse * abs(points).max())
+    stored = like(stored, points)
+    coarser = min(stored.dtype, points.dtype, key=lambda dtype: dtype.itemsize)
+    return bool((cast(stored, coarser) == cast(points, coarser)).all())
 
 
 def require_spans(matrix: Any, basis: Any, name: str, truncation: float) -> None:

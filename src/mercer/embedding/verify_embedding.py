@@ -16,14 +16,13 @@ from mercer.backends import get_config
 from mercer.backends.arrays import (
     Array,
     as_double,
-    cast,
     dtype_name,
-    is_sparse_tensor,
     is_tensor,
     like,
     namespace,
 )
 from mercer.certificates import Certificate, certify_elliptope
+from mercer.consistency import same_points
 from mercer.embedding.degeneracy import widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, LevelExtension, embedded_rows
@@ -223,7 +222,7 @@ def _check_extension(model: SDPEmbedding, X: Any, points: Any, support: Support,
     again = Extension.of(model.kernel_, points, support, [each.for_extension() for each in levels])
     if repr(stored.kernel) != repr(model.kernel_):
         raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
-    if not _same_points(stored.points, points):
+    if not same_points(stored.points, points):
         raise _damaged("the points that it extends from are not those of X")
     for name, ours, theirs in zip(("landmarks_", "sample_weight_"), stored.support, support, strict=True):
         if not _equal(ours, theirs):
@@ -268,19 +267,6 @@ def _check_correlation(posed: PosedLevel, certificate: Certificate, close: float
     trace = float(namespace(posed.coordinates).sum(posed.posed.exact.diagonal))
     if not abs(posed.level.correlation * trace - certificate.objective) <= close * trace:
         raise _damaged("the correlation of a level is not what its coordinates, the kernel and X give")
-
-
-def _same_points(stored: Any, points: Any) -> bool:
-    """Whether two sets of points, dense or sparse, are equal in the coarser of their arithmetics."""
-    if tuple(stored.shape) != tuple(points.shape) or hasattr(stored, "toarray") != hasattr(points, "toarray"):
-        return False
-    if is_sparse_tensor(stored) or is_sparse_tensor(points):
-        return bool((stored.to_dense() == points.to_dense()).all())
-    if hasattr(stored, "toarray"):
-        return bool(abs(stored - points).max() <= np.finfo(np.float32).eps * abs(points).max())
-    stored = like(stored, points)
-    coarser = min(stored.dtype, points.dtype, key=lambda dtype: dtype.itemsize)
-    return bool((cast(stored, coarser) == cast(points, coarser)).all())
 
 
 def _equal(ours: Any, theirs: Any) -> bool:

@@ -15,7 +15,7 @@ from mercer.backends.arrays import Array, cast, dtype_name, like, to_numpy
 from mercer.backends.threads import one_thread_for, single_threaded_blas
 from mercer.certificates import Certificate
 from mercer.certificates.eigenvalues import certify_leading, enclose_leading, residual_bounds, starts_for
-from mercer.consistency import require_equal, require_meeting, require_numbers
+from mercer.consistency import require_equal, require_meeting, require_numbers, same_points
 from mercer.embedding.degeneracy import widened
 from mercer.embedding.kernel_pca import KernelPCA, in_double_precision
 from mercer.embedding.principal_functions import PrincipalFunctions
@@ -98,7 +98,7 @@ def _check_functions(
 ) -> None:
     """Refuse an ``embedding_``, and functions of new points, that are not those of the eigenpairs."""
     stored, expected = model._functions, PrincipalFunctions.of(points, support, operator, pairs)
-    if not np.array_equal(_dense(stored.points), _dense(points)):
+    if not same_points(stored.points, points):
         raise ValueError("The points that the model extends from are not those of X: it is damaged.")
     for name in ("coefficients", "offset", "at_points"):
         entries = getattr(expected, name)
@@ -124,7 +124,3 @@ def _check_bounds(model: KernelPCA, lower: Array, upper: Array, support: Support
 
 def _digits(model: KernelPCA) -> float:
     return _DIGITS[dtype_name(model.embedding_.dtype)]
-
-
-def _dense(points: Any) -> Array:
-    return np.asarray(points.toarray()) if hasattr(points, "toarray") else to_numpy(points)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends.arrays import Array, to_numpy
 from mercer.certificates import EmbeddingCertificate
 from mercer.certificates.kernelized import KernelizedProof
-from mercer.consistency import require_equal, require_numbers
+from mercer.consistency import require_equal, require_numbers, same_points
 from mercer.embedding.degeneracy import widened
 from mercer.embedding.kernelized import KernelizedSDPEmbedding, extended_rows, training_rows
 from mercer.embedding.kernelized_problem import pose, prescribed_at, proved, without_any_copies
@@ -122,7 +122,7 @@ def _check_extension(
 ) -> None:
     """Refuse an ``embedding_`` and an extension to new points that are not those of the coordinates."""
     stored, points = model._points, support.points(X, model.kernel_)
-    if tuple(stored.shape) != tuple(points.shape) or not np.array_equal(_dense(stored), _dense(points)):
+    if not same_points(stored, points):
         raise ValueError("The points that the model extends from are not those of X: it is damaged.")
     coefficients = require_numbers(model, "coefficients_", coordinates.shape)
     off = float(np.max(np.abs(programme.matrix @ coefficients - coordinates)))
@@ -144,7 +144,3 @@ def _covers(model: KernelizedSDPEmbedding, X: Any) -> bool:
         return False
     every = without_any_copies(Support(None, None), X, model.kernel_).support.indices
     return every is not None and np.array_equal(to_numpy(every), to_numpy(model.landmarks_))
-
-
-def _dense(points: Any) -> Array:
-    return np.asarray(points.toarray()) if hasattr(points, "toarray") else to_numpy(points)
