@@ -9,7 +9,7 @@ import pytest
 
 from mercer import GramOperator, Precomputed
 from mercer.certificates import eigenvalues
-from mercer.certificates.eigenvalues import bound_below, enclose_leading, residual_bounds, starts_for
+from mercer.certificates.eigenvalues import bound_below, certify_leading, enclose_leading, residual_bounds, starts_for
 
 N = 120
 VALUES = np.concatenate([[5.0, 4.0, 3.9999, 3.0], np.linspace(2.0, -1.0, N - 4)])
@@ -65,6 +65,20 @@ def test_vectors_that_are_only_near_do_no_harm(road):
     proved = enclose_leading(map_, rounding, near, starts(map_))
     assert np.all((proved.lower <= VALUES[:3]) & (VALUES[:3] <= proved.upper))
     assert np.all(proved.upper - proved.lower < 2e-2)
+
+
+def test_the_sum_of_the_leading_eigenvalues_counts_the_error_of_each():
+    """Of a matrix too large by 1e-6 in each of three leading directions, that is by a matrix of norm 1e-6."""
+    leading = BASIS[:, :3]
+    map_ = GramOperator(Precomputed(), EXACT + 1e-6 * leading @ leading.T)
+    rounding = replace(map_.rounding(), entries=1e-6)
+    proved = enclose_leading(map_, rounding, leading, starts(map_))
+    certificate = certify_leading(map_, rounding, leading, proved, 4.0)
+    assert certificate.lower <= 4 * VALUES[:3].sum() <= certificate.upper
+    assert certificate.relative_gap < 1e-5
+    assert certificate.n_products >= N
+    as_one = replace(rounding, entries=1e-6 / 3)  # as if the three errors were one
+    assert certify_leading(map_, as_one, leading, proved, 4.0).lower > 4 * VALUES[:3].sum()
 
 
 @pytest.mark.parametrize("error", [1e-6, -1e-6])
