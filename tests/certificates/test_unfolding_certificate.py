@@ -229,3 +229,24 @@ def test_a_false_eigenvalue_bound_is_caught(monkeypatch):
     monkeypatch.setattr(module, "connectivity", lambda *_: 1.1)
     with pytest.raises(CrossedBoundsError):
         certify_unfolding(problem, stored(problem, point), point.multipliers)
+
+
+def test_lengths_that_rounding_shortens_are_counted():
+    """Squares just too small to change the sum that they are added to: fifteen of them are lost, and all are there."""
+    difference = np.zeros(128)
+    difference[0], difference[8::8] = 1.0, np.sqrt(0.99 * 2.0**-53)
+    points = np.stack([np.zeros(128), difference])
+    problem = Unfolding(np.array([[0, 1]]), np.zeros(1), np.ones(1), np.ones(2))
+    assert problem.squares(points)[0] == 1
+    passed = sum(Fraction(float(x)) ** 2 for x in difference) - 1
+    assert passed > 6 * np.finfo(float).eps
+    assert module.largest_violation(problem, points) >= passed
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (1.0, 4.0)])
+def test_bounds_that_are_known_to_some_digits_may_be_passed_by_the_others(lower, upper):
+    """A square of one, and a bound of one that may be smaller, or larger, by a millionth."""
+    points, pairs = np.array([[0.0], [1.0]]), np.array([[0, 1]])
+    problem = Unfolding(pairs, np.array([lower]), np.array([upper]), np.ones(2), rounding=1e-6)
+    passed = Fraction(1) / (1 - Fraction(1e-6)) - 1 if lower == 0 else 1 - Fraction(1) / (1 + Fraction(1e-6))
+    assert passed <= module.largest_violation(problem, points) < 1.001e-6
