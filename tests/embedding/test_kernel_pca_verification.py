@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from mercer import Gaussian, KernelPCA, Precomputed, Sigmoid, config_context, verify
 
@@ -115,6 +116,17 @@ def test_tampered_functions_are_refused(name, model):
     other._functions = functions
     with pytest.raises(ValueError, match="it is damaged"):
         verify(other, X)
+
+
+def test_a_sparse_matrix_that_new_points_are_compared_with_is_that_of_the_data():
+    K = csr_array(np.where(GAUSS(X) > 0.3, GAUSS(X), 0.0) + np.eye(len(X)))
+    model = KernelPCA(Precomputed(), indefinite="clip").fit(K)
+    assert verify(model, K).holds(1e-8)
+    functions = copy.copy(model._functions)
+    object.__setattr__(functions, "points", functions.points * (1 + 1e-8))
+    model._functions = functions
+    with pytest.raises(ValueError, match="not those of X: it is damaged"):
+        verify(model, K)
 
 
 def test_other_data_is_refused(model):

@@ -269,6 +269,27 @@ def test_the_errors_of_entries_are_counted(way, monkeypatch):
     assert true > bound_low_rank_error(operator, low).bound
 
 
+class Short(Careless):
+    """The same, every entry too small by a millionth."""
+
+    def _form(self, n_features):
+        def function(rows, cols):
+            return (1 - 1e-6) * self.exact(rows, cols)
+
+        def diagonal(points):
+            return np.full(len(points), 1 - 1e-6)
+
+        return TileFunction(function, diagonal, EntryError(1e-6 / UNIT), nonnegative=True)
+
+
+def test_the_errors_of_the_diagonal_are_counted():
+    """Without a single column the trace is all there is: that of the kernel, not the evaluated one."""
+    nothing = LowRankOperator(np.zeros((40, 0)), landmarks=np.zeros(0, int))
+    proof = bound_low_rank_error(gram(Short(), X[:40]), nothing)
+    assert proof.trace == pytest.approx(40 * (1 - 1e-6), rel=1e-12)
+    assert 40 <= proof.bound < 40 * (1 + 1e-5)
+
+
 def test_a_matrix_that_is_given_needs_a_word_on_its_spectrum():
     K = gram(SMOOTH).to_dense()
     operator = gram(Precomputed(), K)
