@@ -1,6 +1,10 @@
 """Sphinx configuration. Nothing here needs a network: no intersphinx, no remote assets at build time."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for statements.py
 
 project = "Mercer"
 author = "The Mercer developers"
@@ -15,6 +19,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "statements",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/**/*.py", "gallery/**/*.ipynb", "gallery/**/*.md5"]
