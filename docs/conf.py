@@ -63,6 +63,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Mercer"
 html_static_path = ["_static"]
+html_css_files = ["statements.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "Mercer"},
@@ -72,7 +73,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"certificate": [], "installation": [], "changelog": []}
+html_sidebars = {"certificate": [], "installation": [], "changelog": [], "papers": [], "errata": []}
 
 
 def skip_inherited_from_sklearn(app, what, name, member, skip, options):

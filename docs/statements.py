@@ -15,6 +15,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "papers"
 _RANGE = re.compile(r"(?P<stem>.*?)(?P<first>\d+)–(?P<stem2>.*?)(?P<last>\d+)")
+_LISTS = ("file", "test", "experiment", "erratum")
 _KINDS = {"built": "built", "definition": "definitions and facts", "not built": "not built"}
 
 
@@ -34,7 +35,7 @@ class Row:
     experiment: tuple[str, ...] = ()  #: names of ``mercer experiment``
     note: str = ""  #: what differs, and what stands in its place
     why: str = ""  #: the reason why it is not built
-    erratum: str = ""  #: a label of errata.rst
+    erratum: tuple[str, ...] = ()  #: labels of errata.rst
 
     def numbers(self) -> list[str]:
         """Every statement of the row by itself."""
@@ -77,7 +78,7 @@ def read(name: str) -> Paper:
     about: dict[str, Any] = data.pop("paper")
     rows = []
     for statements, fields in data.items():
-        lists = {field: _listed(fields.pop(field)) for field in ("file", "test", "experiment") if field in fields}
+        lists = {field: _listed(fields.pop(field)) for field in _LISTS if field in fields}
         rows.append(Row(statements, **fields, **lists))
     return Paper(about["name"], about["title"], tuple(expanded(", ".join(about["statements"]))), tuple(rows))
 
@@ -94,7 +95,7 @@ def as_text(paper: Paper) -> list[str]:
     """The lines of reStructuredText that show a paper: a sentence that counts, and a table."""
     counts = Counter(row.kind for row in paper.rows for _ in row.numbers())
     told = ", ".join(f"{counts[kind]} {word}" for kind, word in _KINDS.items() if counts[kind])
-    head = [f"{len(paper.statements)} statements: {told}.", "", ".. list-table::", "   :header-rows: 1"]
+    head = [f"{paper.title}. {len(paper.statements)} statements: {told}.", "", ".. list-table::", "   :header-rows: 1"]
     head += ["   :widths: 12 38 50", "   :class: statements", ""]
     rows = [_cells("statement", ["what it says"], ["where: file, test, experiment"])]
     return head + [line for row in [*rows, *map(_row, paper.rows)] for line in row]
@@ -102,8 +103,8 @@ def as_text(paper: Paper) -> list[str]:
 
 def _row(row: Row) -> list[str]:
     words = {"built": "", "definition": "", "not built": f"**Not built:** {row.why}"}[row.kind]
-    erratum = f":ref:`Erratum <{row.erratum}>`." if row.erratum else ""
-    said = [row.says, *filter(None, [row.note, words, erratum])]
+    errata = [f":ref:`Erratum <{label}>`." for label in row.erratum]
+    said = [row.says, *filter(None, [row.note, words]), *errata]
     where = [*row.file, *row.test, *(f"mercer experiment {name}" for name in row.experiment)]
     return _cells(row.statements, said, [f"``{name}``" for name in where])
 

@@ -78,7 +78,7 @@ def test_everything_that_is_named_exists(paper):
         if not (TESTS / file).is_file() or function not in functions(file):
             missing.append(name)
     missing += [name for row in paper.rows for name in row.experiment if name not in experiments()]
-    missing += [row.erratum for row in paper.rows if row.erratum and f".. _{row.erratum}:" not in ERRATA.read_text("utf-8")]
+    missing += [label for row in paper.rows for label in row.erratum if f".. _{label}:" not in ERRATA.read_text("utf-8")]
     assert not missing
 
 
@@ -96,5 +96,48 @@ def test_every_counter_example_of_the_errata_runs():
 def test_every_erratum_is_led_to_from_a_row():
     text = ERRATA.read_text("utf-8")
     labels = set(re.findall(r"^\.\. _(erratum-[\w-]+):$", text, flags=re.MULTILINE))
-    named = {row.erratum for paper in map(statements.read, statements.names()) for row in paper.rows} - {""}
+    named = {label for paper in map(statements.read, statements.names()) for row in paper.rows for label in row.erratum}
     assert labels == named
+
+
+STEMS = {"Figure": "Fig", "Proposition": "Prop", "Theorem": "(?:Theorem|Thm)"}  # as they are written for short
+
+
+def is_named(paper: str, statement: str, text: str) -> bool:
+    """Whether a text gives the number of a statement, as (1.2), Lemma 3, Lemmas 2, 3 or QUAD 7.1, and whose it is."""
+    kind, _, number = statement.rpartition(" ")
+    number = rf"(?<![\w.]){re.escape(number.strip('()'))}(?!\w|\.\d)"
+    near = rf"{paper}\b.{{0,120}}?{number}"
+    if kind:
+        word = STEMS.get(kind, kind)
+        near += rf"|\b{word}\w*\.?\s(?:[\w.]+(?:,|\sand|\sto)?\s)*?{number}"
+    elif not statement[1:-1].isdigit():
+        near += rf"|\({number}\)"
+    return paper in text and re.search(near, text, flags=re.DOTALL | re.IGNORECASE) is not None
+
+
+def _texts(row):
+    yield from ((SRC / file).read_text("utf-8") for file in row.file)
+    for file, _, function in (name.partition("::") for name in row.test):
+        title = (ast.get_docstring(ast.parse((TESTS / file).read_text("utf-8"))) or "").partition("\n")[0]
+        yield f"{title} {functions(file)[function]}"
+
+
+def test_numbers_are_found_as_they_are_written():
+    assert is_named("QUAD", "Lemma 5.2", "QUAD: the one-class machine (Lemmas 5.1, 5.2)")
+    assert is_named("QUAD", "section 7.1", "vertex exchange (QUAD 7.1)")
+    assert is_named("PSD17", "(8)", "complementary (PSD17 (8)).")
+    assert not is_named("PSD17", "(8)", "range(8)")
+    assert not is_named("PSD17", "(8)", "PSD22 has range(8)")
+    assert not is_named("QUAD", "(7.1)", "QUAD section 17.1")
+
+
+@PAPERS
+def test_what_is_built_is_named_where_it_is(paper):
+    built = [row for row in paper.rows if row.kind == "built"]
+    unnamed = [
+        row.statements
+        for row in built
+        if not any(is_named(paper.name, number, text) for text in _texts(row) for number in row.numbers())
+    ]
+    assert not unnamed
