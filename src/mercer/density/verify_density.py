@@ -16,7 +16,7 @@ from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.kernels.checks import as_generator
-from mercer.kernels.integrals.measures import Box, GaussianMeasure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure
 from mercer.problems import SumOfSquares
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
@@ -87,15 +87,25 @@ def _require_measure(model: SumOfSquaresDensity, X: Any, shares: Any) -> None:
     if isinstance(found, Box) and isinstance(expected, Box):
         same = _equal(found.lower, expected.lower) and _equal(found.upper, expected.upper)
     if isinstance(found, GaussianMeasure) and isinstance(expected, GaussianMeasure):
-        mean = to_numpy(expected.mean)
-        size = expected.std + float(np.max(np.abs(mean)))
-        same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * size))
-        same = same and abs(found.std - expected.std) <= _OUTSIDE * expected.std
+        same = _near(found, expected)
+    if isinstance(found, DiscreteMeasure) and isinstance(expected, DiscreteMeasure):
+        same = _equal(found.points, expected.points) and _equal(found.weights, expected.weights)
     if not same:
         raise ValueError(
             f"The model's measure_ is {found!r} where its parameters and X make {expected!r}: it is damaged, or X is "
             "not the data of the fit."
         )
+
+
+def _near(found: GaussianMeasure, expected: GaussianMeasure) -> bool:
+    """Whether two normal laws are one but for rounding."""
+    if (found.covariance is None) != (expected.covariance is None):
+        return False
+    mean, width = to_numpy(expected.mean), float(to_numpy(expected.deviations()).max())
+    same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * (width + float(np.max(np.abs(mean))))))
+    if found.covariance is not None:
+        return same and _equal(found.covariance, expected.covariance)
+    return same and bool(np.all(np.abs(to_numpy(found.deviations()) - width) <= _OUTSIDE * width))
 
 
 def _equal(one: Any, other: Any) -> bool:
