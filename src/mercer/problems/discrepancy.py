@@ -1,6 +1,6 @@
 """The quadratic programmes of quadrature sparsification (QUAD 3.1, 3.2, 5.5, 5.7).
 
-    D(v) = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   0 ≤ v ≤ c
+    D(v) = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   0 ≤ v ≤ c      (or S = K, section 10)
 
 with a penalty α dᵀv (regularised) or under dᵀv = ϰ (constrained), and a ridge ½ Σ ρᵢ vᵢ² where one is asked for. With
 A = S + Diag(ρ) the gradient is A v - Sω (+ α d): the vector Sω, the *distortion*, is the one product with S that is
@@ -52,12 +52,12 @@ class TargetLaw:
 
 @final
 class Discrepancy(Problem):
-    """Minimise the squared-kernel discrepancy to a measure ω by a sparse measure v.
+    """Minimise the discrepancy to a measure ω by a sparse measure v, that of the squared kernel or of another.
 
     Parameters
     ----------
     squared : LinearMap
-        S, symmetric, N × N: the Gram matrix of the squared kernel.
+        S, symmetric, N × N, without negative entries: the Gram matrix of the squared kernel, or of the kernel itself.
     weights : array of shape (N,)
         ω > 0.
     penalty : array of shape (N,)
@@ -224,6 +224,19 @@ class Discrepancy(Problem):
         if weight > 0:
             return -float(gradient[nodes[below]] @ values[below]) / weight
         return -float((gradient[nodes] / self.penalty[nodes]).max()) if nodes.shape[0] else self.largest_alpha
+
+    def slacks(self, nodes: Array, values: Array, alpha: float) -> Array:
+        """ξ = max(0, -α d - g) with g = S(v - ω), at the nodes: m² kernel evaluations, a panel at a time.
+
+        At a solution these are the slack variables of the soft-margin machines whose duals have caps or a ridge (QUAD
+        5.4, 5.6): ½‖g‖² + (g, g_ω) + cᵀξ, or + ½ Σ ξᵢ²/ρᵢ, is least under g ≥ -α d - ξ. They are ρᵢvᵢ, and more where v
+        is at its cap; they vanish off the nodes, where g ≥ -α d.
+        """
+        witness, width = -self.distortion[nodes], self.panel_width
+        for lo in range(0, int(nodes.shape[0]), width):
+            part = slice(lo, lo + width)
+            add_product(witness, as_double(self.squared.block(nodes, nodes[part])), values[part])
+        return namespace(witness).clip(-alpha * self.penalty[nodes] - witness, min=0.0)
 
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""

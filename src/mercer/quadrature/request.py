@@ -25,6 +25,7 @@ def _part_of_trace(value: Any, name: str) -> None:
 
 
 CHECKS = declared(
+    discrepancy=one_of("squared", "mmd"),
     solver=one_of("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain"),
     merge=one_of(None, "eliminate", "strong", "weak"),
     trace_fraction=optional(_part_of_trace),

@@ -134,11 +134,17 @@ def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Arra
     return distinct_rows(namespace(points).concat([as_double(points), d[alive][:, None]], axis=1))
 
 
+def discrepancy_kernel(kernel: Kernel, discrepancy: str) -> Kernel:
+    """The kernel of S: k², whose D compares integral operators (QUAD 2.3), or k itself, whose D is ½ MMD² (QUAD 10)."""
+    return kernel**2 if discrepancy == "squared" else kernel
+
+
 def make_problem(
     X: Any,
     kernel: Kernel,
     sample: Sample,
     *,
+    discrepancy: str = "squared",
     max_weight: Any = None,
     ridge: Any = None,
     report: Callable[[float], None] | None = None,
@@ -150,7 +156,12 @@ def make_problem(
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
     _check_memory(int(sample.rows.shape[0]))
-    squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
+    squared = GramOperator(discrepancy_kernel(kernel, discrepancy), sample.points(X, kernel), dtype=dtype)
+    if not squared.nonnegative:
+        raise ValueError(
+            f"{kernel!r} takes negative values, or may: discrepancy='mmd' needs a kernel that has none, such as the "
+            "Gaussian; discrepancy='squared' takes any."
+        )
     n, reference = int(X.shape[0]), sample.weights
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
     strengths = None if ridge is None else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
@@ -169,8 +180,9 @@ def make_problem(
     )
     xp = namespace(problem.distortion)
     if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():
+        what = "squares" if discrepancy == "squared" else "sums"
         raise ValueError(
-            f"The squares of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
+            f"The {what} of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
         )
     return problem
 

@@ -46,7 +46,7 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
-    options = {"max_weight": model.max_weight, "ridge": model.ridge, "law": law}
+    options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge, "law": law}
     problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
     if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
@@ -55,6 +55,7 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
         claim = claim._replace(kappa=problem.trace(places, weights))
     proof = certify_measure(problem, places, weights, **claim._asdict())
     _check_numbers(model, proof, problem)
+    _check_slacks(model, problem, places, weights)
     _check_features(model, X)
     _check_record(model, problem, sample)
     _check_bounds(model.certificate_, proof, problem.constant)
@@ -113,6 +114,19 @@ def _check_numbers(model: QuadratureSparsifier, proof: MeasureCertificate, probl
         said = getattr(model, name)
         if not abs(said - true) <= _STORED_NUMBER * abs(true) + _OF_SAMPLE * scale:
             raise _damaged(name, f"{said:.9g}", f"{true:.9g}")
+
+
+def _check_slacks(model: QuadratureSparsifier, problem: Discrepancy, places: Array, weights: Array) -> None:
+    """``slacks_``, to what rounding makes of differences of products."""
+    said, soft = model.slacks_, model.max_weight is not None or model.ridge is not None
+    if said is None or not soft:
+        if soft or said is not None:
+            raise _damaged("slacks_", "missing, or there without a cap or a ridge", "another")
+        return
+    found = problem.slacks(places, weights, model.alpha_)
+    scale = _STORED_NUMBER * float(problem.distortion.max())
+    if said.shape != found.shape or not bool((abs(like(said, found) - found) <= scale).all()):
+        raise _damaged("slacks_", "another array", "slacks that differ from it")
 
 
 def _check_features(model: QuadratureSparsifier, X: Any) -> None:
