@@ -11,12 +11,13 @@ from sklearn.cluster import KMeans
 from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.density.bandwidth import density_kernel
 from mercer.kernels import Kernel
-from mercer.kernels.checks import as_points
+from mercer.kernels.checks import as_points, checked_weights, scale_free
 from mercer.kernels.integrals.given_measure import checked_box, checked_measure, checked_normal
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue, Measure
 from mercer.validation import checked_kernel, distinct_rows, fitted_chooser, resolved_kernel, whole_number
 
 DEFAULT_SIZE = 100
+_CANCELLED = 1e-10  # of the sum of the absolute weights: a smaller sum is too much of a difference to divide by
 
 
 class Setting(NamedTuple):
@@ -25,6 +26,39 @@ class Setting(NamedTuple):
     kernel: Kernel
     support: Array
     measure: Measure
+
+
+def checked_target(weights: Any, X: Array, *, signed: bool, name: str = "sample_weight") -> Array:
+    """The coefficients a of the target v = Σ a_i φ(x_i)/Σ a_i (SOS Lemma 3), negative only where that is asked for.
+
+    Raises
+    ------
+    ValueError
+        If they are negative unasked, or if their sum, which v is divided by, is not positive beyond rounding.
+    """
+    values = checked_weights(weights, X.shape[0], name, signed=True, reference=X)
+    if not signed:
+        if (values < 0).any():
+            raise ValueError(
+                f"{name} is negative at index {int(values.argmin())}: weights must not be negative, unless signed=True "
+                "says that they are the coefficients of a signed target."
+            )
+        return checked_weights(values, X.shape[0], name, reference=X)
+    scaled = scale_free(values)
+    if not float(scaled.sum()) > _CANCELLED * float(abs(scaled).sum()):
+        raise ValueError(
+            f"{name} sums to {float(values.sum()):.3g}: the target is divided by the sum, so that a signed "
+            "one needs a positive sum."
+        )
+    return values
+
+
+def sizes(shares: Array) -> Array:
+    """How much each point counts in the choice of support, kernel and reference: by the size of its weight."""
+    if not (shares < 0).any():
+        return shares
+    magnitudes = abs(shares)
+    return magnitudes / magnitudes.sum()
 
 
 def choose_kernel(kernel: Any, X: Array, weights: Array, support: Array) -> Kernel:
