@@ -31,7 +31,7 @@ _HOMES = {
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
-    "density": "SumOfSquaresDensity",
+    "density": "SumOfSquaresDensity optimal_density",
     "kernelization": "Kernelized",
     "robust": "RobustKernelRidge",
 }
@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.backends import config_context as config_context
     from mercer.backends import get_config as get_config
     from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
+    from mercer.density import optimal_density as optimal_density
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
