@@ -1,8 +1,8 @@
 """A density that keeps bounds on its functionals strictly, or the proof that there is none.
 
-With e_j = (u_j - middle)/half of an interval, and signed distances in units of the other bounds' ranges for half lines,
-the largest e is smoothed: max e ≤ τ log Σ exp(e/τ) ≤ max e + τ log q. The barrier minimises that, for falling τ, until a
-density inside is found; a proved lower bound above one says that there is none.
+With e = ±(u_j - middle)/half for the ends of an interval, and u_j less its bound in units of its range plus one where
+it has one bound alone, all e must be below one. The largest is smoothed, max e ≤ τ log Σ exp(e/τ) ≤ max e + τ log n. The
+barrier minimises that, for falling τ, until a density inside is found; a lower bound above one says that there is none.
 """
 
 from __future__ import annotations
@@ -47,17 +47,16 @@ def inside_bounds(problem: ConvexSquares, max_iter: int) -> PricedFactor | None:
     excess = _excess(problem)
     if problem.n_bounds == 0 or float(np.max(excess.of(problem.functional_values(point.factor)))) < _INSIDE:
         return None
-    least = -np.inf
+    least, reached = -np.inf, _Reached(excess)
     for sharpness in _SHARPNESS:
         softened = _softened(problem, excess, sharpness)
-        reached = _Reached(excess)
         goal = Goal(_TOLERANCE, absolute=_TOLERANCE, max_iter=max_iter)
         solution = solve(softened, Barrier(reached), point, goal=goal)
         point = solution.point
         if reached(problem.functional_values(point.factor)):
             return PricedFactor(point.factor, none, none)
-        last = solution.history[-1]
-        least = max(least, last.objective - (last.gap or 0.0) - sharpness * float(np.log(excess.entries.size)))
+        proved = max(line.objective - (line.gap or 0.0) for line in solution.history)
+        least = max(least, proved - sharpness * float(np.log(excess.entries.size)))
     if least > 1:
         raise ValueError(
             f"No density on this support keeps the bounds: each is beyond one of them by {least - 1:.2g} of half its "
@@ -82,7 +81,9 @@ def _excess(problem: ConvexSquares) -> _Excess:
     """Two lines for every interval, one for every half line, whose unit is the functional's range."""
     lower, upper = problem.lower, problem.upper
     both = np.isfinite(lower) & np.isfinite(upper)
-    half = np.where(both, (np.where(both, upper, 1.0) - np.where(both, lower, 0.0)) / 2, np.maximum(problem.ranges, 1e-300))
+    half = np.where(
+        both, (np.where(both, upper, 1.0) - np.where(both, lower, 0.0)) / 2, np.maximum(problem.ranges, 1e-300)
+    )
     above, below = np.flatnonzero(np.isfinite(upper)), np.flatnonzero(np.isfinite(lower))
     entries = np.concatenate([above, below])
     slopes = np.concatenate([1.0 / half[above], -1.0 / half[below]])

@@ -5,6 +5,7 @@ Embeddings, moments, masses of cells and expectations. All are scaled as the int
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -195,7 +196,7 @@ class Joined(LinearFunctionals):
 
     def enclosures(self, integrals: KernelIntegrals, matrices: Array) -> FunctionalEnclosures:
         ends = np.cumsum([0, *(part.matrices(integrals).shape[0] for part in self.parts)])
-        spans = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        spans = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
         made = [part.enclosures(integrals, matrices[at]) for part, at in zip(self.parts, spans, strict=True)]
         return _JoinedEnclosures(made, spans, int(integrals.points.shape[0]))
 

@@ -174,7 +174,9 @@ def optimal_density(
     if verbose:
         make_visible()
     with config_context(dtype="float64"):
-        problem = pose(functional, setting, non_negative(regularization, "regularization"), fraction(truncation, "truncation"))
+        problem = pose(
+            functional, setting, non_negative(regularization, "regularization"), fraction(truncation, "truncation")
+        )
         start = inside_bounds(problem, max_iter)
         first = Barrier().start(problem, start)
         assert first.gap is not None
@@ -233,6 +235,9 @@ def _warn_of(density: OptimalDensity, tol: float, first: float) -> None:
     if density.status_ in (Status.STALLED, Status.CONVERGED):
         advice = (
             "a function with kinks is not differentiable: smooth it, or state what it bounds as lower and upper; else "
-            "raise truncation, or loosen tol."
+            "raise truncation, state a finer accuracy of the functional, or loosen tol."
         )
-    warn_user(f"The certified gap is {proof.upper - proof.lower:.1e}, not {tol:g} of the objective: {advice}", ConvergenceWarning)
+    warn_user(
+        f"The certified gap is {proof.upper - proof.lower:.1e}, not {tol:g} of the objective: {advice}",
+        ConvergenceWarning,
+    )

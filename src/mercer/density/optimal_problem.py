@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def _require_convex(problem: ConvexSquares) -> None:
         F = rng.standard_normal((s, s + 2)) * rng.uniform(0.1, 2.0, s + 2)
         probes.append(F / np.linalg.norm(F))
     values = [problem.functional_values(F) for F in probes]
-    for u, v in zip(values[:-1], values[1:], strict=True):
+    for u, v in itertools.pairwise(values):
         if np.isfinite(problem.function.value(u)):
             problem.function.require_gradient(u, v)
             problem.function.seen(u)

@@ -22,7 +22,7 @@ from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 
 
 class PricedFactor(NamedTuple):
-    """A factor F of C = F Fᵀ of shape (s, r), and prices of the bounds below and above, of shape (q,), none negative."""
+    """A factor F of C = F Fᵀ of shape (s, r), and prices of the bounds below and above, of shape (q,), not negative."""
 
     factor: Array
     below: Array

@@ -72,7 +72,9 @@ class ObservedFunction:
         with np.errstate(all="ignore"):
             slope = np.asarray(self._gradient(u.copy()), np.float64)
         if slope.shape != u.shape:
-            raise ValueError(f"gradient must return {u.size} numbers, one for each entry of u, not shape {slope.shape}.")
+            raise ValueError(
+                f"gradient must return {u.size} numbers, one for each entry of u, not shape {slope.shape}."
+            )
         return slope
 
     def hessian(self, u: Array) -> Array:

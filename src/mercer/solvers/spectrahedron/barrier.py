@@ -2,9 +2,9 @@
 
     minimise F(u) + ⟨R, C⟩ - μ log det C - μ Σ log(upper - u) - μ Σ log(u - lower)   over   Tr C = 1,   u_j = ⟨N_j, C⟩
 
-by Newton's method, for falling μ. With C = LLᵀ and a step C + LDLᵀ the Hessian is μ I plus one of rank q: a step solves
-one system of order q, not of order s(s + 1)/2. At the minimiser for μ the gradient of the rest is μ C⁻¹ + y I, so that
-the oracle's gap is at most μ (s + 2 · bounds); μ over the room before a bound is the bound's price.
+by Newton's method, for falling μ. With C = LLᵀ and a step C + LDLᵀ the Hessian is μ I plus one of rank q: a step is a
+least squares problem in q numbers, not a system of order s(s + 1)/2. At the minimiser for μ the gradient of the rest is
+μ C⁻¹ + y I, so that the oracle's gap is at most μ (s + 2 · bounds); μ over the room before a bound is its price.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import EPS
@@ -30,7 +29,6 @@ _SUFFICIENT = 0.1
 _HALVINGS = 40
 _LEAST = 1e-15  # of the first gap: smaller μ are rounding
 _PATIENCE = 30
-_RIDGE = 1e-15
 
 
 class _Direction(NamedTuple):
@@ -52,13 +50,14 @@ class Barrier(Method[ConvexSquares, PricedFactor]):
 
     Notes
     -----
-    A step costs q products of s × s matrices, q² s² operations and one evaluation of ∇²F. The first point must keep
-    the bounds strictly; left out, it is I/s.
+    A step costs q products of s × s matrices, some q² s² operations and one evaluation of ∇²F. The first point must
+    keep the bounds strictly; left out, it is I/s.
     """
 
     name = "barrier"
     phase = "barrier"
     handles = frozenset({TRACE})
+    _ahead: _Direction
 
     def __init__(self, enough: Callable[[Array], bool] | None = None) -> None:
         self._enough = enough
@@ -101,27 +100,25 @@ class Barrier(Method[ConvexSquares, PricedFactor]):
     def _direction(self, problem: ConvexSquares) -> _Direction:
         """The Newton step for the current μ.
 
-        With the Hessian EEᵀ of F and the bounds in u, a step solves (EᵀSE + μI) w = -Eᵀ⟨N, G⟩, S the inner products of
-        the functionals: of order q at most twice, scaled to a unit diagonal, as prices are much larger than the rest.
+        With EEᵀ the Hessian of F and the bounds in u, D is the residual, over μ, of the least squares problem
+        min ‖G + Σ (Ew)_j N_j‖² + μ‖w‖². It is taken from a QR factorisation: in the normal equations functionals that
+        nearly depend on each other, with prices far apart, lose all digits.
         """
         terms, (below, above) = self._terms, self._prices(problem)
         root = np.sqrt(above**2 + below**2) / math.sqrt(self._mu)
         E = np.concatenate([terms.root, np.diag(root)[:, root > 0]], axis=1)
         identity = np.eye(terms.order)
         G = terms.traceless(terms.combined(self._slope + above - below) + terms.penalty - self._mu * identity)
-        system = E.T @ terms.products @ E
-        system[np.diag_indices_from(system)] += self._mu
-        scale = 1.0 / np.sqrt(np.diag(system))
-        system = scale[:, None] * system * scale
-        system[np.diag_indices_from(system)] += _RIDGE
-        right = -scale * (E.T @ (terms.flat @ G.ravel()))
-        z = E @ (scale * cho_solve(cho_factor(system), right)) if E.size else np.zeros(problem.count)
-        D = -(G + terms.combined(z)) / self._mu
+        Q = np.linalg.qr(np.concatenate([terms.flat.T @ E, math.sqrt(self._mu) * np.eye(E.shape[1])]))[0]
+        residual = -np.concatenate([G.ravel(), np.zeros(E.shape[1])])
+        for _ in range(2):
+            residual = residual - Q @ (Q.T @ residual)
+        D = residual[: G.size].reshape(G.shape) / self._mu
         D = (D + D.T) / 2
-        return _Direction(D, terms.flat @ D.ravel(), -float((G * D).sum()))
+        return _Direction(D, terms.flat @ D.ravel(), float(residual @ residual) / self._mu)
 
     def _length(self, problem: ConvexSquares) -> float | None:
-        """A step that keeps C definite and u within its bounds, and lowers the barrier's objective; None without one."""
+        """A step that keeps C definite and u in its bounds, and lowers the barrier's objective; None without one."""
         D, move, fall = self._ahead
         linear = float((self._terms.penalty * D).sum())
         room = np.concatenate([problem.upper - self._u, self._u - problem.lower])
@@ -152,16 +149,16 @@ class Barrier(Method[ConvexSquares, PricedFactor]):
         objective = self._value + float((self._L * (problem.penalty @ self._L)).sum())
         self._idle = 0 if gap < 0.9 * self._least_gap else self._idle + 1
         self._least_gap = min(gap, self._least_gap)
-        status = Status.STALLED if self._idle > _PATIENCE else None
+        status, merit = Status.STALLED if self._idle > _PATIENCE else None, -gap
         if self._enough is not None and self._enough(self._u):
-            status = Status.STOPPED
+            status, merit = Status.STOPPED, math.inf
         point = PricedFactor(self._L, *prices[best])
-        return Report(point, objective, gap, size=problem.dimension, merit=-gap, status=status)
+        return Report(point, objective, gap, size=problem.dimension, merit=merit, status=status)
 
 
 @final
 class _Terms:
-    """What the Newton steps at one C = LLᵀ share: the functionals LᵀN_jL, their inner products, and a root of ∇²F.
+    """What the Newton steps at one C = LLᵀ share: the functionals LᵀN_jL and a root of ∇²F.
 
     Functionals such as the masses of cells add up to the trace, which is fixed: left in, its part would cancel.
     """
@@ -171,7 +168,6 @@ class _Terms:
         self._mass = mass / np.linalg.norm(mass)
         self.penalty = self.traceless(L.T @ problem.penalty @ L)
         self.flat = self.traceless(L.T @ problem.matrices @ L).reshape(problem.count, -1)
-        self.products = self.flat @ self.flat.T
         levels, vectors = np.linalg.eigh(problem.function.hessian(u))
         self.root = vectors[:, levels > 0] * np.sqrt(levels[levels > 0])
 
