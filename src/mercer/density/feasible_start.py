@@ -1,8 +1,8 @@
 """A density that keeps bounds on its functionals strictly, or the proof that there is none.
 
 With e = ±(u_j - middle)/half for the ends of an interval, and u_j less its bound in units of its range plus one where
-it has one bound alone, all e must be below one. The largest is smoothed, max e ≤ τ log Σ exp(e/τ) ≤ max e + τ log n. The
-barrier minimises that, for falling τ, until a density inside is found; a lower bound above one says that there is none.
+it has one bound alone, all e must be below one. The largest is smoothed, max e ≤ τ log Σ exp(e/τ) ≤ max e + τ log n.
+The barrier minimises that, for falling τ, until a density inside is found; a bound above one says that there is none.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mercer.solvers.spectrahedron.barrier import Barrier
 _SHARPNESS = (0.3, 0.03, 0.003)
 _INSIDE = 0.999  # of the way from the middle to a bound
 _TOLERANCE = 1e-3
+_ROUNDING = 1e-6  # more than double precision loses in the bound
 
 
 class _Excess(NamedTuple):
@@ -57,7 +58,7 @@ def inside_bounds(problem: ConvexSquares, max_iter: int) -> PricedFactor | None:
             return PricedFactor(point.factor, none, none)
         proved = max(line.objective - (line.gap or 0.0) for line in solution.history)
         least = max(least, proved - sharpness * float(np.log(excess.entries.size)))
-    if least > 1:
+    if least > 1 + _ROUNDING:
         raise ValueError(
             f"No density on this support keeps the bounds: each is beyond one of them by {least - 1:.2g} of half its "
             "interval at least. Widen the bounds, or give more support points or a narrower kernel."
