@@ -31,9 +31,9 @@ _HOMES = {
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
-    "density": "SumOfSquaresDensity",
+    "density": "SumOfSquaresDensity optimal_density",
     "kernelization": "Kernelized",
-    "robust": "RobustKernelRidge",
+    "robust": "RobustKernelRidge worst_case_expectation",
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.backends import config_context as config_context
     from mercer.backends import get_config as get_config
     from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
+    from mercer.density import optimal_density as optimal_density
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
@@ -108,6 +109,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.quadrature import QuadratureSparsifier as QuadratureSparsifier
     from mercer.quadrature import squared_kernel_discrepancy as squared_kernel_discrepancy
     from mercer.robust import RobustKernelRidge as RobustKernelRidge
+    from mercer.robust import worst_case_expectation as worst_case_expectation
     from mercer.verification import verify as verify
 else:
 
