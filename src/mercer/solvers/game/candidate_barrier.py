@@ -2,14 +2,15 @@
 
 With the adversary's maximum replaced by its dual the game is the convex programme
 
-    min  Σ_j μ̂_j T_j + (ε v) + λ‖β‖²   over   ℓ_p(f_j, y_j) ≤ T_j  for every candidate j and piece p of the loss
+    min  Σ_j μ̂_j T_j + ε‖g‖ + λ‖β‖²   over   ℓ_p(f_j, y_j) ≤ T_j  for every candidate j and piece p of the loss
 
-where the levels T_j = t + g_j are those of a constant and a function of pairs with ‖g‖ ≤ v; without an adversary they
-are free. The multipliers of a candidate's constraints are the adversary's weight of it, and the mean of the slopes of
+where the levels T_j = t + g_j are those of a constant and a function of pairs; without an adversary they are free. The
+norm is taken as the least of (‖g‖²/v + v)/2 over v > 0: a second-order cone in its place would keep long steps from
+centring, and the quotient goes with the barrier -log v as a quadratic does. The multipliers of a candidate's constraints are the adversary's weight of it, and the mean of the slopes of
 its pieces, weighed by them, is the slope of the tangent that bounds its loss from below. For a barrier weight w the
 minimiser of
 
-    w (objective) - Σ log(T_j - ℓ_p) - log(v² - ‖g‖²)
+    w (objective) - Σ log(T_j - ℓ_p) - log v
 
 is followed while w grows. Multipliers are taken with the Newton step's correction, which sum to one before the step has
 converged.
@@ -70,7 +71,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         losses = problem.losses(np.zeros(l))
         top = 1.5 * float(losses.max()) + (0.0 if losses.max() > 0 else 1.0)
         pieces = problem.loss.pieces(np.zeros(N), problem.targets).values.shape[0]
-        self._weight = (pieces * N + 2) / top
+        self._weight = (pieces * N + 1) / top
         self._point = self._first_point(top)
         nothing = problem.loss.admissible(np.zeros(N), problem.targets)
         self._best = Play(np.zeros(l), np.zeros(problem.price_functions.shape[1]), problem.shares, nothing)
@@ -97,7 +98,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         if not problem.has_adversary:
             return np.eye(N), np.concatenate([np.zeros(l), problem.shares])
         levels = np.column_stack([problem.price_functions, np.ones(N)])
-        return levels, np.concatenate([np.zeros(l), problem.shares @ levels, [problem.radius]])
+        return levels, np.concatenate([np.zeros(l), problem.shares @ levels, [problem.radius / 2]])
 
     def _first_point(self, top: float) -> Array:
         """f = 0 and levels above all losses; v is where the barrier is least without prices."""
@@ -134,11 +135,6 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         l, q = self._size, self._levels.shape[1]
         return self._problem.functions @ x[:l], self._levels @ x[l : l + q]
 
-    def _cone(self, x: Array) -> float:
-        """v² - ‖g‖²."""
-        prices = self._prices(x)
-        return float(x[-1] ** 2 - prices @ prices)
-
     def _prices(self, x: Array) -> Array:
         return x[self._size : -2] if self._problem.has_adversary else np.zeros(self._best.prices.shape)
 
@@ -157,25 +153,27 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         hessian[l : l + q, :l] = hessian[:l, l : l + q].T
         hessian[l : l + q, l : l + q] = (self._levels.T * np.sum(inverse**2, axis=0)) @ self._levels
         if problem.has_adversary:
-            self._add_cone(gradient, hessian)
+            gradient[-1], hessian[-1, -1] = -1 / x[-1], 1 / x[-1] ** 2
         return _Here(T - values, slopes, curvatures, gradient, hessian)
 
-    def _add_cone(self, gradient: Array, hessian: Array) -> None:
-        x, cone = self._point, self._cone(self._point)
-        change = np.zeros_like(x)
-        change[self._size : -2], change[-1] = -2 * self._prices(x), 2 * x[-1]
-        gradient -= change / cone
-        hessian += change[:, None] * (change / cone**2)
-        add_to_diagonal(hessian[self._size : -2, self._size : -2], 2 / cone)
-        hessian[-1, -1] -= 2 / cone
+    def _add_penalties(self, gradient: Array, hessian: Array) -> None:
+        """Add what λ‖β‖² and ε‖g‖²/(2v) give, times the barrier weight."""
+        x, l, w = self._point, self._size, self._weight
+        gradient[:l] += 2 * w * self._problem.regularization * x[:l]
+        add_to_diagonal(hessian[:l, :l], 2 * w * self._problem.regularization)
+        if self._problem.has_adversary:
+            tilt, strength = self._prices(x) / x[-1], w * self._problem.radius
+            gradient[l:-2] += strength * tilt
+            gradient[-1] -= strength / 2 * float(tilt @ tilt)
+            add_to_diagonal(hessian[l:-2, l:-2], strength / x[-1])
+            hessian[l:-2, -1] -= strength / x[-1] * tilt
+            hessian[-1, l:-2] -= strength / x[-1] * tilt
+            hessian[-1, -1] += strength / x[-1] * float(tilt @ tilt)
 
     def _newton_step(self) -> tuple[Array, float] | None:
         """The Newton step for the weight at hand, and the root of the decrease that it predicts; None for rounding."""
-        strength, l, w = self._problem.regularization, self._size, self._weight
-        gradient = self._here.gradient + w * self._cost
-        gradient[:l] += 2 * w * strength * self._point[:l]
-        matrix = self._here.hessian.copy()
-        add_to_diagonal(matrix[:l, :l], 2 * w * strength)
+        gradient, matrix = self._here.gradient + self._weight * self._cost, self._here.hessian.copy()
+        self._add_penalties(gradient, matrix)
         scale = 1 / np.sqrt(np.maximum(np.diag(matrix), TINY))
         matrix *= scale[:, None]
         matrix *= scale
@@ -195,10 +193,11 @@ class CandidateBarrier(Method[CandidateGame, Play]):
             return np.inf, np.inf
         value, barrier = float(self._cost @ x) + problem.regularization * float(beta @ beta), -float(np.log(slack).sum())
         if problem.has_adversary:
-            cone = self._cone(x)
-            if cone <= 0 or x[-1] <= 0:
+            if x[-1] <= 0:
                 return np.inf, np.inf
-            barrier -= float(np.log(cone))
+            prices = self._prices(x)
+            value += problem.radius * float(prices @ prices) / (2 * x[-1])
+            barrier -= float(np.log(x[-1]))
         return value, barrier
 
     def _walked(self) -> bool:
