@@ -33,7 +33,7 @@ _HOMES = {
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity",
     "kernelization": "Kernelized",
-    "robust": "RobustKernelRidge",
+    "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge",
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -103,6 +103,8 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.quadrature import QuadraturePath as QuadraturePath
     from mercer.quadrature import QuadratureSparsifier as QuadratureSparsifier
     from mercer.quadrature import squared_kernel_discrepancy as squared_kernel_discrepancy
+    from mercer.robust import RobustKernelClassifier as RobustKernelClassifier
+    from mercer.robust import RobustKernelRegressor as RobustKernelRegressor
     from mercer.robust import RobustKernelRidge as RobustKernelRidge
     from mercer.verification import verify as verify
 else:

@@ -6,9 +6,9 @@ With the adversary's maximum replaced by its dual the game is the convex program
 
 where the levels T_j = t + g_j are those of a constant and a function of pairs; without an adversary they are free. The
 norm is taken as the least of (‖g‖²/v + v)/2 over v > 0: a second-order cone in its place would keep long steps from
-centring, and the quotient goes with the barrier -log v as a quadratic does. The multipliers of a candidate's constraints are the adversary's weight of it, and the mean of the slopes of
-its pieces, weighed by them, is the slope of the tangent that bounds its loss from below. For a barrier weight w the
-minimiser of
+centring, and the quotient goes with the barrier -log v as a quadratic does. The multipliers of a candidate's
+constraints are the adversary's weight of it, and the mean of the slopes of its pieces, weighed by them, is the slope of
+the tangent that bounds its loss from below. For a barrier weight w the minimiser of
 
     w (objective) - Σ log(T_j - ℓ_p) - log v
 
@@ -191,7 +191,10 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         slack = T - problem.loss.pieces(f, problem.targets).values
         if not float(slack.min()) > 0:
             return np.inf, np.inf
-        value, barrier = float(self._cost @ x) + problem.regularization * float(beta @ beta), -float(np.log(slack).sum())
+        value, barrier = (
+            float(self._cost @ x) + problem.regularization * float(beta @ beta),
+            -float(np.log(slack).sum()),
+        )
         if problem.has_adversary:
             if x[-1] <= 0:
                 return np.inf, np.inf
