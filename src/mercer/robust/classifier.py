@@ -134,7 +134,8 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
 
     def predict(self, X: Any) -> Array:
         """The labels of the rows of X."""
-        return self.classes_[(to_numpy(self._values(X)) > 0).astype(int)]
+        second = to_numpy(self._values(X)) > 0
+        return self.classes_[second.astype(int)]
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> Array:
