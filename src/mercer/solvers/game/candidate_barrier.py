@@ -148,10 +148,10 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         gradient[l : l + q] = -self._levels.T @ np.sum(inverse, axis=0)
         across = np.sum(slopes * inverse**2, axis=0)
         own = np.sum(slopes**2 * inverse**2 + curvatures * inverse, axis=0)
-        hessian[:l, :l] = (problem.functions.T * own) @ problem.functions
+        hessian[:l, :l] = _weighted_gram(problem.functions, own)
         hessian[:l, l : l + q] = -(problem.functions.T * across) @ self._levels
         hessian[l : l + q, :l] = hessian[:l, l : l + q].T
-        hessian[l : l + q, l : l + q] = (self._levels.T * np.sum(inverse**2, axis=0)) @ self._levels
+        hessian[l : l + q, l : l + q] = _weighted_gram(self._levels, np.sum(inverse**2, axis=0))
         if problem.has_adversary:
             gradient[-1], hessian[-1, -1] = -1 / x[-1], 1 / x[-1] ** 2
         return _Here(T - values, slopes, curvatures, gradient, hessian)
@@ -237,3 +237,9 @@ class CandidateBarrier(Method[CandidateGame, Play]):
             self._upper, self._best = upper, self._best._replace(beta=beta, prices=prices)
         if lower > self._lower:
             self._lower, self._best = lower, self._best._replace(weights=weights, slopes=slopes)
+
+
+def _weighted_gram(A: Array, weights: Array) -> Array:
+    """Aᵀ Diag(w) A for w ≥ 0, as the product of a matrix with its own transpose, which costs half."""
+    scaled = np.sqrt(weights)[:, None] * A
+    return np.asarray(scaled.T @ scaled)
