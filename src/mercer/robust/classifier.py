@@ -169,13 +169,14 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
                 "model in sklearn.multiclass.OneVsRestClassifier."
             )
         if classes.size < 2:
-            raise ValueError(f"y has one class, {classes[0]!r}: a classifier needs two.")
+            raise ValueError(f"y has one class, {classes.tolist()[0]!r}: a classifier needs two.")
         return {"classes_": classes}
 
     def _coded(self, y: Array) -> Array:
         strange = ~np.isin(y, self.classes_)
         if np.any(strange):
-            raise ValueError(f"{np.asarray(y)[strange][0]!r} is not one of the classes {list(self.classes_)!r}.")
+            found = np.asarray(y)[strange].tolist()[0]
+            raise ValueError(f"{found!r} is not one of the classes {self.classes_.tolist()!r}.")
         return np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
 
     def _shown(self, targets: Array, X: Any) -> Array:
