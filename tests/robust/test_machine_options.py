@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -218,7 +219,7 @@ def test_an_interrupted_fit_is_certified_as_far_as_it_came():
     stopped = RobustKernelRegressor(callback=lambda line: seen.append(line) or len(seen) == 3).fit(X, Y)
     assert stopped.status_ is Status.STOPPED
     assert tuple(seen) == stopped.history_
-    assert all(late.objective <= early.objective for early, late in zip(seen, seen[1:], strict=False))
+    assert all(late.objective <= early.objective for early, late in pairwise(seen))
 
 
 @pytest.mark.parametrize("kind", [RobustKernelRegressor, RobustKernelClassifier])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from candidate_oracle import conic_value
@@ -152,7 +154,7 @@ def test_risks_grow_with_the_radius_and_with_the_candidates(loss):
     X, y, _ = sample(4)
     y = targets_for(loss, y)
     fits = [make(loss, Matern(1.5, 1.0), radius=radius).fit(X, y) for radius in (0, 0.01, 0.1, 1.0, 5.0)]
-    for less, more in zip(fits, fits[1:], strict=False):
+    for less, more in pairwise(fits):
         assert less.certificate_.lower <= more.certificate_.upper
         assert more.sample_risk_ + more.certificate_.upper - more.robust_risk_ >= fits[0].certificate_.lower
     more = {"label_flips": True} if loss in ("logistic", "hinge") else {"target_grid": 3}
