@@ -34,7 +34,11 @@ def warn_of_machine(model: Any) -> None:
     if model.status_ is Status.INTERRUPTED:
         warn_user(model.status_.message, ConvergenceWarning)
     elif not model.certificate_.holds(model.tol) and model.status_ is not Status.STOPPED:
-        advice = "raise max_iter" if model.status_ is Status.MAX_ITER else "raise regularization or radius"
+        advice = "raise regularization, or bring X to a scale at which kernel_ is near one"
+        if model.status_ is Status.MAX_ITER:
+            advice = "raise max_iter"
+        elif 0 < model.radius < _LEAST_RADIUS:
+            advice = "take radius=0"
         warn_user(
             f"The certified relative gap is {model.certificate_.relative_gap:.1e}, not {model.tol:.1e}: {advice}, "
             "or accept the gap.",

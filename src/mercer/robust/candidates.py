@@ -20,7 +20,7 @@ from mercer.problems.sum_of_squares_enclosures import exact_shares
 from mercer.robust.formulation import Effort
 from mercer.solvers.game.candidate_barrier import CandidateBarrier
 from mercer.solvers.run import Goal, solve
-from mercer.solvers.solution import Solution
+from mercer.solvers.solution import Solution, Status
 
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _ROUNDING = 1e-13  # of entries of a kernel matrix: eigenvalues below are no functions
@@ -135,14 +135,19 @@ class CandidateProblem:
         return self.candidates.size
 
     def solve(self, effort: Effort) -> Solution[Play]:
-        """The saddle point, whose certificate is that of its coefficients."""
-        return solve(
+        """The saddle point, whose certificate is that of its coefficients.
+
+        The status is ``STALLED`` where rounding, and nothing else, keeps the proof from the tolerance.
+        """
+        found = solve(
             self.game,
             CandidateBarrier(),
             goal=Goal(_MARGIN * effort.tol, max_iter=effort.max_iter),
             callbacks=effort.callbacks,
             certify=lambda play: self.certify(self.strategy(play)),
         )
+        spoilt = found.status is Status.CONVERGED and not found.certificate.holds(effort.tol)
+        return found.ended(Status.STALLED) if spoilt else found
 
     def strategy(self, play: Play) -> Strategy:
         """The coefficients of a play."""

@@ -60,12 +60,12 @@ def _certified(model: RobustMachine, problem: CandidateProblem, units: Units) ->
         require_equal(model, name, described.pop(name), why, tolerance=_SQUARES * units.loss)
     if not same_points(model.inputs_, described.pop("inputs_")):
         raise ValueError("The model's inputs_ are not those of its candidates: it is damaged, or X is another.")
-    distance = described.pop("distance_")
-    if not abs(float(model.distance_) ** 2 - distance**2) <= _SQUARES * (1 + distance**2):
+    distance, largest = described.pop("distance_"), float(np.max(np.abs(problem.enclosures.gram.hi)))
+    if not abs(float(model.distance_) ** 2 - distance**2) <= _SQUARES * largest:
         raise ValueError(
             f"The model's distance_ is {model.distance_:.9g} where its adversary makes {distance:.9g}: it is damaged."
         )
-    if distance > problem.stakes.radius * (1 + _OUTSIDE) + np.sqrt(_SQUARES):
+    if distance**2 > problem.stakes.radius**2 * (1 + _OUTSIDE) + _SQUARES * largest:
         raise ValueError("The model's adversary_weights_ lie outside the ball: it is damaged.")
     for name, expected in described.items():
         _require_same(model, name, expected, "its parameters and the data")

@@ -33,7 +33,8 @@ _CENTRED = 0.5  # Newton decrement below which a point counts as central
 _ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-8
 _PATIENCE = 40  # Newton steps for one weight
-_STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
+_STUCK = 0.5  # a raised weight that leaves more of the gap than this, and more than theory says, has met rounding
+_PROMISED = 3.0  # times the gap of a central point
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-14  # of a Hessian scaled to unit diagonal
 
@@ -71,7 +72,8 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         losses = problem.losses(np.zeros(l))
         top = 1.5 * float(losses.max()) + (0.0 if losses.max() > 0 else 1.0)
         pieces = problem.loss.pieces(np.zeros(N), problem.targets).values.shape[0]
-        self._weight = (pieces * N + 1) / top
+        self._parameter = pieces * N + 1
+        self._weight = self._parameter / top
         self._point = self._first_point(top)
         nothing = problem.loss.admissible(np.zeros(N), problem.targets)
         self._best = Play(np.zeros(l), np.zeros(problem.price_functions.shape[1]), problem.shares, nothing)
@@ -231,7 +233,8 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         weights, slopes = problem.admissible(weights), problem.loss.admissible(slopes, problem.targets)
         beta, prices = x[: self._size], self._prices(x)
         upper, lower = problem.upper_bound(beta, prices), problem.lower_bound(weights, slopes)
-        self._stuck = self._stuck + 1 if upper - lower > _STUCK * self._narrowest else 0
+        promised = _PROMISED * self._parameter / self._weight
+        self._stuck = self._stuck + 1 if upper - lower > max(_STUCK * self._narrowest, promised) else 0
         self._narrowest = min(self._narrowest, upper - lower)
         if upper < self._upper:
             self._upper, self._best = upper, self._best._replace(beta=beta, prices=prices)
