@@ -33,7 +33,7 @@ _HOMES = {
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity optimal_density",
     "kernelization": "Kernelized",
-    "robust": "RobustKernelRidge worst_case_expectation",
+    "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -108,6 +108,8 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.quadrature import QuadraturePath as QuadraturePath
     from mercer.quadrature import QuadratureSparsifier as QuadratureSparsifier
     from mercer.quadrature import squared_kernel_discrepancy as squared_kernel_discrepancy
+    from mercer.robust import RobustKernelClassifier as RobustKernelClassifier
+    from mercer.robust import RobustKernelRegressor as RobustKernelRegressor
     from mercer.robust import RobustKernelRidge as RobustKernelRidge
     from mercer.robust import worst_case_expectation as worst_case_expectation
     from mercer.verification import verify as verify
