@@ -253,8 +253,12 @@ class DiffusionProblem(Generic[Operator]):
         if last is None or last.shape[0] != self.operator.shape[0]:
             return problem.random_point(rank, self.rng)
         last = like(last, problem.scale)
-        last = last if self.split is None else self.split.repeated(last)
-        last = last / abs(last).max()  # lengths of any unit, whose squares are finite
+        if self.split is None:
+            last = last / abs(last).max()  # lengths of any unit, whose squares are finite
+        else:
+            xp = namespace(last)
+            lengths = self.lengths / xp.sqrt(self.operator.weights)
+            last = self.point_of(last / xp.where(lengths > 0, lengths, 1.0)[:, None])
         wide = widened(last, max(rank, last.shape[1]))
         elsewhere = problem.random_point(wide.shape[1], self.rng)
         noise = _WARM_NOISE * row_lengths(last)[:, None] * elsewhere

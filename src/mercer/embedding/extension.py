@@ -159,14 +159,15 @@ class Extension:
 
     def level_coordinates(self, X: Any, *, capped: bool) -> list[Array]:
         """Ξ(x) of every level, not weighed, in the unit of the user's weights."""
-        log_degrees, averages, log_diagonal = self._sums(X, self.slopes)
-        xp, radius = namespace(averages), log_radius(log_degrees, log_diagonal, self.log_volume)
+        log_degrees, averages = self._sums(X, self.slopes)
+        xp, log_diagonal = namespace(averages), log_degrees
         first, ranks = self.levels[0], [level.rank for level in self.levels]
         if self.prescribed is not None:
             radius, averages = _half_logarithm(self.prescribed.elsewhere(X, averages[:, -1])), averages[:, :-1]
-        elif not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
-            row = int(xp.argmax(radius))
-            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
+        else:
+            log_diagonal = self._log_diagonal(X)
+            radius = log_radius(log_degrees, log_diagonal, self.log_volume)
+            self._refuse_overflow(radius, capped)
         found = [_of_length(averages[:, : first.rank], radius, first, capped)]
         if len(self.levels) > 1:
             affinities = xp.exp(0.5 * log_degrees)[:, None] * averages  # ā(x)ᵀU of every level, and ā(x)ᵀQ
@@ -184,6 +185,12 @@ class Extension:
                 at += level.rank
         return self._as_known(X, found) if self.known else [self.support.lengths(part) for part in found]
 
+    def _refuse_overflow(self, radius: Array, capped: bool) -> None:
+        """Refuse a length that no number is."""
+        if not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
+            row = int(namespace(radius).argmax(radius))
+            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
+
     def prescribed_at(self, X: Any) -> Prescribed | None:
         """The user's diagonal at other points, where there is one; rows of the sample have what they were given."""
         if self.prescribed is None:
@@ -200,9 +207,16 @@ class Extension:
             part[like(at, part)] = cast(known[like(which, part)], part.dtype)
         return found
 
-    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
+    def _sums(self, X: Any, values: Array) -> tuple[Array, Array]:
         columns = self.support.columns(X, self.kernel)
         return log_degrees_and_sums(self.kernel, columns, self.points, values, self.weights)
+
+    def _log_diagonal(self, X: Any) -> Array:
+        """log k(x, x)."""
+        gram = GramOperator(self.kernel, self.support.columns(X, self.kernel), self.points)
+        values = as_double(gram.kernel_diagonal())
+        with np.errstate(divide="ignore", over="ignore"):
+            return namespace(values).log(values)
 
 
 def _slopes(operator: DiffusionOperator, coordinates: Array) -> Array:
@@ -256,9 +270,7 @@ def embedded_rows(coordinates: Sequence[Array], extension: Extension, X: Any, *,
     return everywhere
 
 
-def log_degrees_and_sums(
-    kernel: Kernel, X: Any, training: Any, values: Array, weights: Array
-) -> tuple[Array, Array, Array]:
+def log_degrees_and_sums(kernel: Kernel, X: Any, training: Any, values: Array, weights: Array) -> tuple[Array, Array]:
     """Sums over the training points, for every row of X.
 
     Parameters
@@ -278,8 +290,6 @@ def log_degrees_and_sums(
         log Σⱼ wⱼ k(x, xⱼ).
     sums : array of shape (m, r)
         Σⱼ pⱼ valuesⱼ with pⱼ = wⱼ k(x, xⱼ) / Σ wₗ k(x, xₗ).
-    log_diagonal : array of shape (m,)
-        log k(x, x).
     """
     gram, xp = GramOperator(kernel, X, training), namespace(values)
     summed = xp.concat([weights[:, None], weights[:, None] * values], axis=1)
@@ -287,9 +297,7 @@ def log_degrees_and_sums(
         scale, products = gram.scaled_product(summed)
     degrees = products[:, 0]
     _require_affinities(degrees, kernel)
-    with np.errstate(divide="ignore", over="ignore"):
-        log_diagonal = xp.log(as_double(gram.kernel_diagonal()))
-    return xp.log(degrees) + scale, products[:, 1:] / degrees[:, None], log_diagonal
+    return xp.log(degrees) + scale, products[:, 1:] / degrees[:, None]
 
 
 def _require_affinities(degrees: Array, kernel: Kernel) -> None:

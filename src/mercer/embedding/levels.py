@@ -18,6 +18,7 @@ from mercer.embedding.extension import SolvedLevel
 from mercer.embedding.solve import EmbeddingSolver, Settings, Solved
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator
+from mercer.operators.diffusion import DegenerateKernelError
 from mercer.problems.elliptope import principal_coordinates
 from mercer.solvers import Iteration, Status
 from mercer.support import Support
@@ -27,6 +28,7 @@ _ENOUGH = 3  # levels, where nobody asked for a number
 _SOONEST = 0.01  # of a level, lost in one step: slower ones count as if they lost that much
 _MINOR = 1e-3  # of the trace of a level: directions with less of it take none away from the levels that follow
 _NOTHING = 1e-20  # of the trace: what rounding leaves of a mean of vectors that cancel
+_NO_LEVEL = 1e-9  # of Σd, on the scale of a Markov matrix, whose eigenvalues are one at most
 _ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER, Status.MAX_PRODUCTS)
 
 
@@ -193,6 +195,13 @@ def solve_levels(
         number = len(found)
         kept = None if checkpoint is None else checkpoint.of_level(number)
         solved = EmbeddingSolver(problem, settings, kept).solve(before[number] if number < len(before) else None)
+        if _is_nothing(problem, solved):
+            if found:
+                break
+            raise DegenerateKernelError(
+                "No direction of the affinities is positive beside the stationary one, so that the best B with "
+                "diag B ≤ d is zero: use diagonal_constraint='equal', or give the affinities a larger diagonal."
+            )
         latest = recorded(problem, solved, support, found)
         if found and extent.drops(latest.level):
             break
@@ -213,6 +222,15 @@ def level_weights(levels: Sequence[PosedLevel]) -> list[float]:
     traces = [each.posed.trace_of(each.coordinates) for each in levels]
     losses = [max(1 - each.level.correlation, _SOONEST) for each in levels]
     return [(traces[0] * losses[0] / (trace * loss)) ** 0.5 for trace, loss in zip(traces, losses, strict=True)]
+
+
+def _is_nothing(posed: DiffusionProblem[Any], solved: Solved) -> bool:
+    """Whether a level in which rows may be short has come to nothing: its optimum, or its B where none is proved."""
+    if posed.split is None:
+        return False
+    rows = as_double(posed.lengths[:, None] * posed.rows_of(solved.H))
+    size = float((rows**2).sum()) if solved.certificate is None else solved.certificate.upper
+    return size <= _NO_LEVEL * float(as_double(posed.lengths**2).sum())
 
 
 def _value(posed: DiffusionProblem[Any], solved: Solved) -> float:
