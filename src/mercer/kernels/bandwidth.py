@@ -33,7 +33,8 @@ from mercer.backends.matrix import kernel_matrix
 from mercer.backends.rounding import EPS
 from mercer.kernels.checks import as_points, checked_weights, positive_number, scale_free
 
-RULES = ("median", "slope", "columns")
+RULES = ("median", "slope")
+COLUMN_RULES = (*RULES, "columns")
 Metric = Literal["sqeuclidean", "cityblock", "mismatches"]
 _MOST_POINTS = 1000
 _GRID = 96

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.backends import forms, profiles
 from mercer.backends.arrays import Array
 from mercer.backends.matrix import kernel_matrix
-from mercer.kernels.bandwidth import RULES, Metric, check_rule, checked_lengths, resolve_length
+from mercer.kernels.bandwidth import COLUMN_RULES, Metric, check_rule, checked_lengths, resolve_length
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points, positive_number
 from mercer.kernels.properties import EVERYTHING, Properties
@@ -21,7 +21,7 @@ class DistanceKernel(Kernel):
 
     _length_name: ClassVar[str]
     _metric: ClassVar[Metric] = "sqeuclidean"
-    _rules: ClassVar[tuple[str, ...]] = RULES
+    _rules: ClassVar[tuple[str, ...]] = COLUMN_RULES
 
     @abstractmethod
     def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:

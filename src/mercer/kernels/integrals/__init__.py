@@ -13,7 +13,14 @@ from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
 from mercer.kernels.integrals.quadrature import MOST_FEATURES, NodeIntegrals
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 
-__all__ = ["GaussianIntegrals", "GaussianMixture", "KernelIntegrals", "NodeIntegrals", "kernel_integrals"]
+__all__ = [
+    "GaussianIntegrals",
+    "GaussianMixture",
+    "KernelIntegrals",
+    "NodeIntegrals",
+    "kernel_integrals",
+    "require_one_length",
+]
 
 _QUADRATURE_ERROR = 1e-11  # of the integrals: with less, nodes serve where a closed form exists
 
@@ -39,7 +46,7 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         Where there is neither.
     """
     d = points.shape[1]
-    _require_one_length(kernel, d)
+    require_one_length(kernel, d)
     kernel = _plainly(kernel, d)
     if isinstance(kernel, Gaussian):
         if not isinstance(measure, Box):
@@ -60,7 +67,7 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
     )
 
 
-def _require_one_length(kernel: Kernel, d: int) -> None:
+def require_one_length(kernel: Kernel, d: int) -> None:
     """Refuse kernels that do not compare all columns, or compare each in a length of its own."""
     if kernel.reads is not None or len(kernel.read_as_numbers(d)) < d:
         raise ValueError(f"{kernel!r} has no integral over all columns: use one kernel of all of them, as Gaussian().")
