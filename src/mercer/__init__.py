@@ -20,6 +20,8 @@ _HOMES = {
     "kernels": (
         "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
         "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev Box DiscreteMeasure GaussianMeasure Lebesgue"
+        "Categories ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear "
+        "LocallyLinear Matern Mixed Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
     from mercer.kernels import Box as Box
+    from mercer.kernels import Categories as Categories
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
     from mercer.kernels import DiscreteMeasure as DiscreteMeasure
@@ -89,6 +92,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernels import Linear as Linear
     from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern
+    from mercer.kernels import Mixed as Mixed
     from mercer.kernels import Polynomial as Polynomial
     from mercer.kernels import Precomputed as Precomputed
     from mercer.kernels import SelfTuning as SelfTuning
