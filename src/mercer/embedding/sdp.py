@@ -288,7 +288,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return widened(coordinates[:, :wanted], wanted)
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
-        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
+        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction (PSD17 Corollary 2).
 
         Usable wherever a callable kernel is, as in ``SVC(kernel=model.learned_kernel)``.
         """
