@@ -3,7 +3,7 @@
     p* = max ⟨Ã, B⟩  subject to  B ≽ 0, diag B = d
 
 With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: maximise ⟨J, H Hᵀ⟩ over n × r matrices H
-whose rows have unit length (PSD22 (C.1), PSD17 (24)). Rows with dᵢ = 0 take no part: B vanishes there.
+whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
 
 A linear term may be added, ⟨J, H Hᵀ⟩ + 2⟨C, H⟩. The embedding has none, but the lower models by which
 :mod:`mercer.solvers.elliptope.minorise` climbs do.
