@@ -153,3 +153,19 @@ def test_what_is_built_is_named_where_it_is(paper):
         if not any(is_named(paper.name, number, text) for text in _texts(row) for number in row.numbers())
     ]
     assert not unnamed
+
+
+NAMED = r"\b(PSD22|PSD17|QUAD|SOS|RKHS) (?:\((\w[\w.-]*)\)|(Lemma|Theorem|Proposition|Corollary|Remark|Algorithm|Table|Fig) (\w[\w.]*\w|\w))"
+
+
+def test_statements_that_docstrings_name_exist():
+    known = {paper.name: set(paper.statements) for paper in map(statements.read, statements.names())}
+    wrong, count = [], 0
+    for file in [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]:
+        for name, equation, kind, number in re.findall(NAMED, file.read_text("utf-8")):
+            statement = f"({equation})" if equation else f"{kind.replace('Fig', 'Figure')} {number}"
+            count += 1
+            if statement not in known[name] and re.sub(r"(?<=\d)[abc]$", "", statement) not in known[name]:
+                wrong.append(f"{file.relative_to(ROOT)}: {name} {statement}")
+    assert not wrong
+    assert count > 100
