@@ -32,11 +32,12 @@ PAPERS = pytest.mark.parametrize("paper", [statements.read(name) for name in sta
 
 @cache
 def functions(file: str) -> dict[str, str]:
-    """The source of every test function of a file, by name."""
+    """The source of every test function of a file, its marks included, by name."""
     text = (TESTS / file).read_text(encoding="utf-8")
     lines = text.splitlines()
     found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in found}
+    first = {node.name: min([node.lineno, *(mark.lineno for mark in node.decorator_list)]) for node in found}
+    return {node.name: "\n".join(lines[first[node.name] - 1 : node.end_lineno]) for node in found}
 
 
 @cache
@@ -89,6 +90,13 @@ def test_everything_that_is_named_exists(paper):
         label for row in paper.rows for label in row.erratum if f".. _{label}:" not in ERRATA.read_text("utf-8")
     ]
     assert not missing
+
+
+@PAPERS
+def test_what_is_built_is_tested_every_day(paper):
+    for row in (row for row in paper.rows if row.kind == "built"):
+        found = [functions(file)[function] for file, _, function in (name.partition("::") for name in row.test)]
+        assert not all(source.startswith("@pytest.mark.slow\n") for source in found), row
 
 
 def test_every_experiment_stands_somewhere():
