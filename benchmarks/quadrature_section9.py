@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def joined(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The tests of all directions, from the last line of each run that began at another of them."""
     last = {row.get("first", 0): row for row in rows}
     parts = [last[first] for first in sorted(last)]
-    out: dict[str, Any] = {name: sum((part[name] for part in parts), []) for name in ("upsilon", "eigenvalues")}
+    out: dict[str, Any] = {name: [*chain(*(part[name] for part in parts))] for name in ("upsilon", "eigenvalues")}
     return {**out, "seconds": sum(part["seconds"] for part in parts), "MB": max(part["MB"] for part in parts)}
 
 
