@@ -6,12 +6,13 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
 from mercer.backends.config import require_free_memory
+from mercer.density.comparison import whole_comparison
 from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals import kernel_integrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.problems.sum_of_squares import Spans
+from mercer.problems.sum_of_squares import Spans, spanned
 from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.validation import distinct_rows, normalised
 
@@ -30,6 +31,7 @@ def make_programme(
     *,
     regularization: float | None,
     truncation: float,
+    objective: str = "projection",
     spans: Spans | None = None,
 ) -> SumOfSquares:
     """The fit of a density to Σ a_i δ(x_i), the weights a over their sum; equal ones where they are None.
@@ -56,14 +58,18 @@ def make_programme(
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
         regularization = _concentration(sample.points, shares) * float(np.exp(integrals.log_scale))
+    gram = as_double(kernel(support))
+    spans = spanned(integrals, gram, truncation) if spans is None else spans
+    comparison = whole_comparison(integrals, sample, spans.basis) if objective == "mmd" else None
     return SumOfSquares(
         integrals,
-        as_double(kernel(support)),
+        gram,
         as_double(GramOperator(kernel, support, sample.points) @ shares),
         regularization=regularization,
         truncation=truncation,
         sample=sample,
         spans=spans,
+        comparison=comparison,
     )
 
 

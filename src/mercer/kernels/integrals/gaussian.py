@@ -63,6 +63,25 @@ class GaussianIntegrals(KernelIntegrals):
         self._lone = self._lone_factor(points, 3)
         self._inner = self._c3 * self._pairs * (self._lone[:, None] * self._lone)
 
+    @property
+    def scaled_points(self) -> Array:
+        """The support in units of a power of two near σ."""
+        return self._near
+
+    @property
+    def rate(self) -> float:
+        """a, in these units."""
+        return self._a
+
+    @property
+    def ratio(self) -> float:
+        """b/a: zero for Lebesgue's measure."""
+        return self._b / self._a
+
+    def lone_factor(self, order: int) -> Array:
+        """The part of single support points in an integral of so many sections, exp(-ab/(na+b) ‖z - μ₀‖²)."""
+        return self._lone_factor(self.points, order)
+
     def mass(self, Y: Array | None = None) -> Array:
         Y = self.points if Y is None else Y
         outer = self._lone_factor(Y, 2)[:, None] * self._lone_factor(self.points, 2)

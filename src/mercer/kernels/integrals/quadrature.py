@@ -80,6 +80,21 @@ class NodeIntegrals(KernelIntegrals):
         """Q."""
         return int(self._weights.shape[0])
 
+    @property
+    def nodes(self) -> Array:
+        """x_q, of shape (Q, d)."""
+        return self._rule.nodes
+
+    @property
+    def values(self) -> Array:
+        """k(x_q, z_p), of shape (Q, m)."""
+        return self._K
+
+    @property
+    def weights(self) -> Array:
+        """w_q of the scaled measure, of shape (Q,)."""
+        return self._weights
+
     def mass(self, Y: Array | None = None) -> Array:
         towards = self._K if Y is None else as_double(self.kernel(self._rule.nodes, Y))
         return (towards.T * self._weights) @ self._K
@@ -94,7 +109,8 @@ class NodeIntegrals(KernelIntegrals):
 
     def enclosures(self) -> IntegralEnclosures:
         """The values at the nodes and the weights, as NumPy arrays."""
-        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
+        parts = self.points, self._rule.nodes, self._K, self._weights
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in parts))
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
