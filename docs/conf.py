@@ -1,6 +1,10 @@
 """Sphinx configuration. Nothing here needs a network: no intersphinx, no remote assets at build time."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for statements.py
 
 project = "Mercer"
 author = "The Mercer developers"
@@ -15,6 +19,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "statements",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/**/*.py", "gallery/**/*.ipynb", "gallery/**/*.md5"]
@@ -58,6 +63,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Mercer"
 html_static_path = ["_static"]
+html_css_files = ["statements.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "Mercer"},
@@ -67,7 +73,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"certificate": [], "installation": [], "changelog": []}
+html_sidebars = {"certificate": [], "installation": [], "changelog": [], "papers": [], "errata": []}
 
 
 def skip_inherited_from_sklearn(app, what, name, member, skip, options):

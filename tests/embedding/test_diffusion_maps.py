@@ -47,6 +47,37 @@ def test_coordinates(kernel, alpha, time, X):
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
+def test_symmetric_coordinates(alpha, X):
+    """λᵗu with the eigenvectors u of the symmetric matrix (PSD22 1.2): unit vectors; u(x) = √(m(x)/vol) ψ(x) beyond."""
+    kernel, new = Gaussian(sigma=1.0), np.random.default_rng(3).standard_normal((20, 2))
+    model = DiffusionMaps(kernel, n_components=3, time=2, alpha=alpha, normalization="symmetric").fit(X)
+    maps = DiffusionMaps(kernel, n_components=3, time=2, alpha=alpha).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=0), model.eigenvalues_**2, rtol=1e-10)
+    np.testing.assert_allclose(model.embedding_, maps.embedding_ * maps.stationary_[:, None] ** 0.5, atol=1e-12)
+    np.testing.assert_allclose(model.transform(X.copy()), model.embedding_, atol=1e-10)
+    q, cross = kernel(X).sum(axis=1), kernel(new, X)
+    volume = np.sum(kernel(X) / np.outer(q, q) ** alpha)
+    degrees = np.sum(cross / np.outer(cross.sum(axis=1), q) ** alpha, axis=1)
+    expected = maps.transform(new) * np.sqrt(degrees / volume)[:, None]
+    np.testing.assert_allclose(model.transform(new), expected, atol=1e-10)
+    assert np.all(model.transform([[1e6, 0.0]]) == 0) or alpha > 0.5  # far from the data there is no density
+
+
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_symmetric_coordinates_of_weighted_rows_are_those_of_repeated_ones(alpha, X):
+    counts = np.random.default_rng(1).integers(1, 4, len(X))
+    options = {"alpha": alpha, "normalization": "symmetric"}
+    repeated = DiffusionMaps(Gaussian(sigma=1.0), **options).fit(np.repeat(X, counts, axis=0))
+    for unit in (1.0, 4e4):
+        model = DiffusionMaps(Gaussian(sigma=1.0), **options).fit(X, sample_weight=unit * counts)
+        found = model.embedding_ * unit**0.5
+        np.testing.assert_allclose(np.repeat(found, counts, axis=0), repeated.embedding_, atol=1e-9)
+        np.testing.assert_allclose(model.transform(X[:9] + 0.1) * unit**0.5, repeated.transform(X[:9] + 0.1), atol=1e-9)
+    with pytest.raises(ValueError, match="normalization='row' must be one of 'markov', 'symmetric'"):
+        DiffusionMaps(normalization="row").fit(X)
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, 1])
 def test_stationary_distribution(alpha, X):
     """It is what a long walk forgets towards: πP = π."""
     model = DiffusionMaps(Gaussian(sigma=1.0), alpha=alpha).fit(X)

@@ -5,14 +5,12 @@ import warnings
 import numpy as np
 import pytest
 
-from mercer import DiffusionMaps, Gaussian
 from mercer.datasets import three_clusters
 from mercer.experiments.conventions import (
-    extended_symmetric_coordinates,
+    both_embeddings,
     in_the_plane,
     spectrum_text,
     stopped_power_method,
-    symmetric_coordinates,
 )
 
 
@@ -31,20 +29,17 @@ def _dense(X, sigma):
 
 def test_coordinates_are_eigenvectors_of_the_symmetric_matrix(sample):
     _, values, vectors = _dense(sample, 1.2)
-    ours = symmetric_coordinates(DiffusionMaps(Gaussian(sigma=1.2)).fit(sample))
+    ours = both_embeddings(sample, 1.2)[1].embedding_
     np.testing.assert_allclose(np.abs(ours), np.abs(values * vectors), atol=1e-8)
 
 
 def test_extension_agrees_with_the_nystrom_formula(sample):
     m, _, vectors = _dense(sample, 1.2)
-    model = DiffusionMaps(Gaussian(sigma=1.2)).fit(sample)
     new = sample[:7] + 0.3
     k = np.exp(-((new[:, None] - sample) ** 2).sum(axis=2) / 1.2**2)
     expected = k / np.sqrt(np.outer(k.sum(axis=1), m)) @ vectors  # λ · (1/λ) a(x)ᵀ u
-    np.testing.assert_allclose(np.abs(extended_symmetric_coordinates(model, sample, new)), np.abs(expected), atol=1e-8)
-    np.testing.assert_allclose(
-        extended_symmetric_coordinates(model, sample, sample), symmetric_coordinates(model), atol=1e-8
-    )
+    found = both_embeddings(sample, 1.2)[1].transform(new)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
 
 
 def test_stopped_run_is_quiet_and_says_how_far_it_is(sample):

@@ -18,13 +18,14 @@ def result():
         n_seeds=2,
         n_points=60,
         factors=(1e-9, 1 / 4, 1.0),
+        tsne=False,
         umap=False,
     )
 
 
 def test_shapes_and_ranges(result):
     assert isinstance(result, Experiment)
-    assert tuple(result.scores) == METHODS[:-1]
+    assert tuple(result.scores) == METHODS[:-2]
     for method, scores in result.scores.items():
         assert scores.shape == (2, 2, 3, 2, 2)
         embedded = scores[:, :, 1:]
@@ -51,9 +52,9 @@ def test_settings_without_an_embedding_are_never_chosen(result):
 
 
 def _made_up(scores):
-    settings = {METHODS[0]: (0.5, 1.0, 2.0), METHODS[3]: (0.5, 1.0, 2.0)}
+    settings = dict.fromkeys((METHODS[0], *METHODS[3:5]), (0.5, 1.0, 2.0))
     array = np.broadcast_to(np.asarray(scores, dtype=float)[None, None, :, :, None], (1, 1, 3, 2, 2)).copy()
-    return OutlierRobustness(("a",), (0.1,), settings, {METHODS[0]: array, METHODS[3]: array / 2})
+    return OutlierRobustness(("a",), (0.1,), settings, {METHODS[0]: array, METHODS[3]: array / 2, METHODS[4]: array})
 
 
 def test_three_ways_to_read_the_scores():
@@ -103,9 +104,9 @@ def test_picture_says_that_umap_is_missing(result):
     figure = result.figure()
     assert len(figure.axes) == 12
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert set(METHODS[:-1]) < set(names)
+    assert set(METHODS[:-2]) < set(names)
     assert result.missing in names
-    assert result.missing.startswith("UMAP ")
+    assert result.missing.startswith("t-SNE left out, UMAP ")
 
 
 def test_umap_that_is_not_installed(monkeypatch):
@@ -113,6 +114,7 @@ def test_umap_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     result = outlier_robustness(("three clusters",), (0.0,), n_seeds=1, n_points=30, factors=(1.0,))
     assert result.missing == "UMAP not installed"
+    assert np.isfinite(result.scores["t-SNE"]).all()
     assert METHODS[-1] not in result.scores
     assert np.isfinite(result.tuned(METHODS[0])).all()
 
@@ -120,7 +122,14 @@ def test_umap_that_is_not_installed(monkeypatch):
 def test_progress_and_bad_input():
     lines = []
     outlier_robustness(
-        ("three clusters",), (0.1,), n_seeds=1, n_points=30, factors=(1.0,), umap=False, progress=lines.append
+        ("three clusters",),
+        (0.1,),
+        n_seeds=1,
+        n_points=30,
+        factors=(1.0,),
+        tsne=False,
+        umap=False,
+        progress=lines.append,
     )
     assert lines == ["three clusters, 10 % outliers, seed 0"]
     with pytest.raises(ValueError, match="There is no sample 'five clusters': choose among three clusters, two moons"):

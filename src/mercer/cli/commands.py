@@ -54,9 +54,11 @@ def demo(output: Path, sigma: float, outliers: int, seed: int) -> None:
     click.echo(f"SDP embedding   rank {sdp.rank_} after {sdp.n_products_} matrix-vector products in {seconds:.1f} s")
     click.echo(f"Certificate     {sdp.certificate_}")
     if outliers:
-        reach = [result.outlier_reach(model.embedding_) for model in (sdp, result.diffusion_maps)]
+        models = sdp, result.diffusion_maps, result.markov_maps
+        reach = [result.outlier_reach(model.embedding_) for model in models]
         click.echo(
-            f"Outliers        reach {reach[0]:.1f} times as far as the clusters; in diffusion maps {reach[1]:.1f} times"
+            f"Outliers        set apart, {reach[0]:.1f} times as far out as the clusters reach; in diffusion maps "
+            f"{reach[1]:.1f} times (λu) and {reach[2]:.1f} times (λψ)"
         )
     click.echo(f"Picture         {path}")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from mercer.backends.arrays import Array, cast, taken
+from mercer.backends.arrays import Array, cast, namespace, taken
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
@@ -17,13 +18,16 @@ from mercer.linalg import leading_eigenpairs
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.support import Support, choose_support, without_copies
-from mercer.validation import at_least, checked_kernel, declared, non_negative
+from mercer.validation import at_least, checked_kernel, declared, non_negative, one_of
+
+_NORMALIZATIONS = ("markov", "symmetric")
 
 
 class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Embed points by the slow directions of a diffusion between them (Coifman, Lafon 2006).
 
-    The coordinates are λᵗψ, where λ, ψ are the leading non-trivial eigenpairs of the Markov matrix Diag(m)⁻¹K.
+    The coordinates are λᵗψ, where λ, ψ are the leading non-trivial eigenpairs of the Markov matrix Diag(m)⁻¹K, or λᵗu
+    with the eigenvectors u = √(m/vol) ψ of the symmetric matrix Diag(m)^-½ K Diag(m)^-½ (PSD22 (1.2)).
 
     Parameters
     ----------
@@ -37,6 +41,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         The diffusion time t ≥ 0.
     alpha : float, default=0
         Density correction: 0 for none, 1 to recover the geometry whatever the density.
+    normalization : {"markov", "symmetric"}, default="markov"
+        ``"markov"``: ψ, of length one in the stationary distribution. Distances are diffusion distances, and points in
+        sparse places lie far out. ``"symmetric"``: u, of length one over the rows, small where the data are sparse.
     landmarks : int, array of int, (indices, weights), estimator or None, default=None
         Diffuse among these rows only, or among so many, each with the weight of the rows it stands for, and extend to
         the others; see :class:`mercer.Landmarks`.
@@ -79,7 +86,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     landmarks_: Array | None
     sample_weight_: Array | None
     _default_kernel = staticmethod(SelfTuning)
-    _checks = declared(n_components=at_least(1), time=non_negative, alpha=non_negative)
+    _checks = declared(
+        n_components=at_least(1), time=non_negative, alpha=non_negative, normalization=one_of(*_NORMALIZATIONS)
+    )
 
     def __init__(
         self,
@@ -88,6 +97,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         n_components: int = 2,
         time: float = 1.0,
         alpha: float = 0.0,
+        normalization: str = "markov",
         landmarks: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -95,6 +105,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         self.n_components = n_components
         self.time = time
         self.alpha = alpha
+        self.normalization = normalization
         self.landmarks = landmarks
         self.random_state = random_state
 
@@ -109,8 +120,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
-            Non-negative weights, in any unit. A row of weight two counts as the same row twice; one of weight zero
-            takes no part and is embedded as a new point.
+            Non-negative weights. A row of weight two counts as the same row twice; one of weight zero takes no part and
+            is embedded as a new point. Their unit is of no account, but for ``normalization="symmetric"``: u has length
+            one over all rows, repeated ones too.
         """
         given = self._begin_fit(X, sample_weight=sample_weight)
         X, count = given.points, int(self.n_components)
@@ -127,10 +139,15 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         vectors = vectors * cast(deterministic_signs(vectors / operator.weights[:, None] ** 0.5), vectors.dtype)
         self._eigenfunctions = vectors / operator.stationary[:, None]
         self._scale = operator.weights * operator.scale
+        self._corrections = operator.scale
         self.stationary_ = operator.stationary**2
         self.eigenvalues_ = widened(values[None, :], count)[0]
         self._n_features_out = count
+        self._log_volume = None
         embedded = values ** float(self.time) * self._eigenfunctions
+        if self.normalization == "symmetric":
+            self._log_volume = _log_volume(operator, support.unit)
+            embedded = support.lengths(values ** float(self.time) * vectors / operator.weights[:, None] ** 0.5)
         if support.indices is not None:
             everywhere = self._extended(X)
             everywhere[support.indices] = cast(embedded, everywhere.dtype)
@@ -151,13 +168,27 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         return self.fit(X, sample_weight=sample_weight).embedding_
 
     def transform(self, X: Any) -> Array:
-        """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ)."""
+        """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ), and u(x) = √(m(x)/vol) ψ(x)."""
         return widened(self._extended(self._new_points(X)), self._n_features_out)
 
     def _extended(self, X: Any) -> Array:
         functions = self._eigenfunctions
         if isinstance(self.kernel_, Precomputed) and self.landmarks_ is not None:
             X = taken(X, self.landmarks_, axis=1)
-        _, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)
-        values = self.eigenvalues_[: functions.shape[1]]
-        return values ** (float(self.time) - 1) * averages
+        values = self.eigenvalues_[: functions.shape[1]] ** (float(self.time) - 1)
+        if self._log_volume is None:
+            return values * log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)[1]
+        xp = namespace(functions)
+        averaged = xp.concat([functions, 1 / self._corrections[:, None]], axis=1)
+        log_sums, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, averaged, self._scale)
+        log_densities = log_sums + xp.log(averages[:, -1])  # of Σ wⱼ k(x, xⱼ), where the sums have the weights w q^-α
+        log_degrees = log_sums - float(self.alpha) * log_densities
+        return xp.exp((log_degrees - self._log_volume) / 2)[:, None] * values * averages[:, :-1]
+
+
+def _log_volume(operator: DiffusionOperator, unit: float) -> float:
+    """log vol of weights that were divided by the square of a unit, from the heaviest point: stationary² = w m/vol."""
+    xp = namespace(operator.degrees)
+    at = int(xp.argmax(operator.stationary))
+    own, share = float(operator.weights[at] * operator.degrees[at]), float(operator.stationary[at])
+    return float(np.log(own) - 2 * np.log(share)) + 2 * float(np.log(unit))

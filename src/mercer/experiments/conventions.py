@@ -14,7 +14,6 @@ from mercer.backends.arrays import Array
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.report import Comparison, Experiment, claim, compare
 from mercer.kernels import Gaussian
-from mercer.operators import GramOperator
 from mercer.plots import plot_spectra
 from mercer.solvers import Status
 
@@ -26,12 +25,26 @@ PAPER_STEPS = 5000
 
 
 def both_embeddings(
-    X: Array, sigma: float, *, n_components: int = 2, time: float = 1, random_state: Any = 0, **options: Any
+    X: Array,
+    sigma: float,
+    *,
+    n_components: int = 2,
+    time: float = 1,
+    normalization: str = "symmetric",
+    random_state: Any = 0,
+    **options: Any,
 ) -> tuple[SDPEmbedding, DiffusionMaps]:
-    """The SDP embedding, which takes the ``options``, and diffusion maps, both by one Gaussian kernel."""
+    """The SDP embedding, which takes the ``options``, and diffusion maps, both by one Gaussian kernel.
+
+    PSD22 draws and classifies the eigenvectors u of the symmetric matrix Ā (section 1.2), PSD17 the eigenvectors ψ of
+    the Markov matrix, ``normalization="markov"``.
+    """
     kernel = Gaussian(sigma=sigma)
     sdp = SDPEmbedding(kernel, random_state=random_state, **options).fit(X)
-    return sdp, DiffusionMaps(kernel, n_components=n_components, time=time, random_state=random_state).fit(X)
+    maps = DiffusionMaps(
+        kernel, n_components=n_components, time=time, normalization=normalization, random_state=random_state
+    )
+    return sdp, maps.fit(X)
 
 
 def stopped_power_method(
@@ -60,7 +73,7 @@ def embedded_cases(
     cases: Mapping[Any, tuple[float, Array]], *, paper_steps: int, random_state: Any
 ) -> tuple[dict[Any, SDPEmbedding], dict[Any, DiffusionMaps], dict[Any, SDPEmbedding]]:
     """Both embeddings of every case, a bandwidth and its points, and the papers' method unless it has no steps."""
-    options = {"max_iter": 50_000, "random_state": random_state}
+    options = {"max_iter": 50_000, "normalization": "markov", "random_state": random_state}
     models = {case: both_embeddings(X, sigma, **options) for case, (sigma, X) in cases.items()}
     stopped = {
         case: stopped_power_method(X, sigma, max_iter=paper_steps, random_state=random_state)
@@ -77,22 +90,6 @@ def random_split(size: int, train_fraction: float, seed: Any) -> tuple[Array, Ar
 
 
 # --- coordinates --------------------------------------------------------------------------------------------
-
-
-def symmetric_coordinates(model: DiffusionMaps) -> Array:
-    """The coordinates λᵗu of diffusion maps by the eigenvectors u of the symmetric matrix Ā, as in PSD22 section 1.2.
-
-    Our :class:`DiffusionMaps` gives λᵗψ with ψ = u/v₀, the eigenvectors of the Markov matrix; the two differ by the
-    stationary density v₀ = √(m/vol) of each point. The paper draws and classifies u.
-    """
-    return model.embedding_ * np.sqrt(model.stationary_)[:, None]
-
-
-def extended_symmetric_coordinates(model: DiffusionMaps, training: Array, new: Array) -> Array:
-    """The same coordinates at new points, by the Nyström extension; n kernel evaluations a point."""
-    degrees = GramOperator(model.kernel_, new, training).row_sums()
-    volume = GramOperator(model.kernel_, training[:1], training).row_sums()[0] / model.stationary_[0]
-    return model.transform(new) * np.sqrt(degrees / volume)[:, None]
 
 
 def in_the_plane(coordinates: Array) -> Array:

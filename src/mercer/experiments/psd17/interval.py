@@ -10,7 +10,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import interval
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import both_embeddings, compare_rank, symmetric_coordinates
+from mercer.experiments.conventions import both_embeddings, compare_rank
 from mercer.experiments.psd22.interval import IntervalKernels, interval_kernels
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim
@@ -147,7 +147,7 @@ def interval_eigenfunctions(
     X = interval(n_points)
     sdp, maps = both_embeddings(X, sigma, time=0, random_state=random_state)
     scale = np.sqrt(2.0 / (n_points - 1))
-    x, spectral = X[:, 0], symmetric_coordinates(maps)
+    x, spectral = X[:, 0], maps.embedding_
     return IntervalEigenfunctions(sdp, x, _oriented(x, spectral) / scale, _oriented(x, sdp.embedding_) / scale)
 
 

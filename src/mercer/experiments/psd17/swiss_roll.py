@@ -52,4 +52,4 @@ def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_stat
     The paper does not print the size of its roll: :func:`mercer.datasets.swiss_roll` stands in, with ``n_points``.
     """
     X, angle = swiss_roll(n_points, random_state=random_state)
-    return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, random_state=random_state))
+    return SwissRollInPlane(X, angle, *both_embeddings(X, sigma, normalization="markov", random_state=random_state))

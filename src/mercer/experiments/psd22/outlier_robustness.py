@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.manifold import SpectralEmbedding
+from sklearn.manifold import TSNE, SpectralEmbedding
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,17 +30,19 @@ _LOOKS = {
     "SDP, 2 components": ("#4477aa", "-", "o"),
     "SDP, all dimensions": ("#4477aa", "--", "o"),
     "SDP, directions": ("#4477aa", ":", "o"),
-    "diffusion maps": ("#ee6677", "-", "s"),
+    "diffusion maps, λu": ("#ee6677", "-", "s"),
+    "diffusion maps, λψ": ("#ee6677", "--", "s"),
     "diffusion maps, directions": ("#ee6677", ":", "s"),
     "spectral embedding": ("#228833", "-", "^"),
+    "t-SNE": ("#aa3377", "-", "v"),
     "UMAP": ("#ccbb44", "-", "D"),
 }
 METHODS = tuple(_LOOKS)
 MEASURES = ("NMI of k-means", "accuracy of 5-NN")
-_SDP, _MAPS, _SPECTRAL, _UMAP = METHODS[:3], METHODS[3:5], METHODS[5], METHODS[6]
+_SDP, _MAPS, _SPECTRAL, _TSNE, _UMAP = METHODS[:3], METHODS[3:6], METHODS[6], METHODS[7], METHODS[8]
 _FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
-_NEIGHBOURS = (5, 15, 50)
-_DEFAULT_NEIGHBOURS = 15
+_NEIGHBOURS = {_TSNE: (5, 30, 50), _UMAP: (5, 15, 50)}  # of t-SNE the perplexity
+_DEFAULT_NEIGHBOURS = {_TSNE: 30.0, _UMAP: 15.0}
 _BOX = 1.5
 _FOLDS = 5
 _TIE = 0.005
@@ -52,14 +54,17 @@ class OutlierRobustness(Experiment):
 
     samples: tuple[str, ...]  #: their names
     fractions: tuple[float, ...]  #: the shares of outliers among all points
-    settings: dict[str, tuple[float, ...]]  #: by method: multiples of the median distance; for UMAP, neighbours
+    settings: dict[str, tuple[float, ...]]  #: by method: multiples of the median distance; neighbours for t-SNE, UMAP
     #: By method, (samples, fractions, settings, seeds, 2): the two measures, on the points that are no outliers; NaN
     #: where the kernel was too narrow to embed.
     scores: dict[str, Array]
-    missing: str = ""  #: why UMAP is missing; empty where it is not
+    missing: str = ""  #: which method is missing and why; empty where none is
 
     def fixed(self, method: str) -> Array:
-        """Scores at the median distance (15 neighbours for UMAP), of shape (samples, fractions, seeds, 2)."""
+        """Scores at the median distance, of shape (samples, fractions, seeds, 2).
+
+        For t-SNE and UMAP at their own defaults, a perplexity of 30 and 15 neighbours.
+        """
         return self.scores[method][:, :, self.settings[method].index(_default(method))]
 
     def tuned(self, method: str) -> Array:
@@ -96,13 +101,13 @@ class OutlierRobustness(Experiment):
         return tuple(self._claim(i, view) for view in self.views for i in range(len(self.samples)))
 
     def _claim(self, sample: int, view: str) -> Comparison:
-        ours, theirs = (np.nanmean(self.views[view](m)[sample, -1, :, 0]) for m in (_SDP[0], _MAPS[0]))
+        ours, theirs, markov = (np.nanmean(self.views[view](m)[sample, -1, :, 0]) for m in (_SDP[0], *_MAPS[:2]))
         return claim(
             f"NMI of k-means, {self.samples[sample]} with {100 * self.fractions[-1]:g} % outliers, {view}",
             "SDP at least as robust as a spectral embedding",
-            f"SDP {ours:.3f}, diffusion maps {theirs:.3f}",
+            f"SDP {ours:.3f}, diffusion maps {theirs:.3f} by λu, {markov:.3f} by λψ",
             ours >= theirs - _TIE,
-            "the paper prints no numbers; two components each",
+            "the paper prints no numbers; two components each, beside λu, which is what it calls a diffusion embedding",
         )
 
     def figure(self) -> Any:
@@ -142,6 +147,7 @@ def outlier_robustness(
     n_seeds: int = 5,
     n_points: int = 300,
     factors: Sequence[float] = _FACTORS,
+    tsne: bool = True,
     umap: bool | None = None,
     random_state: int = 0,
     progress: Callable[[str], None] | None = None,
@@ -167,6 +173,8 @@ def outlier_robustness(
         Points of the synthetic samples, outliers not counted.
     factors : sequence of float
         Bandwidths to try, as multiples of the median distance of the sample with its outliers; 1 is among them.
+    tsne : bool, default=True
+        Whether to run t-SNE.
     umap : bool or None, default=None
         Whether to run UMAP; None means if umap-learn is installed.
     progress : callable, optional
@@ -179,19 +187,19 @@ def outlier_robustness(
     """
     _check(samples, factors)
     installed = find_spec("umap") is not None
-    use = installed if umap is None else umap
-    methods = METHODS if use else METHODS[:-1]
-    settings = {m: tuple(map(float, _NEIGHBOURS if m == _UMAP else sorted(factors))) for m in methods}
+    peers = {_TSNE: tsne, _UMAP: installed if umap is None else umap}
+    methods = [method for method in METHODS if peers.get(method, True)]
+    settings = {m: tuple(map(float, _NEIGHBOURS.get(m, sorted(factors)))) for m in methods}
     shape = (len(samples), len(fractions))
     scores = {m: np.full((*shape, len(settings[m]), n_seeds, 2), np.nan) for m in methods}
     for (i, j), seed in ((cell, s) for cell in np.ndindex(shape) for s in range(n_seeds)):
         X, labels = _SAMPLES[samples[i]](n_points, fractions[j], random_state + seed)
-        for method, setting, points in _embeddings(X, sorted(factors), use, random_state + seed):
+        for method, setting, points in _embeddings(X, sorted(factors), methods, random_state + seed):
             at = settings[method].index(setting)
             scores[method][i, j, at, seed] = _measured(points, labels, random_state + seed)
         if progress is not None:
             progress(f"{samples[i]}, {100 * fractions[j]:g} % outliers, seed {seed}")
-    missing = "" if use else f"UMAP {'left out' if installed else 'not installed'}"
+    missing = ", ".join(f"{name} {_why(name, installed)}" for name, used in peers.items() if not used)
     return OutlierRobustness(tuple(samples), tuple(map(float, fractions)), settings, scores, missing)
 
 
@@ -203,8 +211,12 @@ def _check(samples: Sequence[str], factors: Sequence[float]) -> None:
         raise ValueError("factors must contain 1, the bandwidth that is called fixed.")
 
 
+def _why(method: str, installed: bool) -> str:
+    return "left out" if installed or method != _UMAP else "not installed"
+
+
 def _default(method: str) -> float:
-    return float(_DEFAULT_NEIGHBOURS) if method == _UMAP else 1.0
+    return _DEFAULT_NEIGHBOURS.get(method, 1.0)
 
 
 # --- samples ------------------------------------------------------------------------------------------------
@@ -237,7 +249,9 @@ def _in_a_box(X: Array, labels: Array, fraction: float, seed: int) -> tuple[Arra
 # --- methods ------------------------------------------------------------------------------------------------
 
 
-def _embeddings(X: Array, factors: Sequence[float], umap: bool, seed: int) -> Iterator[tuple[str, float, Array]]:
+def _embeddings(
+    X: Array, factors: Sequence[float], methods: Sequence[str], seed: int
+) -> Iterator[tuple[str, float, Array]]:
     """Method, setting and coordinates; from wide kernels to narrow ones, where the last solution is a good start."""
     median = float(Gaussian("median").resolve(X).get_params()["sigma"])
     sdp = SDPEmbedding(Gaussian(), warm_start=True, random_state=seed)
@@ -246,8 +260,9 @@ def _embeddings(X: Array, factors: Sequence[float], umap: bool, seed: int) -> It
         for factor in factors[::-1]:
             for method, points in _by_kernel(sdp, X, factor * median, seed):
                 yield method, factor, points
-        for count in _NEIGHBOURS if umap else ():
-            yield _UMAP, float(count), _by_umap(X, count, seed)
+        for method, embed in ((_TSNE, _by_tsne), (_UMAP, _by_umap)):
+            for count in _NEIGHBOURS[method] if method in methods else ():
+                yield method, float(count), embed(X, count, seed)
 
 
 def _by_kernel(sdp: SDPEmbedding, X: Array, sigma: float, seed: int) -> Iterator[tuple[str, Array]]:
@@ -256,11 +271,19 @@ def _by_kernel(sdp: SDPEmbedding, X: Array, sigma: float, seed: int) -> Iterator
         solution = sdp.set_params(kernel=kernel).fit(X).embedding_
     except DegenerateKernelError:
         return
-    maps = DiffusionMaps(kernel, n_components=2, random_state=seed).fit(X).embedding_
+    symmetric, maps = (
+        DiffusionMaps(kernel, n_components=2, normalization=name, random_state=seed).fit(X).embedding_
+        for name in ("symmetric", "markov")
+    )
     yield from zip(_SDP, (in_the_plane(solution), solution, directions(solution)), strict=True)
-    yield from zip(_MAPS, (maps, directions(maps)), strict=True)
+    yield from zip(_MAPS, (symmetric, maps, directions(maps)), strict=True)
     model = SpectralEmbedding(n_components=2, affinity="rbf", gamma=1 / sigma**2, random_state=seed)
     yield _SPECTRAL, model.fit_transform(X)
+
+
+def _by_tsne(X: Array, perplexity: int, seed: int) -> Array:
+    model = TSNE(perplexity=min(perplexity, len(X) - 1), random_state=seed)
+    return np.asarray(model.fit_transform(X), dtype=np.float64)
 
 
 def _by_umap(X: Array, n_neighbors: int, seed: int) -> Array:

@@ -15,10 +15,8 @@ from mercer.datasets import htru2
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import (
     both_embeddings,
-    extended_symmetric_coordinates,
     random_split,
     spectrum_text,
-    symmetric_coordinates,
 )
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
@@ -59,8 +57,9 @@ class PulsarEmbedding(Experiment):
         figure, axes = new_figure(2)
         title = f"SDP embedding: spectrum {spectrum_text(self.sdp.eigenvalues_)}"
         plot_points(axes[0], self.sdp.embedding_, self.labels, title=title, size=4, equal_axes=False)
-        coordinates = symmetric_coordinates(self.diffusion_maps)
-        plot_points(axes[1], coordinates, self.labels, title="Diffusion maps", size=4, equal_axes=False)
+        plot_points(
+            axes[1], self.diffusion_maps.embedding_, self.labels, title="Diffusion maps", size=4, equal_axes=False
+        )
         for i, name in enumerate(("other", "pulsar")):
             axes[0].scatter([], [], s=12, color=COLOURS[i], label=name)
         axes[0].legend(fontsize=8)
@@ -165,10 +164,9 @@ def pulsar_classification(
         train, test = random_split(len(X), train_fraction, seed)
         for sigma in map(float, sigmas):
             sdp, maps = both_embeddings(X[train], sigma, radius="paper", random_state=seed)
-            extended = extended_symmetric_coordinates(maps, X[train], X[test])
             pairs = {
                 "SDP embedding": (sdp.embedding_, sdp.transform(X[test])),
-                "diffusion maps": (symmetric_coordinates(maps), extended),
+                "diffusion maps": (maps.embedding_, maps.transform(X[test])),
             }
             for method, (known, new) in pairs.items():
                 predicted = KNeighborsClassifier(n_neighbors).fit(known[:, :2], y[train]).predict(new[:, :2])

@@ -22,7 +22,6 @@ from mercer.experiments.conventions import (
     proved_gap,
     spectrum_text,
     stopped_power_method,
-    symmetric_coordinates,
 )
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim, compare
@@ -221,7 +220,7 @@ def _embeddings(X: Array, sigma: float) -> tuple[SDPEmbedding, DiffusionMaps] | 
 
 def _points(sdp: SDPEmbedding, spectral: DiffusionMaps) -> tuple[Array, ...]:
     """The points to cluster, in the order of the methods."""
-    plane = in_the_plane(sdp.embedding_), in_the_plane(symmetric_coordinates(spectral))
+    plane = in_the_plane(sdp.embedding_), in_the_plane(spectral.embedding_)
     return *plane, *map(directions, plane)
 
 

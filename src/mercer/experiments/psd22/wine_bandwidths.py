@@ -17,7 +17,6 @@ from mercer.experiments.conventions import (
     claim_convergence,
     proved_gap,
     stopped_power_method,
-    symmetric_coordinates,
 )
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, claim
@@ -44,7 +43,7 @@ class WineBandwidths(EmbeddedCases):
 
     def _localisation(self) -> Comparison:
         sigma = min(self.shown)
-        spectral = _points_with_most(symmetric_coordinates(self.diffusion_maps[sigma])[:, 0])
+        spectral = _points_with_most(self.diffusion_maps[sigma].embedding_[:, 0])
         ours = _points_with_most(self.sdp[sigma].embedding_[:, 0])
         return claim(
             f"points that carry 90 % of the first coordinate, σ = {sigma:.1f}",
@@ -60,7 +59,7 @@ class WineBandwidths(EmbeddedCases):
         for left, right, sigma in zip(axes[::2], axes[1::2], self.shown, strict=False):
             sdp = self.sdp[sigma]
             plot_points(left, sdp.embedding_, self.labels, title=f"SDP embedding, σ = {sigma:g}: rank {sdp.rank_}")
-            coordinates = symmetric_coordinates(self.diffusion_maps[sigma])
+            coordinates = self.diffusion_maps[sigma].embedding_
             plot_points(right, coordinates, self.labels, title=f"Diffusion maps, σ = {sigma:g}")
         early = f"power method, {PAPER_STEPS} steps at most"
         self._draw_learned_spectra(axes[-2], "Eigenvalues of B / Tr B", early)
