@@ -46,7 +46,13 @@ def experiments() -> frozenset[str]:
 
 def test_ranges():
     assert statements.expanded("(1)–(3), Lemma 4") == ["(1)", "(2)", "(3)", "Lemma 4"]
-    assert statements.expanded("Figure 8.1–8.3, (A.1)–(A.2)") == ["Figure 8.1", "Figure 8.2", "Figure 8.3", "(A.1)", "(A.2)"]
+    assert statements.expanded("Figure 8.1–8.3, (A.1)–(A.2)") == [
+        "Figure 8.1",
+        "Figure 8.2",
+        "Figure 8.3",
+        "(A.1)",
+        "(A.2)",
+    ]
     assert statements.expanded("(reg-kVP-n)") == ["(reg-kVP-n)"]
     with pytest.raises(ValueError, match=r"^'\(1\.1\)–\(2\.2\)' is no range"):
         statements.expanded("(1.1)–(2.2)")
@@ -78,12 +84,16 @@ def test_everything_that_is_named_exists(paper):
         if not (TESTS / file).is_file() or function not in functions(file):
             missing.append(name)
     missing += [name for row in paper.rows for name in row.experiment if name not in experiments()]
-    missing += [label for row in paper.rows for label in row.erratum if f".. _{label}:" not in ERRATA.read_text("utf-8")]
+    missing += [
+        label for row in paper.rows for label in row.erratum if f".. _{label}:" not in ERRATA.read_text("utf-8")
+    ]
     assert not missing
 
 
 def test_every_experiment_stands_somewhere():
-    named = {name for paper in map(statements.read, statements.names()) for row in paper.rows for name in row.experiment}
+    named = {
+        name for paper in map(statements.read, statements.names()) for row in paper.rows for name in row.experiment
+    }
     assert experiments() == named
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import final
 
+import numpy as np
+
 from mercer.backends.arrays import Array, as_double, cholesky, namespace, solve_triangular, upper_triangle
 from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.kernels.integrals import KernelIntegrals
@@ -29,6 +32,7 @@ from mercer.validation import normalised
 _NEGLIGIBLE = 1e-13  # of the largest weight of a pair: no density makes anything of it
 _LEFT_OUT = 1e-12  # of the weighted trace: with less, gaps below 1e-8 are out of reach where W is ill-conditioned
 _MOST_PROBES, _MOST_ROWS = 2000, 50_000
+_LIFTS = 20
 _MOST_NODES = 10_000  # whose pairs a proof goes through, some ten seconds
 
 
@@ -45,7 +49,7 @@ def whole_comparison(integrals: KernelIntegrals, sample: Sample, basis: Array) -
     n = sample.points.shape[0]
     if n > _MOST_ROWS:
         raise ValueError(
-            f"objective='mmd' goes through all pairs of the {n} rows, {_MOST_ROWS} at most: use objective='projection', "
+            f"objective='mmd' goes through all pairs of rows, for {_MOST_ROWS} at most, not {n}: use 'projection', "
             "or a weighted part of the rows, as QuadratureSparsifier finds one."
         )
     probes = _spanning(integrals, basis)
@@ -67,10 +71,21 @@ def _spanning(integrals: KernelIntegrals, basis: Array) -> Probes:
 
 
 def whitened(probes: Probes) -> Array:
-    """L⁻ᵀ for the Gram matrix LLᵀ of independent functions."""
-    L = cholesky(probes.gram())
-    identity = namespace(L).eye(L.shape[0], dtype=L.dtype, device=L.device)
-    return solve_triangular(L, identity).T
+    """L⁻ᵀ for the Gram matrix LLᵀ of independent functions, with as little added to its diagonal as it takes.
+
+    A Cholesky factor is that of a matrix near by, and ‖L⁻¹u‖² is then wrong by rounding of ‖w_p‖² alone, however small
+    the pivots.
+    """
+    gram = probes.gram()
+    xp, n = namespace(gram), gram.shape[0]
+    identity = xp.eye(n, dtype=gram.dtype, device=gram.device)
+    lift = EPS * float(xp.max(xp.linalg.diagonal(gram)))
+    for _ in range(_LIFTS):
+        try:
+            return solve_triangular(cholesky(gram + lift * identity), identity).T
+        except np.linalg.LinAlgError:
+            lift *= 4.0
+    raise ArithmeticError("The functions that densities are compared on depend on each other: widen the kernel.")
 
 
 def _potential(integrals: KernelIntegrals, X: Array, shares: Array) -> Array:

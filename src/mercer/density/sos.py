@@ -68,7 +68,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     v and w_p the mean embeddings of sample and density, P the projection on the span of the φ(z_p) (SOS 12-14), or the
     identity (SOS 9; (16) prints the MMD, and its square is minimised): a convex programme, solved with a bound on what
-    any other density of this form could gain. The user guide says what is proved, what it costs, and when not to use it.
+    any other density of this form could gain. The user guide says what is proved, what it costs and when not to use it.
 
     Parameters
     ----------
