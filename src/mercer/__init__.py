@@ -19,7 +19,7 @@ _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
         "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
-        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
+        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev Box DiscreteMeasure GaussianMeasure Lebesgue"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
@@ -73,14 +73,18 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import rank_path as rank_path
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
+    from mercer.kernels import Box as Box
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
+    from mercer.kernels import DiscreteMeasure as DiscreteMeasure
     from mercer.kernels import FromDistance as FromDistance
     from mercer.kernels import Gaussian as Gaussian
+    from mercer.kernels import GaussianMeasure as GaussianMeasure
     from mercer.kernels import Geodesic as Geodesic
     from mercer.kernels import GraphLaplacian as GraphLaplacian
     from mercer.kernels import Kernel as Kernel
     from mercer.kernels import Laplacian as Laplacian
+    from mercer.kernels import Lebesgue as Lebesgue
     from mercer.kernels import Linear as Linear
     from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern

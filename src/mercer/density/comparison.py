@@ -60,7 +60,7 @@ def whole_comparison(integrals: KernelIntegrals, sample: Sample, basis: Array) -
 
 def _spanning(integrals: KernelIntegrals, basis: Array) -> Probes:
     """Probes that span w_p for every density, to rounding."""
-    if isinstance(integrals, GaussianIntegrals):
+    if isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic:
         return MidpointProbes(integrals, independent_pairs(integrals, basis))
     if isinstance(integrals, NodeIntegrals) and integrals.n_nodes <= _MOST_NODES:
         return NodeProbes(integrals, independent_nodes(integrals, basis))

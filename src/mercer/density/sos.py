@@ -17,7 +17,7 @@ from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
 from mercer.density.fitting_problem import make_programme, require_memory
 from mercer.density.queries import DensityQueries
-from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
+from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
@@ -83,11 +83,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     objective : {"projection", "mmd"}, default="projection"
         What is made small: the distance that the support sees, or the whole MMD², which costs more (m⁴ operations to
         prove, n² for the sample) and is worth it for some 50 support points or fewer.
-    reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
+    reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
-        from the data. :meth:`density` is with respect to Lebesgue's measure in any case.
+        from the data. :meth:`density` is with respect to Lebesgue's measure, but for :class:`DiscreteMeasure`.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
+    signed : bool, default=False
+        Take negative ``sample_weight`` too, of a positive sum: the target v = Σ aᵢ φ(xᵢ)/Σ aᵢ is then any vector (SOS
+        Lemma 3), such as a sample less a part of it, and ``mmd_`` its distance to the density in the space.
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces. ``"accelerated"``: projected gradients, as in
         the paper. ``"conic"``: cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
@@ -162,6 +165,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         tol=positive_number,
         max_iter=optional(at_least(1)),
         warm_start=true_or_false,
+        signed=true_or_false,
         verbose=true_or_false,
         callback=function_of("one line of history_", ValueError),
         regularization=optional(non_negative),
@@ -177,6 +181,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         objective: str = "projection",
         reference: Any = "lebesgue",
         box: Any = None,
+        signed: bool = False,
         solver: str = "auto",
         tol: float = 1e-8,
         max_iter: int | None = None,
@@ -192,6 +197,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         self.objective = objective
         self.reference = reference
         self.box = box
+        self.signed = signed
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -245,6 +251,9 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         recheck.refuse_extension("a density")
         return verify_density(self, X)
 
+    def _checked_sample_weight(self, weights: Any, points: Any) -> Array:
+        return checked_target(weights, points, signed=bool(self.signed))
+
     def _check_parameters(self) -> None:
         """Refuse what is no parameter, and what has no effect."""
         if is_precomputed(self.kernel):
@@ -264,7 +273,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     def _setting(self, given: FitInput) -> Setting:
         """Kernel, support and measure, from the parameters and the data."""
-        X, shares = given.points, given.shares
+        X, shares = given.points, sizes(given.shares)
         if float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
