@@ -11,63 +11,125 @@ from typing import final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, cholesky, namespace, solve_triangular, upper_triangle
-from mercer.backends.chunks import TALL_ROWS, row_chunks
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    cholesky,
+    contiguous,
+    namespace,
+    norm,
+    solve_triangular,
+    upper_triangle,
+)
+from mercer.backends.chunks import KEPT_BYTES, TALL_ROWS, row_chunks
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import run_chunks_of
 from mercer.kernels import Kernel
 from mercer.kernels.integrals import KernelIntegrals
+from mercer.kernels.integrals.closed_form import LoopIntegrals
 from mercer.kernels.integrals.gaussian import GaussianIntegrals
 from mercer.kernels.integrals.midpoints import MidpointProbes, midpoint_kernel, midpoints
-from mercer.kernels.integrals.node_probes import NodeProbes
-from mercer.kernels.integrals.probes import Probes
+from mercer.kernels.integrals.probes import Probes, SectionProbes
 from mercer.kernels.integrals.quadrature import NodeIntegrals
 from mercer.linalg.greedy_cholesky import greedy_cholesky
 from mercer.operators import GramOperator, LinearMap
 from mercer.operators.base import Index
 from mercer.problems.sum_of_squares import Comparison
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.validation import normalised
+from mercer.validation import distinct_rows, normalised
 
+_WIDEST, _MOST_AT_NODES, _MOST_SLAB = 500, 150, 180  # points of a wide span, by what a proof takes
+_SEEN = 1e-12  # of the trace
+_MIDPOINTS = _ROWS = 2000
 _NEGLIGIBLE = 1e-13  # of the largest weight of a pair: no density makes anything of it
 _LEFT_OUT = 1e-12  # of the weighted trace: with less, gaps below 1e-8 are out of reach where W is ill-conditioned
 _MOST_PROBES, _MOST_ROWS = 2000, 50_000
 _LIFTS = 20
+_MOST_SUPPORT = 400  # a proof takes m/2 products of m × m matrices of twice the double precision
 _MOST_NODES = 10_000  # whose pairs a proof goes through, some ten seconds
 
 
-def whole_comparison(integrals: KernelIntegrals, sample: Sample, basis: Array) -> Comparison:
-    """The whole MMD² between densities B = T C Tᵀ and the sample (SOS 9).
+def compared(integrals: KernelIntegrals, sample: Sample, basis: Array, probes: Array | None = None) -> Comparison:
+    """The MMD² between densities B = T C Tᵀ and the sample (SOS 9): the whole of it, or what a wide span sees.
 
-    Cost: n² kernel evaluations for ‖v‖², n m² operations for V, m² N² for the choice of N probes.
+    The whole one serves the Gaussian kernel on R^d with up to 400 support points, and measures that are sums over up to
+    10 000 nodes. Elsewhere v - w_p is projected on the span of sections at up to 500 points: a lower bound of the MMD²,
+    nearer to it than that of the support.
 
-    Raises
-    ------
-    ValueError
-        Where ‖w_p‖² is no closed form and no sum over the nodes of a quadrature.
+    Parameters
+    ----------
+    integrals : KernelIntegrals
+        Those of the densities.
+    sample : Sample
+        The data.
+    basis : array of shape (m, s)
+        T.
+    probes : array of shape (N, d), optional
+        The points of an earlier comparison by a span; left out, they are chosen.
     """
+    spanning = _spanning(integrals, basis)
+    if spanning is not None:
+        return _whole(integrals, sample, spanning)
+    points = wide_span(integrals, sample) if probes is None else probes
+    sections = SectionProbes(integrals, points)
+    shares = normalised(sample.weights, sample.points.shape[0], reference=sample.points)
+    target = as_double(GramOperator(integrals.kernel, points, sample.points) @ shares)
+    return Comparison.on_span(sections, whitened(sections), target)
+
+
+def _whole(integrals: KernelIntegrals, sample: Sample, probes: Probes) -> Comparison:
+    """With ‖v‖² by n² kernel evaluations and V by n m² operations."""
     n = sample.points.shape[0]
     if n > _MOST_ROWS:
         raise ValueError(
             f"objective='mmd' goes through all pairs of rows, for {_MOST_ROWS} at most, not {n}: use 'projection', "
             "or a weighted part of the rows, as QuadratureSparsifier finds one."
         )
-    probes = _spanning(integrals, basis)
     shares = normalised(sample.weights, n, reference=sample.points)
     squared_norm = float(shares @ as_double(GramOperator(integrals.kernel, sample.points) @ shares))
     return Comparison.whole(probes, whitened(probes), _potential(integrals, sample.points, shares), squared_norm)
 
 
-def _spanning(integrals: KernelIntegrals, basis: Array) -> Probes:
-    """Probes that span w_p for every density, to rounding."""
+def _spanning(integrals: KernelIntegrals, basis: Array) -> Probes | None:
+    """Probes that span w_p for every density, to rounding; None where ‖w_p‖² is not to be had."""
     if isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic:
-        return MidpointProbes(integrals, independent_pairs(integrals, basis))
+        if integrals.points.shape[0] <= _MOST_SUPPORT:
+            return MidpointProbes(integrals, independent_pairs(integrals, basis))
     if isinstance(integrals, NodeIntegrals) and integrals.n_nodes <= _MOST_NODES:
-        return NodeProbes(integrals, independent_nodes(integrals, basis))
-    raise ValueError(
-        f"objective='mmd' takes a double integral of {integrals.kernel!r} under this measure, which has no closed form "
-        f"and no quadrature of {_MOST_NODES} nodes at most: use Gaussian(), or objective='projection'."
-    )
+        return SectionProbes(integrals, independent_nodes(integrals, basis))
+    return None
+
+
+def wide_span(integrals: KernelIntegrals, sample: Sample) -> Array:
+    """Points whose sections span those of the support, of midpoints of its heaviest pairs and of points of the sample.
+
+    The pivots of a Cholesky factorisation, of shape (N, d): N at most 500 for the Gaussian kernel, 150 with the nodes
+    of a quadrature, and as many as a proof with a tensor of three indices takes elsewhere.
+    """
+    candidates, m = _candidates(integrals, sample), integrals.points.shape[0]
+    most = _MOST_AT_NODES if isinstance(integrals, NodeIntegrals) else _WIDEST
+    most = max(_MOST_SLAB - m, m) if isinstance(integrals, LoopIntegrals) else most
+    low = greedy_cholesky(GramOperator(integrals.kernel, candidates), most, tolerance=_SEEN)
+    return candidates[low.landmarks]
+
+
+def left_out(integrals: KernelIntegrals, sample: Sample, points: Array) -> float:
+    """The part of the candidates' squared norms that the sections at some points leave out."""
+    candidates = _candidates(integrals, sample)
+    whitening = whitened(SectionProbes(integrals, points))
+    seen = whitening.T @ as_double(integrals.kernel(points, candidates))
+    total = float(integrals.kernel.diag(candidates).sum())
+    return max(1.0 - norm(seen) ** 2 / total, 0.0)
+
+
+def _candidates(integrals: KernelIntegrals, sample: Sample) -> Array:
+    """The support, midpoints of the pairs of the largest mass, and rows of the sample at even distances."""
+    xp, Z = namespace(sample.points), integrals.points
+    i, j = upper_triangle(Z.shape[0], Z)
+    heavy = xp.argsort(-integrals.mass()[i, j], stable=True)[:_MIDPOINTS]
+    stride = -(-sample.points.shape[0] // _ROWS)
+    points = xp.concat([Z, (Z[i[heavy]] + Z[j[heavy]]) / 2, as_double(sample.points[::stride])])
+    return contiguous(points[distinct_rows(points)[0]])
 
 
 def whitened(probes: Probes) -> Array:
@@ -111,7 +173,7 @@ def independent_pairs(integrals: GaussianIntegrals, basis: Array) -> Array:
     present = xp.nonzero(weights > _NEGLIGIBLE * xp.max(weights))[0]
     pairs = xp.stack([i[present], j[present]], axis=1)
     gram = _WeightedGram(midpoint_kernel(integrals), midpoints(integrals, pairs), xp.sqrt(weights[present]))
-    return pairs[greedy_cholesky(gram, min(_MOST_PROBES, pairs.shape[0]), tolerance=_LEFT_OUT).landmarks]
+    return pairs[_pivots(gram)]
 
 
 def independent_nodes(integrals: NodeIntegrals, basis: Array) -> Array:
@@ -124,7 +186,14 @@ def independent_nodes(integrals: NodeIntegrals, basis: Array) -> Array:
     present = xp.nonzero(weights > _NEGLIGIBLE * xp.max(weights))[0]
     nodes = integrals.nodes[present]
     gram = _WeightedGram(integrals.kernel, nodes, xp.sqrt(weights[present]))
-    return nodes[greedy_cholesky(gram, min(_MOST_PROBES, nodes.shape[0]), tolerance=_LEFT_OUT).landmarks]
+    return nodes[_pivots(gram)]
+
+
+def _pivots(gram: LinearMap) -> Array:
+    """Rows of a Cholesky factorisation to rounding, as many as there is memory for its factor."""
+    n = gram.shape[0]
+    most = min(_MOST_PROBES, n, max(1, KEPT_BYTES // (8 * n)))
+    return greedy_cholesky(gram, most, tolerance=_LEFT_OUT).landmarks
 
 
 @final

@@ -280,7 +280,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
             )
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, given.rng)
-        require_memory(self.kernel, support, X)
+        require_memory(self.kernel, support, X, self.objective)
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
 
@@ -317,6 +317,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         self.kernel_, self.support_, self.measure_ = setting
         self.sample_weight_, self._n_rows = sample.weights, int(sample.points.shape[0])
         self.certificate_, self._spans = solution.certificate, problem.spans
+        self._probes = problem.comparison.points
         self.status_, self.history_, self.n_iter_ = solution.status, solution.history, solution.n_iter
         self.regularization_, self.log_scale_ = problem.regularization, problem.integrals.log_scale
         self._factor, self.eigenvalues_, rounding = squares_of(problem, solution.point, float(self.tol))

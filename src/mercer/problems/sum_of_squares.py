@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, eigvalsh, namespace, norm
 from mercer.kernels.integrals import KernelIntegrals
-from mercer.kernels.integrals.probes import Probes, SupportProbes
+from mercer.kernels.integrals.probes import Probes, SectionProbes
 from mercer.linalg.eigen import positive_eigenpairs
 from mercer.problems.problem import Problem
 from mercer.problems.sum_of_squares_enclosures import Sample, SquaresEnclosures, WholeEnclosures
@@ -71,6 +71,11 @@ class Comparison:
         """Of the whole embeddings, whose densities' lie in the span of the probes, with V and ‖v‖² given."""
         goal = namespace(whitening).zeros_like(whitening[0])
         return cls(probes, whitening, goal, potential, squared_norm)
+
+    @property
+    def points(self) -> Array | None:
+        """Where the probes are sections that are part of the programme; None for those of the support, and for all."""
+        return self.probes.points if isinstance(self.probes, SectionProbes) and not self.is_whole else None
 
     @property
     def is_whole(self) -> bool:
@@ -147,10 +152,10 @@ class SumOfSquares(Problem):
         self.spans = spanned(integrals, gram, truncation) if spans is None else spans
         self.basis = self.spans.basis  # T
         self.dimension = int(self.basis.shape[1])
-        self.on_support = Comparison.on_span(SupportProbes(integrals), self.spans.whitening, target)
+        self.on_support = Comparison.on_span(SectionProbes(integrals), self.spans.whitening, target)
         self.comparison = self.on_support if comparison is None else comparison
         self.whitening, self.goal = self.comparison.whitening, self.comparison.goal  # Ω and b
-        self._sample = target if sample is None else sample
+        self._sample = target if sample is None else sample  # of the whole distance, a sample
         strength = float(np.exp(np.log(regularization) - integrals.log_scale)) if regularization > 0 else 0.0
         self.penalty = _symmetric(strength * (self.basis.T @ gram @ self.basis))
         self.linear = self.penalty  # R

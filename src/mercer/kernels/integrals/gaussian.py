@@ -49,6 +49,7 @@ class GaussianIntegrals(KernelIntegrals):
     """
 
     def __init__(self, kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
+        self._kernel = kernel
         self._sigma, self._power = float(kernel.sigma), -int(np.frexp(float(kernel.sigma))[1])
         _require_scale(kernel, points, measure)
         self._a = float(1.0 / np.ldexp(self._sigma, self._power) ** 2)
@@ -111,6 +112,10 @@ class GaussianIntegrals(KernelIntegrals):
         total *= self._inner
         return total
 
+    def contracted(self, c: Array, Y: Array) -> Array:
+        G, h = self._towards(Y)
+        return h[:, None] * ((G * c) @ self._inner) * G
+
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as a signed mixture of m(m+1)/2 normal laws, one for each pair of support points.
 
@@ -138,6 +143,11 @@ class GaussianIntegrals(KernelIntegrals):
         if measure.covariance is None:
             return GaussianEnclosures(points, self._sigma, mean, measure.std)
         return CovarianceEnclosures(points, self._sigma, mean, to_numpy(measure.covariance))
+
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        measure = self.measure
+        assert isinstance(measure, Lebesgue | GaussianMeasure)
+        return GaussianIntegrals(self._kernel, namespace(Y).concat([self.points, Y]), measure).enclosures()
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""
