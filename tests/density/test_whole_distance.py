@@ -20,7 +20,9 @@ from mercer.backends.balls import Ball
 from mercer.certificates import certify_spectrahedron
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
-from mercer.kernels.integrals.measures import Lebesgue
+from mercer.kernels.integrals import kernel_integrals
+from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.probes import SectionProbes
 from mercer.problems.sum_of_squares_enclosures import Sample
 
 
@@ -270,6 +272,64 @@ def test_densities_come_near_any_law_as_the_support_fills_its_space():
     assert near[0] == pytest.approx(1 / 3 + 0.375 / 3, abs=0.03)  # mass between points that carry none
 
 
+def test_beyond_the_largest_support_a_wide_span_is_nearly_all(monkeypatch):
+    X = np.random.default_rng(8).standard_normal((30, 2))
+    options = {"kernel": Gaussian(1.0), "support": X[:6], "regularization": 1e-2}
+    narrow, whole = SumOfSquaresDensity(**options).fit(X), fitted(X, **options)
+    monkeypatch.setattr(comparison, "_MOST_SUPPORT", 5)
+    wide = fitted(X, **options)
+    conic = fitted(X, **options, solver="conic")
+    assert narrow.certificate_.upper < wide.certificate_.lower <= whole.certificate_.upper
+    assert (
+        whole.certificate_.lower - wide.certificate_.upper < 1e-4 < whole.certificate_.lower - narrow.certificate_.upper
+    )
+    assert wide.mmd_ == pytest.approx(whole.mmd_, abs=1e-4)
+    assert conic.certificate_.upper == pytest.approx(wide.certificate_.upper, abs=1e-7)
+    assert verify(wide, X).upper == pytest.approx(wide.certificate_.upper, abs=1e-10)
+    wide._probes = wide._probes[::3]
+    with pytest.raises(ValueError, match="sees less"):
+        verify(wide, X)
+
+
+COVARIANCE = np.array([[2.0, 0.5], [0.5, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "measure"),
+    [
+        (Gaussian(1.0), Lebesgue()),
+        (Gaussian(1.0), GaussianMeasure(np.zeros(2), None, COVARIANCE)),
+        (Laplacian(1.0), Lebesgue()),
+        (Laplacian(1.0), GaussianMeasure(np.zeros(2), 1.5)),
+        (Matern(2.5, 1.0), Box(np.full(2, -2.0), np.full(2, 2.0))),
+    ],
+    ids=["Gaussian", "covariance", "Laplacian", "Laplacian normal", "quadrature"],
+)
+def test_sections_at_other_points_are_compared_as_integrals_say(kernel, measure):
+    """Of shape and adjointness, against the integrals at the points, and the balls hold the numbers."""
+    rng = np.random.default_rng(9)
+    Z, Y = rng.uniform(-1, 1, (4, 2)), rng.uniform(-1, 1, (3, 2))
+    integrals = kernel_integrals(kernel, Z, measure)
+    probes, F, c, y = SectionProbes(integrals, Y), rng.standard_normal((4, 2)), rng.standard_normal(4), np.arange(3.0)
+    B = F @ F.T
+    assert np.sum(probes.weighted_mass(y) * B) == pytest.approx(y @ probes.embed(B))
+    parts = [probes.contracted(column) @ column for column in F.T]
+    np.testing.assert_allclose(sum(parts), probes.embed(B), rtol=1e-9)
+    first = probes.contracted(c)[:, 0]
+    half = np.outer(c, np.eye(4)[0])
+    np.testing.assert_allclose(first, probes.embed((half + half.T) / 2), rtol=1e-9)
+    proved = probes.enclosures()
+    for ball, number in (
+        (proved.embed(Ball(F)), probes.embed(B)),
+        (proved.weighted_mass(Ball(y)), probes.weighted_mass(y)),
+        (proved.gram(), probes.gram()),
+        (next(proved.sections(Z))[1], kernel(Z, Y)),
+    ):
+        assert ball.shape == number.shape
+        np.testing.assert_allclose(ball.hi, number, rtol=1e-9, atol=1e-12)
+        assert ball.radius.max() < 1e-12
+
+
 def test_verify_pickles_and_damage():
     X = np.random.default_rng(4).standard_normal((25, 2))
     model = pickle.loads(pickle.dumps(fitted(X, support=8, random_state=0)))
@@ -311,8 +371,6 @@ def test_what_cannot_be_compared_is_refused(monkeypatch):
     X = np.random.default_rng(7).standard_normal((10, 4))
     with pytest.raises(ValueError, match="objective"):
         SumOfSquaresDensity(objective="likelihood").fit(X)
-    with pytest.raises(ValueError, match=r"double integral of Laplacian.*'projection'"):
-        SumOfSquaresDensity(Laplacian(1.0), support=4, objective="mmd").fit(X)
     monkeypatch.setattr(comparison, "_MOST_ROWS", 9)
     with pytest.raises(ValueError, match="all pairs of rows, for 9 at most, not 10"):
         SumOfSquaresDensity(Gaussian(1.0), support=4, objective="mmd").fit(X)

@@ -28,6 +28,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.integrals import KernelIntegrals
 from mercer.kernels.integrals.closed_form import LoopIntegrals
 from mercer.kernels.integrals.gaussian import GaussianIntegrals
+from mercer.kernels.integrals.measures import Box
 from mercer.kernels.integrals.midpoints import MidpointProbes, midpoint_kernel, midpoints
 from mercer.kernels.integrals.probes import Probes, SectionProbes
 from mercer.kernels.integrals.quadrature import NodeIntegrals
@@ -40,7 +41,7 @@ from mercer.validation import distinct_rows, normalised
 
 _WIDEST, _MOST_AT_NODES, _MOST_SLAB = 500, 150, 180  # points of a wide span, by what a proof takes
 _SEEN = 1e-12  # of the trace
-_MIDPOINTS = _ROWS = 2000
+_PAIRS, _ROWS = 1500, 2000
 _NEGLIGIBLE = 1e-13  # of the largest weight of a pair: no density makes anything of it
 _LEFT_OUT = 1e-12  # of the weighted trace: with less, gaps below 1e-8 are out of reach where W is ill-conditioned
 _MOST_PROBES, _MOST_ROWS = 2000, 50_000
@@ -92,16 +93,16 @@ def _whole(integrals: KernelIntegrals, sample: Sample, probes: Probes) -> Compar
 
 def _spanning(integrals: KernelIntegrals, basis: Array) -> Probes | None:
     """Probes that span w_p for every density, to rounding; None where ‖w_p‖² is not to be had."""
-    if isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic:
-        if integrals.points.shape[0] <= _MOST_SUPPORT:
-            return MidpointProbes(integrals, independent_pairs(integrals, basis))
+    few = integrals.points.shape[0] <= _MOST_SUPPORT
+    if few and isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic:
+        return MidpointProbes(integrals, independent_pairs(integrals, basis))
     if isinstance(integrals, NodeIntegrals) and integrals.n_nodes <= _MOST_NODES:
         return SectionProbes(integrals, independent_nodes(integrals, basis))
     return None
 
 
 def wide_span(integrals: KernelIntegrals, sample: Sample) -> Array:
-    """Points whose sections span those of the support, of midpoints of its heaviest pairs and of points of the sample.
+    """Points whose sections span those of the support, of points between and beyond its pairs, and of the sample's.
 
     The pivots of a Cholesky factorisation, of shape (N, d): N at most 500 for the Gaussian kernel, 150 with the nodes
     of a quadrature, and as many as a proof with a tensor of three indices takes elsewhere.
@@ -123,12 +124,19 @@ def left_out(integrals: KernelIntegrals, sample: Sample, points: Array) -> float
 
 
 def _candidates(integrals: KernelIntegrals, sample: Sample) -> Array:
-    """The support, midpoints of the pairs of the largest mass, and rows of the sample at even distances."""
+    """The support, points on the lines through its heaviest pairs, and rows of the sample at even distances.
+
+    Of such a pair they are the midpoint and the points as far beyond each end: densities reach beyond their support.
+    """
     xp, Z = namespace(sample.points), integrals.points
     i, j = upper_triangle(Z.shape[0], Z)
-    heavy = xp.argsort(-integrals.mass()[i, j], stable=True)[:_MIDPOINTS]
+    heavy = xp.argsort(-integrals.mass()[i, j], stable=True)[:_PAIRS]
+    one, other = Z[i[heavy]], Z[j[heavy]]
     stride = -(-sample.points.shape[0] // _ROWS)
-    points = xp.concat([Z, (Z[i[heavy]] + Z[j[heavy]]) / 2, as_double(sample.points[::stride])])
+    lines = [one + share * (other - one) for share in (0.5, 1.5, -0.5)]
+    points = xp.concat([Z, *lines, as_double(sample.points[::stride])])
+    if isinstance(integrals.measure, Box):
+        points = points[integrals.measure.holds(points)]
     return contiguous(points[distinct_rows(points)[0]])
 
 
