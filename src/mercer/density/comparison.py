@@ -189,10 +189,10 @@ def independent_nodes(integrals: NodeIntegrals, basis: Array) -> Array:
 
     A density has the mass w_q p(x_q) at a node, and p(x) ≤ ‖Tᵀk_x‖²: the weights of :func:`independent_pairs` here.
     """
-    xp = namespace(basis)
-    weights = integrals.weights * xp.sum((integrals.values @ basis) ** 2, axis=1)
+    xp, (nodes, weights, values) = namespace(basis), integrals.weighted_nodes()
+    weights = weights * xp.sum((values @ basis) ** 2, axis=1)
     present = xp.nonzero(weights > _NEGLIGIBLE * xp.max(weights))[0]
-    nodes = integrals.nodes[present]
+    nodes = nodes[present]
     gram = _WeightedGram(integrals.kernel, nodes, xp.sqrt(weights[present]))
     return nodes[_pivots(gram)]
 

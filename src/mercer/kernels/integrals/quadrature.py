@@ -73,20 +73,9 @@ class NodeIntegrals(KernelIntegrals):
         """Q."""
         return int(self._weights.shape[0])
 
-    @property
-    def nodes(self) -> Array:
-        """x_q, of shape (Q, d)."""
-        return self._rule.nodes
-
-    @property
-    def values(self) -> Array:
-        """k(x_q, z_p), of shape (Q, m)."""
-        return self._K
-
-    @property
-    def weights(self) -> Array:
-        """w_q of the scaled measure, of shape (Q,)."""
-        return self._weights
+    def weighted_nodes(self) -> tuple[Array, Array, Array]:
+        """Nodes (Q, d), their scaled weights (Q,), and k between them and the support (Q, m)."""
+        return self._rule.nodes, self._weights, self._K
 
     def mass(self, Y: Array | None = None) -> Array:
         towards = self._K if Y is None else as_double(self.kernel(self._rule.nodes, Y))
