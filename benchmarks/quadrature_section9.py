@@ -58,6 +58,7 @@ class Job:
         self.size = SIZES["full" if options.full else "quick"]
         self.n, self.limit = self.size["n"], options.seconds
         self.kernel = Gaussian(sigma=options.ell**-0.5)
+        self.first = options.first
         self.out, self.keep = Path(options.out), Path(options.keep)
         self.began = time.perf_counter()
         X = standardized(load_real("covtype")["X"][:, :10].astype(float))
@@ -124,14 +125,14 @@ def upsilon(job: Job) -> None:
         job.tell("directions", seconds=seconds, directions=int(count), canonical=pairs.canonical.tolist())
         gram, found, hats = GramOperator(job.kernel, X), [], []
         began = time.perf_counter()
-        for first in range(0, count, CHUNK):
+        for first in range(job.first, count, CHUNK):
             functions = pairs.functions[:, first : first + CHUNK]
             images = (gram @ (functions / n).astype(np.float32)).astype(float)
             hat = np.sqrt(np.einsum("ij,ij->j", images, images) / n)
             found += (np.einsum("ij,ij->j", functions, images) / n / hat).tolist()
             hats += hat.tolist()
             spent = time.perf_counter() - began
-            job.tell("upsilon", seconds=spent, upsilon=found, eigenvalues=hats, MB=memory.peak / 1e6)
+            job.tell("upsilon", first=job.first, seconds=spent, upsilon=found, eigenvalues=hats, MB=memory.peak / 1e6)
             if job.left < 1.2 * spent / len(found) * CHUNK:
                 break
 
@@ -236,6 +237,7 @@ def main() -> None:
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--ell", type=float, default=1.2, help="ℓ of the kernel")
     parser.add_argument("--seconds", type=float, default=500, help="after which a stage ends with what it has")
+    parser.add_argument("--first", type=int, default=0, help="the direction from which on Υ is tested")
     parser.add_argument("--memory", default="16GB", help="the memory limit")
     parser.add_argument("--out", default=os.environ.get("OUT", "build/section9"), help="the folder of the results")
     parser.add_argument("--keep", default="build/section9", help="the folder of the nodes, kept between stages")

@@ -19,7 +19,7 @@ _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
         "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
-        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
+        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev Box DiscreteMeasure GaussianMeasure Lebesgue"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
@@ -31,9 +31,9 @@ _HOMES = {
     "verification": "verify",
     "dependence": "MeanEmbedding mmd",
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
-    "density": "SumOfSquaresDensity",
+    "density": "SumOfSquaresDensity optimal_density",
     "kernelization": "Kernelized",
-    "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge",
+    "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.backends import config_context as config_context
     from mercer.backends import get_config as get_config
     from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
+    from mercer.density import optimal_density as optimal_density
     from mercer.dependence import MeanEmbedding as MeanEmbedding
     from mercer.dependence import mmd as mmd
     from mercer.embedding import DiffusionMaps as DiffusionMaps
@@ -73,14 +74,18 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import rank_path as rank_path
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
+    from mercer.kernels import Box as Box
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
+    from mercer.kernels import DiscreteMeasure as DiscreteMeasure
     from mercer.kernels import FromDistance as FromDistance
     from mercer.kernels import Gaussian as Gaussian
+    from mercer.kernels import GaussianMeasure as GaussianMeasure
     from mercer.kernels import Geodesic as Geodesic
     from mercer.kernels import GraphLaplacian as GraphLaplacian
     from mercer.kernels import Kernel as Kernel
     from mercer.kernels import Laplacian as Laplacian
+    from mercer.kernels import Lebesgue as Lebesgue
     from mercer.kernels import Linear as Linear
     from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern
@@ -106,6 +111,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.robust import RobustKernelClassifier as RobustKernelClassifier
     from mercer.robust import RobustKernelRegressor as RobustKernelRegressor
     from mercer.robust import RobustKernelRidge as RobustKernelRidge
+    from mercer.robust import worst_case_expectation as worst_case_expectation
     from mercer.verification import verify as verify
 else:
 

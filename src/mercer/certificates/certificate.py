@@ -126,6 +126,12 @@ class EmbeddingCertificate(Certificate):
         width = max(self.upper - self.lower - self.rounding, 0.0)
         return self.relative_gap * width / (self.upper - self.lower) if width > 0 else 0.0
 
+    def in_units(self, factor: float) -> EmbeddingCertificate:
+        """The same for a diagonal in other units, that is multiplied by a power of two."""
+        if factor == 1:
+            return self
+        return replace(self, **{name: factor * getattr(self, name) for name in ("lower", "upper", "rounding")})
+
 
 @dataclass(frozen=True)
 class RegressionCertificate(Certificate):

@@ -92,17 +92,19 @@ class MeanEmbedding:
     def of_density(cls, model: Any) -> MeanEmbedding:
         """The embedding of a fitted :class:`mercer.SumOfSquaresDensity`, under its own kernel.
 
-        Exact for the Gaussian kernel on R^d, with either reference measure. Elsewhere the density is replaced by masses
-        at the nodes of a quadrature, which sum to one, in three dimensions at most. For smooth kernels, or
-        on the line, that is accurate to many digits; a kernel with kinks has in the plane an error of some
-        per cent, in the norm above all, even where its fit was in closed form: a warning says how large it is.
+        Exact for the Gaussian kernel on R^d, with Lebesgue's measure or a normal law N(μ, s² I), and for a reference
+        that is a sum over nodes. Elsewhere the density is replaced by masses at the nodes of a quadrature, which sum to
+        one, in three dimensions at most. For smooth kernels, or on the line, that is accurate to many digits; a kernel
+        with kinks has in the plane an error of some per cent, in the norm above all, even where its fit was in closed
+        form: a warning says how large it is.
         """
         if not all(hasattr(model, name) for name in _NEEDED):
             if hasattr(model, "fit"):
                 check_is_fitted(model)
             raise TypeError(f"of_density takes a fitted SumOfSquaresDensity, not {model!r}.")
         integrals: Any = kernel_integrals(model.kernel_, model.support_, model.measure_)
-        if not isinstance(integrals, GaussianIntegrals | NodeIntegrals):
+        closed = isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic
+        if not closed and not isinstance(integrals, NodeIntegrals):
             if integrals.points.shape[1] > MOST_FEATURES:
                 raise ValueError(
                     f"A density of {model.kernel_!r} has no embedding in closed form under this measure, and "
@@ -111,7 +113,7 @@ class MeanEmbedding:
             integrals = NodeIntegrals(integrals.kernel, integrals.points, integrals.measure)
         factor = model.factor_ * float(np.exp(0.5 * integrals.log_scale))
         mixture = integrals.mixture(factor @ factor.T)
-        if isinstance(integrals, GaussianIntegrals):
+        if closed:
             return cls._made(integrals.kernel, [mixture])
         if integrals.error > _ACCURATE:
             warn_user(
