@@ -63,7 +63,9 @@ for tolerance in (0.05, 0.02, 0.005):
 _, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for tolerance, found in smoothest.items():
     price = np.abs(found.prices_).max()
-    ax.plot(x, found.density(x[:, None]), label=f"± {tolerance}: penalty {found.certificate_.upper:.4f}, price {price:.3f}")
+    ax.plot(
+        x, found.density(x[:, None]), label=f"± {tolerance}: penalty {found.certificate_.upper:.4f}, price {price:.3f}"
+    )
 ax.set(xlabel="x", ylabel="density", ylim=(0, None))
 ax.legend(fontsize=8)
 plt.show()

@@ -1,4 +1,5 @@
 """Regression against the worst distribution of an MMD ball, and the worst expectation of any function in it."""
+
 """Regression and classification against the worst distribution of an MMD ball."""
 
 from mercer.robust.classifier import RobustKernelClassifier
