@@ -18,8 +18,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
-        "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
-        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev Box DiscreteMeasure GaussianMeasure Lebesgue"
+        "Box Categories ChiSquared Cosine DiscreteMeasure FromDistance Gaussian GaussianMeasure Geodesic "
+        "GraphLaplacian Kernel Laplacian Lebesgue Linear LocallyLinear Matern Mixed Polynomial Precomputed SSIM "
+        "SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
     from mercer.kernels import Box as Box
+    from mercer.kernels import Categories as Categories
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
     from mercer.kernels import DiscreteMeasure as DiscreteMeasure
@@ -89,6 +91,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.kernels import Linear as Linear
     from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern
+    from mercer.kernels import Mixed as Mixed
     from mercer.kernels import Polynomial as Polynomial
     from mercer.kernels import Precomputed as Precomputed
     from mercer.kernels import SelfTuning as SelfTuning

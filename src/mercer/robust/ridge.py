@@ -15,6 +15,7 @@ from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.integrals import require_one_length
 from mercer.operators import GramOperator
 from mercer.robust.advice import warn_of_regression
 from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
@@ -235,6 +236,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
             raise ValueError(
                 f"kernel={kernel!r} has no closed form for the integrals of the squared loss: use Gaussian()."
             )
+        require_one_length(kernel, self.n_features_in_)
         if not 1 / _LARGEST_WIDTH < float(kernel.sigma) < _LARGEST_WIDTH:
             raise ValueError(
                 f"{kernel!r} has a width whose square leaves double precision: bring X to a scale near one."
