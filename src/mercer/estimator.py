@@ -26,6 +26,7 @@ from mercer.validation import (
     checked_points,
     checked_weights,
     is_precomputed,
+    kernel_on_columns,
     normalised,
     resolved_kernel,
 )
@@ -165,7 +166,7 @@ class KernelEstimator(BaseEstimator):
         weights = sample_weight
         if weights is not None:
             weights = self._checked_sample_weight(weights, points)
-        kernel = self._default_kernel() if self.kernel is None else self.kernel
+        kernel = kernel_on_columns(self, self._default_kernel() if self.kernel is None else self.kernel)
         return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
 
     def _checked_sample_weight(self, weights: Any, points: Any) -> Array:

@@ -10,15 +10,14 @@ from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array, like, namespace, norm
-from mercer.backends.rounding import TINY
+from mercer.backends.arrays import Array, like, norm
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
 from mercer.density.fitting_problem import make_programme, require_memory
-from mercer.density.queries import DensityQueries
 from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
-from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
+from mercer.density.squares import certify_squares, is_enough, squares_of
+from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
@@ -52,13 +51,12 @@ _METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] =
 }
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
-_FLOOR = float(np.log(TINY))
 _STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
 
 
-class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
+class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
     With support points z₁ … z_m and k_x = (k(x, z_p))_p, among all densities p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖², B ≽ 0, of
@@ -211,33 +209,6 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
             self._store(setting, sample, problem, self._solve(problem))
         _warn_of(self, problem)
         return self
-
-    def density(self, X: Any) -> Array:
-        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
-        logs, _ = self._logarithm(X)
-        return namespace(logs).exp(logs)
-
-    def score_samples(self, X: Any) -> Array:
-        """The logarithm of the density at the rows of X.
-
-        It is finite at any distance from the support. Where the squares cancel to rounding, as at a zero of the
-        density, it is floored at log(ε² ‖F‖² max_p k(x, z_p)²), ε = 2.2e-16; where the density is zero, as outside the
-        box, at the logarithm of the least normal number, -708.4.
-        """
-        values, floor = self._logarithm(X)
-        xp = namespace(values)
-        return xp.where(floor == -np.inf, xp.clip(values, _FLOOR, None), xp.maximum(values, floor))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of :meth:`score_samples` over the rows of X."""
-        return float(self.score_samples(X).mean())
-
-    def _logarithm(self, X: Any) -> tuple[Array, Array]:
-        """log p and what rounding leaves of it."""
-        X = self._new_points(X)
-        squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
-        shift = self.measure_.log_density(X) - self.log_scale_
-        return squares + shift, rounding + shift
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         from mercer.density.verify_density import verify_density  # which knows this class

@@ -13,7 +13,14 @@ from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeas
 from mercer.kernels.integrals.quadrature import MOST_FEATURES, NodeIntegrals
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 
-__all__ = ["GaussianIntegrals", "GaussianMixture", "KernelIntegrals", "NodeIntegrals", "kernel_integrals"]
+__all__ = [
+    "GaussianIntegrals",
+    "GaussianMixture",
+    "KernelIntegrals",
+    "NodeIntegrals",
+    "kernel_integrals",
+    "require_one_length",
+]
 
 _QUADRATURE_ERROR = 1e-11  # of the integrals: with less, nodes serve where a closed form exists
 
@@ -40,6 +47,7 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         Where there is neither.
     """
     d = points.shape[1]
+    require_one_length(kernel, d)
     kernel = _plainly(kernel, d)
     if isinstance(measure, DiscreteMeasure):
         return NodeIntegrals(kernel, points, measure)
@@ -60,6 +68,17 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         f"The integrals of {kernel!r} have no closed form under this measure, and quadrature takes {MOST_FEATURES} "
         f"features at most, not {d}: use Gaussian()."
     )
+
+
+def require_one_length(kernel: Kernel, d: int) -> None:
+    """Refuse kernels that do not compare all columns, or compare each in a length of its own."""
+    if kernel.reads is not None or len(kernel.read_as_numbers(d)) < d:
+        raise ValueError(f"{kernel!r} has no integral over all columns: use one kernel of all of them, as Gaussian().")
+    if any(isinstance(value, tuple | list | np.ndarray) for value in kernel.get_params().values()):
+        raise ValueError(
+            f"The integrals of {kernel!r} have no closed form for a length of each column: divide the columns of X by "
+            "these lengths, and give one number."
+        )
 
 
 def _plainly(kernel: Kernel, d: int) -> Kernel:

@@ -73,6 +73,10 @@ class NodeIntegrals(KernelIntegrals):
         """Q."""
         return int(self._weights.shape[0])
 
+    def weighted_nodes(self) -> tuple[Array, Array, Array]:
+        """Nodes (Q, d), their scaled weights (Q,), and k between them and the support (Q, m)."""
+        return self._rule.nodes, self._weights, self._K
+
     def mass(self, Y: Array | None = None) -> Array:
         towards = self._K if Y is None else as_double(self.kernel(self._rule.nodes, Y))
         return (towards.T * self._weights) @ self._K
