@@ -12,7 +12,7 @@ each with a proof of how far it is from the best.
 # ---------------------------
 # On [0, 1], cut into 20 cells, the density with the greatest entropy :math:`-\sum_i u_i \log u_i` of the cells' masses
 # among those with a given mean. The function is given by its value and gradient, the mean by bounds. Without the
-# sums of squares the answer would be :math:`u_i \propto e^{-\theta x_i}`, the dashed line: a smooth density comes near it.
+# sums of squares the answer would be :math:`u_i \propto e^{-\theta x_i}`, the dashed line: a smooth density is near it.
 # The entropy does not see what happens inside a cell; a small regularisation keeps the density smooth there.
 
 import matplotlib.pyplot as plt
