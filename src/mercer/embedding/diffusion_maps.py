@@ -180,7 +180,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             return values * log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)[1]
         xp = namespace(functions)
         averaged = xp.concat([functions, 1 / self._corrections[:, None]], axis=1)
-        log_sums, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, averaged, self._scale)
+        log_sums, averages = log_degrees_and_sums(self.kernel_, X, self._training, averaged, self._scale)
         log_densities = log_sums + xp.log(averages[:, -1])  # of Σ wⱼ k(x, xⱼ), where the sums have the weights w q^-α
         log_degrees = log_sums - float(self.alpha) * log_densities
         return xp.exp((log_degrees - self._log_volume) / 2)[:, None] * values * averages[:, :-1]

@@ -16,6 +16,8 @@ from mercer.certificates import Certificate, certify_measure
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
+from mercer.kernels.integrals.law_sections import law_sections
+from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar, warn_user
@@ -23,7 +25,7 @@ from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eige
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_its_own_best, refuse_idle
-from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, rows_and_columns
+from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -71,6 +73,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         An upper bound c of the weight of a node (QUAD 5.5).
     ridge : float or array of shape (n,), default=None
         ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out (QUAD 5.7).
+    measure : Box, GaussianMeasure or DiscreteMeasure, default=None
+        The law μ that is to be integrated in place of the sample (QUAD 2): the rows of X are candidates for the nodes.
+        Measures are brought to mass one, so that a box is its uniform law.
     penalty : array of shape (n,) or callable, default=None
         d > 0, or a function of X that gives it; None means diag K, so that dᵀv is the trace of T_ν.
     discrepancy : {"squared", "mmd"}, default="squared"
@@ -138,6 +143,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     reduction_: MergeSequence | EliminationSequence | None
     sample_weight_: Array | None
     components_: Array
+    measure_: Measure | None
     history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
@@ -157,6 +163,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         max_increase: float | None = None,
         max_weight: Any = None,
         ridge: Any = None,
+        measure: Any = None,
         penalty: Any = None,
         discrepancy: str = "squared",
         reweight: bool | None = None,
@@ -174,6 +181,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.max_increase = max_increase
         self.max_weight = max_weight
         self.ridge = ridge
+        self.measure = measure
         self.penalty = penalty
         self.discrepancy = discrepancy
         self.reweight = reweight
@@ -188,6 +196,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
+        self.measure_ = read_law(self.measure, self.kernel_, X, given.weights)
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
         problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
@@ -216,7 +225,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         support-vector machine with the kernel s, whose support vectors are the nodes (Lemmas 5.1, 5.2).
         """
         X = self._new_points(X)
-        signed = -self._weights
+        signed = -self._weights if self.measure_ is None else 0.0 * self._weights
         signed[place_of(self.indices_, self._rows)] += self.weights_
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if isinstance(self.kernel_, Precomputed):
@@ -225,7 +234,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                     part = part.multiply(part) if issparse(part) else part * part
                 return self._finite(part @ like(signed, signed, dtype=part.dtype))
             kernel = discrepancy_kernel(self.kernel_, self.discrepancy)
-            return self._finite(GramOperator(kernel, X, self._points) @ signed)
+            values = as_double(GramOperator(kernel, X, self._points) @ signed)
+            if self.measure_ is not None:
+                values = values - law_sections(kernel, X, self.measure_).values
+            return self._finite(values)
 
     def _finite(self, values: Any) -> Array:
         """Values at some points, in double precision, refused where the kernel has none that can be written."""
@@ -250,6 +262,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             sample) instead of the paper's canonical extension, which uses the weights and the nodes alone.
         """
         check_is_fitted(self)
+        if self.measure_ is not None:
+            raise ValueError(
+                "The eigenpairs are tested on a sample, and a model with measure has none: draw points of the law, and "
+                "pass them with the nodes to mercer.quadrature.approximate_eigenpairs."
+            )
         with progress_bar("Υ-test", shown=bool(self.verbose and upsilon)) as report:
             return approximate_eigenpairs(
                 self.kernel_,
@@ -311,7 +328,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         """The discrepancy on the sample, in the arithmetic of X or in another."""
         options = {"discrepancy": self.discrepancy, "max_weight": self.max_weight, "ridge": self.ridge, "dtype": dtype}
         with progress_bar(title, shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report)
+            return make_problem(X, self.kernel_, sample, **options, report=report, law=self.measure_)
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant

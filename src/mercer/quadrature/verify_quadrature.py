@@ -19,7 +19,7 @@ from mercer.kernels.checks import checked_nodes
 from mercer.problems import Discrepancy
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
 from mercer.quadrature.sparsifier import QuadratureSparsifier
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -42,10 +42,11 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     with config_context(dtype=dtype_name(model._points.dtype)):
         X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
+    law = read_law(model.measure, model.kernel_, X, model.sample_weight_)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
-    options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge}
+    options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge, "law": law}
     problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
     if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
