@@ -73,14 +73,14 @@ plt.show()
 # %%
 # Transport of a mean
 # -------------------
-# A sample, and where its mean should be. Of all densities with that mean, the nearest to the sample in the MMD projected
-# on the support. It keeps the moons where they are and puts some mass beyond them.
+# A sample, and where its mean should be. Of all densities with that mean, the nearest to the sample in the MMD
+# projected on the support. It keeps the moons where they are and puts some mass beyond them.
 
 X, _ = mercer.datasets.two_moons(200, noise=0.1, random_state=0)
 at = X[mercer.Landmarks(30, strategy="k-means", random_state=0).fit(X).indices_]
 kernel = mercer.Gaussian(sigma=0.8)
 K, v = kernel(at), kernel(at, X).mean(axis=1)
-to = X.mean(axis=0) + [0.3, 0.2]
+to = np.add(X.mean(axis=0), [0.3, 0.2])
 
 moved = ConvexFunctional(
     [EmbeddingValues(at), Moments()],  # u: thirty values of the embedding, then the mean

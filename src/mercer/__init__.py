@@ -18,10 +18,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
-        "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
-        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev Box DiscreteMeasure GaussianMeasure Lebesgue"
-        "Categories ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear "
-        "LocallyLinear Matern Mixed Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
+        "Box Categories ChiSquared Cosine DiscreteMeasure FromDistance Gaussian GaussianMeasure Geodesic "
+        "GraphLaplacian Kernel Laplacian Lebesgue Linear LocallyLinear Matern Mixed Polynomial Precomputed SSIM "
+        "SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",

@@ -98,7 +98,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):
-    """The certificate of an embedding, with what only an embedding has.
+    """The certificate of an embedding, with what only an embedding has (PSD17 section 6.1).
 
     The ``least_eigenvalues`` are those of Diag(y) - Ã, y = z/d: found to working accuracy where the matrix is factored,
     estimates from above elsewhere. The ``complementarity`` is the Frobenius norm of (Diag(y) - Ã) B over that of Ã B.

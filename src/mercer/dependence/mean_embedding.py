@@ -1,4 +1,4 @@
-"""Mean embeddings: measures as vectors of the reproducing kernel Hilbert space of a kernel (SOS section 2).
+"""Mean embeddings: measures as vectors of the Hilbert space of a kernel (SOS section 2; RKHS (6)-(9), (119)).
 
 Every measure here is a sum of *parts* Σ aᵢ N(xᵢ, v I): points with weights where v = 0, and for the Gaussian kernel
 exp(-‖x-y‖²/σ²) normal laws of one variance, since
@@ -40,9 +40,9 @@ _NEEDED = ("kernel_", "support_", "measure_", "factor_")
 class MeanEmbedding:
     """The vector w = Σ aᵢ k(xᵢ, ·) of a weighted sample, or w = ∫ k(x, ·) p(x) dx of a density.
 
-    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space; for a characteristic kernel no two
-    probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v`` their
-    inner product, ``w(Y)`` the values of w as a function.
+    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space (RKHS (125)); for a characteristic kernel no
+    two probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v``
+    their inner product, ``w(Y)`` the values of w as a function.
 
     Parameters
     ----------
