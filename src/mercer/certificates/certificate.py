@@ -98,7 +98,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):
-    """The certificate of an embedding, with what only an embedding has.
+    """The certificate of an embedding, with what only an embedding has (PSD17 section 6.1).
 
     The ``least_eigenvalues`` are those of Diag(y) - Ã, y = z/d: found to working accuracy where the matrix is factored,
     estimates from above elsewhere. The ``complementarity`` is the Frobenius norm of (Diag(y) - Ã) B over that of Ã B.
@@ -135,15 +135,15 @@ class EmbeddingCertificate(Certificate):
 
 @dataclass(frozen=True)
 class RegressionCertificate(Certificate):
-    """The certificate of a regression, with what only a regression has.
+    """The certificate of a regression or a classifier, with what only these have.
 
     Attributes
     ----------
     robust_risk : float
-        The mean squared error of the function is no larger under any distribution that its adversary may choose; of
-        penalised least squares, the sample's plus the penalty on f².
+        The mean loss of the function is no larger under any distribution that its adversary may choose; of penalised
+        least squares, the sample's plus the penalty on f².
     sample_risk : float
-        Its mean squared error on the sample.
+        Its mean loss on the sample.
     """
 
     robust_risk: float = float("nan")

@@ -42,8 +42,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     alpha : float, default=0
         Density correction: 0 for none, 1 to recover the geometry whatever the density.
     normalization : {"markov", "symmetric"}, default="markov"
-        ``"markov"``: ψ, of length one in the stationary distribution. Distances are diffusion distances, and points in
-        sparse places lie far out. ``"symmetric"``: u, of length one over the rows, small where the data are sparse.
+        ``"markov"``: ψ, of length one in the stationary distribution (PSD17 (19)). Distances are diffusion distances,
+        and points in sparse places lie far out. ``"symmetric"``: u, of length one over the rows, small where the data
+        are sparse.
     landmarks : int, array of int, (indices, weights), estimator or None, default=None
         Diffuse among these rows only, or among so many, each with the weight of the rows it stands for, and extend to
         the others; see :class:`mercer.Landmarks`.

@@ -75,10 +75,11 @@ class LevelExtension:
 @final
 @dataclass(frozen=True)
 class Extension:
-    """All that new points need of a solved embedding (PSD22 (1.5)); made of the solution and the data alone.
+    """All that new points need of a solved embedding (PSD22 (1.5), PSD17 (12)); made of solution and data alone.
 
     The direction of Ξ(x) is that of Σⱼ wⱼ k(x, xⱼ) βⱼ with βⱼ = Ξⱼ/√mⱼ - mean/√vol, its squared length is
-    d(x) = k(x, x)/m(x) - m(x)/vol. Further levels need the same sums of the columns of their U and of Q.
+    d(x) = k(x, x)/m(x) - m(x)/vol. At a training point it is that of the solution (PSD22 Theorem 3.2). Further levels
+    need the same sums of the columns of their U and of Q.
 
     Where the user prescribes d, the squared length of every level is the user's d(x), and points of the sample have the
     coordinates that they were given: a point with ā(x, x) < 0 repels itself, so that Σⱼ ā(x, xⱼ)Ξⱼ, in which it takes

@@ -19,7 +19,7 @@ from mercer.linalg.lanczos import BlockLanczos
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, resolved_kernel, whole_number
+from mercer.validation import checked_kernel, checked_points, kernel_on_columns, resolved_kernel, whole_number
 
 _BANDWIDTHS = ("sigma", "length_scale")
 _NEARLY_CONSTANT = 1e-2
@@ -108,6 +108,7 @@ def rank_path(
     defaults = {"warm_start": True, "n_levels": 1}
     model = SDPEmbedding(kernel, max_products=max_products, random_state=random_state, **{**defaults, **parameters})
     X = checked_points(model, X, fitting=True)
+    kernel = kernel_on_columns(model, kernel)
     if (X[:1] == X).all():
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     middle = clone(kernel).set_params(**{name: "median"}).resolve(X)

@@ -312,7 +312,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return self._of_unit_length(widened(coordinates[:, :wanted], wanted))
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
-        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
+        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction (PSD17 Corollary 2).
 
         Usable wherever a callable kernel is, as in ``SVC(kernel=model.learned_kernel)``. Of all dimensions, with the
         lengths of the programme, whatever ``n_components`` and ``unit_length`` are. b(x, x) = d(x) on the data; away

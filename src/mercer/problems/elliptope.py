@@ -1,4 +1,4 @@
-"""The semi-definite programme of the embedding in its low-rank form.
+"""The semi-definite programme of the embedding (PSD22 (SDP), PSD17 (6)) in its low-rank form.
 
     p* = max ⟨Ã, B⟩  subject to  B ≽ 0, diag B = d
 
