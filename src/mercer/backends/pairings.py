@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, as_double, dtype_name, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, dtype_name, like, namespace, to_numpy
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.entries import FormEntries, Side
 from mercer.backends.profiles import (
@@ -109,7 +109,10 @@ class DistanceForm(PairingForm):
             self._weights = np.minimum(1 / self._lengths, LARGEST_DISTANCE[self._name])
         if self._metric == "mismatches":
             return
-        largest = np.maximum(*(np.abs(to_numpy(ends)).astype(np.float64) for ends in self._extremes()))
+        if self._weighed:  # so many numbers as there are columns
+            largest = np.maximum(*(np.abs(to_numpy(ends).astype(np.float64)) for ends in self._extremes()))
+        else:
+            largest = np.full(self.n_features, max(float(abs(ends).max()) for ends in self._extremes()))
         limit, most = COORDINATE_LIMIT["float64"], COORDINATE_LIMIT[self._name]
         if self._weighed:
             pairs = zip(self._lengths.tolist(), largest.tolist(), strict=True)
@@ -151,7 +154,7 @@ class DistanceForm(PairingForm):
         if self._metric == "mismatches":
             return float(self._weights.sum())
         with np.errstate(over="ignore"):
-            low, high = (np.asarray(to_numpy(end), np.float64) / self._lengths for end in self._extremes())
+            low, high = (as_double(end) / like(self._lengths, end) for end in self._extremes())
             ranges = high - low
             return float((ranges**2 if self._metric == "sqeuclidean" else ranges).sum())
 
