@@ -23,6 +23,7 @@ import numpy as np
 WHOLE = {
     "embeddings": range(1250),
     "levels": range(600),
+    "diagonals": range(600),
     "kernelized": range(900),
     "unfoldings": range(900),
     "measures": range(1050),

@@ -23,6 +23,7 @@ from mercer import Gaussian, SDPEmbedding
 SAMPLE = {
     "embeddings": range(12),
     "levels": range(6),
+    "diagonals": range(6),
     "kernelized": range(4),
     "unfoldings": range(8),
     "measures": range(14),

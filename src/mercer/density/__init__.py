@@ -3,11 +3,26 @@
 import importlib
 from typing import Any
 
+from mercer.density.convex_functional import ConvexFunctional
 from mercer.density.gaussian_squares import GaussianSquares
+from mercer.density.linear_functionals import CellMasses, EmbeddingValues, Expectations, LinearFunctionals, Moments
+from mercer.density.optimal import OptimalDensity, optimal_density
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.density.tabulated import TabulatedDensity
 
-__all__ = ["GaussianSquares", "SumOfSquaresDensity", "TabulatedDensity"]
+__all__ = [
+    "CellMasses",
+    "ConvexFunctional",
+    "EmbeddingValues",
+    "Expectations",
+    "GaussianSquares",
+    "LinearFunctionals",
+    "Moments",
+    "OptimalDensity",
+    "SumOfSquaresDensity",
+    "TabulatedDensity",
+    "optimal_density",
+]
 
 
 def __getattr__(name: str) -> Any:

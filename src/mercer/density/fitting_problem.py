@@ -70,7 +70,7 @@ def make_programme(
 def _concentration(X: Array, shares: Array) -> float:
     """Σ a² over distinct points: 1/n for n equal weights."""
     xp = namespace(X)
-    present = xp.nonzero(shares > 0)[0]
+    present = xp.nonzero(shares != 0)[0]
     masses = xp.bincount(distinct_rows(X[present])[1], weights=shares[present])
     return float(masses @ masses)
 

@@ -10,15 +10,14 @@ from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array, like, namespace, norm
-from mercer.backends.rounding import TINY
+from mercer.backends.arrays import Array, like, norm
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
 from mercer.density.fitting_problem import make_programme, require_memory
-from mercer.density.queries import DensityQueries
-from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
-from mercer.density.squares import certify_squares, is_enough, log_squares, squares_of
+from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
+from mercer.density.squares import certify_squares, is_enough, squares_of
+from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
@@ -52,13 +51,12 @@ _METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] =
 }
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
-_FLOOR = float(np.log(TINY))
 _STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
 
 
-class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
+class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     """A probability density that is a sum of squares of kernel functions, as close to a sample as it can be.
 
     With support points z₁ … z_m and k_x = (k(x, z_p))_p, among all densities p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖², B ≽ 0, of
@@ -80,11 +78,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
     regularization : float, default=None
         λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
         Gaussian kernel on R^d, over the number of distinct points.
-    reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
+    reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
-        from the data. :meth:`density` is with respect to Lebesgue's measure in any case.
+        from the data. :meth:`density` is with respect to Lebesgue's measure, but for :class:`DiscreteMeasure`.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
+    signed : bool, default=False
+        Take negative ``sample_weight`` too, of a positive sum: the target v = Σ aᵢ φ(xᵢ)/Σ aᵢ is then any vector (SOS
+        Lemma 3), such as a sample less a part of it, and ``mmd_`` its distance to the density in the space.
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces. ``"accelerated"``: projected gradients, as in
         the paper. ``"conic"``: cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
@@ -158,6 +159,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         tol=positive_number,
         max_iter=optional(at_least(1)),
         warm_start=true_or_false,
+        signed=true_or_false,
         verbose=true_or_false,
         callback=function_of("one line of history_", ValueError),
         regularization=optional(non_negative),
@@ -172,6 +174,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         regularization: float | None = None,
         reference: Any = "lebesgue",
         box: Any = None,
+        signed: bool = False,
         solver: str = "auto",
         tol: float = 1e-8,
         max_iter: int | None = None,
@@ -186,6 +189,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         self.regularization = regularization
         self.reference = reference
         self.box = box
+        self.signed = signed
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -206,38 +210,14 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
         _warn_of(self, problem)
         return self
 
-    def density(self, X: Any) -> Array:
-        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
-        logs, _ = self._logarithm(X)
-        return namespace(logs).exp(logs)
-
-    def score_samples(self, X: Any) -> Array:
-        """The logarithm of the density at the rows of X.
-
-        It is finite at any distance from the support. Where the squares cancel to rounding, as at a zero of the
-        density, it is floored at log(ε² ‖F‖² max_p k(x, z_p)²), ε = 2.2e-16; where the density is zero, as outside the
-        box, at the logarithm of the least normal number, -708.4.
-        """
-        values, floor = self._logarithm(X)
-        xp = namespace(values)
-        return xp.where(floor == -np.inf, xp.clip(values, _FLOOR, None), xp.maximum(values, floor))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of :meth:`score_samples` over the rows of X."""
-        return float(self.score_samples(X).mean())
-
-    def _logarithm(self, X: Any) -> tuple[Array, Array]:
-        """log p and what rounding leaves of it."""
-        X = self._new_points(X)
-        squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
-        shift = self.measure_.log_density(X) - self.log_scale_
-        return squares + shift, rounding + shift
-
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         from mercer.density.verify_density import verify_density  # which knows this class
 
         recheck.refuse_extension("a density")
         return verify_density(self, X)
+
+    def _checked_sample_weight(self, weights: Any, points: Any) -> Array:
+        return checked_target(weights, points, signed=bool(self.signed))
 
     def _check_parameters(self) -> None:
         """Refuse what is no parameter, and what has no effect."""
@@ -254,7 +234,7 @@ class SumOfSquaresDensity(DensityQueries, DensityMixin, KernelEstimator):
 
     def _setting(self, given: FitInput) -> Setting:
         """Kernel, support and measure, from the parameters and the data."""
-        X, shares = given.points, given.shares
+        X, shares = given.points, sizes(given.shares)
         if float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."

@@ -13,14 +13,14 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.density.fitting_problem import make_programme, require_memory
-from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
+from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.kernels.checks import as_generator
-from mercer.kernels.integrals.measures import Box, GaussianMeasure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure
 from mercer.problems import SumOfSquares
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.validation import are_rows_of, checked_weights, distinct_rows, normalised, require_rows
+from mercer.validation import are_rows_of, distinct_rows, normalised, require_rows
 
 _MASS = 1e-6
 _OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
@@ -43,8 +43,8 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
     if weights is not None:
-        weights = checked_weights(weights, X.shape[0], "The model's sample_weight_", reference=X)
-    shares = normalised(weights, X.shape[0], reference=X)
+        weights = checked_target(weights, X, signed=bool(model.signed), name="The model's sample_weight_")
+    shares = sizes(normalised(weights, X.shape[0], reference=X))
     support = like(require_numbers(model, "support_"), X)
     _require_support(model, support, X, shares)
     require_memory(model.kernel_, support, X)
@@ -87,15 +87,25 @@ def _require_measure(model: SumOfSquaresDensity, X: Any, shares: Any) -> None:
     if isinstance(found, Box) and isinstance(expected, Box):
         same = _equal(found.lower, expected.lower) and _equal(found.upper, expected.upper)
     if isinstance(found, GaussianMeasure) and isinstance(expected, GaussianMeasure):
-        mean = to_numpy(expected.mean)
-        size = expected.std + float(np.max(np.abs(mean)))
-        same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * size))
-        same = same and abs(found.std - expected.std) <= _OUTSIDE * expected.std
+        same = _near(found, expected)
+    if isinstance(found, DiscreteMeasure) and isinstance(expected, DiscreteMeasure):
+        same = _equal(found.points, expected.points) and _equal(found.weights, expected.weights)
     if not same:
         raise ValueError(
             f"The model's measure_ is {found!r} where its parameters and X make {expected!r}: it is damaged, or X is "
             "not the data of the fit."
         )
+
+
+def _near(found: GaussianMeasure, expected: GaussianMeasure) -> bool:
+    """Whether two normal laws are one but for rounding."""
+    if (found.covariance is None) != (expected.covariance is None):
+        return False
+    mean, width = to_numpy(expected.mean), float(to_numpy(expected.deviations()).max())
+    same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * (width + float(np.max(np.abs(mean))))))
+    if found.covariance is not None:
+        return same and _equal(found.covariance, expected.covariance)
+    return same and bool(np.all(np.abs(to_numpy(found.deviations()) - width) <= _OUTSIDE * width))
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Mean embeddings: measures as vectors of the reproducing kernel Hilbert space of a kernel (SOS section 2).
+"""Mean embeddings: measures as vectors of the Hilbert space of a kernel (SOS section 2; RKHS (6)-(9), (119)).
 
 Every measure here is a sum of *parts* Σ aᵢ N(xᵢ, v I): points with weights where v = 0, and for the Gaussian kernel
 exp(-‖x-y‖²/σ²) normal laws of one variance, since
@@ -40,9 +40,9 @@ _NEEDED = ("kernel_", "support_", "measure_", "factor_")
 class MeanEmbedding:
     """The vector w = Σ aᵢ k(xᵢ, ·) of a weighted sample, or w = ∫ k(x, ·) p(x) dx of a density.
 
-    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space; for a characteristic kernel no two
-    probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v`` their
-    inner product, ``w(Y)`` the values of w as a function.
+    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space (RKHS (125)); for a characteristic kernel no
+    two probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v``
+    their inner product, ``w(Y)`` the values of w as a function.
 
     Parameters
     ----------
@@ -95,17 +95,19 @@ class MeanEmbedding:
     def of_density(cls, model: Any) -> MeanEmbedding:
         """The embedding of a fitted :class:`mercer.SumOfSquaresDensity`, under its own kernel.
 
-        Exact for the Gaussian kernel on R^d, with either reference measure. Elsewhere the density is replaced by masses
-        at the nodes of a quadrature, which sum to one, in three dimensions at most. For smooth kernels, or
-        on the line, that is accurate to many digits; a kernel with kinks has in the plane an error of some
-        per cent, in the norm above all, even where its fit was in closed form: a warning says how large it is.
+        Exact for the Gaussian kernel on R^d, with Lebesgue's measure or a normal law N(μ, s² I), and for a reference
+        that is a sum over nodes. Elsewhere the density is replaced by masses at the nodes of a quadrature, which sum to
+        one, in three dimensions at most. For smooth kernels, or on the line, that is accurate to many digits; a kernel
+        with kinks has in the plane an error of some per cent, in the norm above all, even where its fit was in closed
+        form: a warning says how large it is.
         """
         if not all(hasattr(model, name) for name in _NEEDED):
             if hasattr(model, "fit"):
                 check_is_fitted(model)
             raise TypeError(f"of_density takes a fitted SumOfSquaresDensity, not {model!r}.")
         integrals: Any = kernel_integrals(model.kernel_, model.support_, model.measure_)
-        if not isinstance(integrals, GaussianIntegrals | NodeIntegrals):
+        closed = isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic
+        if not closed and not isinstance(integrals, NodeIntegrals):
             if integrals.points.shape[1] > MOST_FEATURES:
                 raise ValueError(
                     f"A density of {model.kernel_!r} has no embedding in closed form under this measure, and "
@@ -114,7 +116,7 @@ class MeanEmbedding:
             integrals = NodeIntegrals(integrals.kernel, integrals.points, integrals.measure)
         factor = model.factor_ * float(np.exp(0.5 * integrals.log_scale))
         mixture = integrals.mixture(factor @ factor.T)
-        if isinstance(integrals, GaussianIntegrals):
+        if closed:
             return cls._made(integrals.kernel, [mixture])
         if integrals.error > _ACCURATE:
             warn_user(

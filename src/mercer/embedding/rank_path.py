@@ -103,6 +103,8 @@ def rank_path(
     count = whole_number(n_eigenvalues, "n_eigenvalues", 1)
     kernel = clone(checked_kernel(kernel))
     name = _bandwidth_name(kernel, parameter)
+    if parameters.get("diagonal") is not None:
+        raise ValueError("rank_path tells bandwidths apart by the lengths that kernels give: leave out diagonal.")
     defaults = {"warm_start": True, "n_levels": 1}
     model = SDPEmbedding(kernel, max_products=max_products, random_state=random_state, **{**defaults, **parameters})
     X = checked_points(model, X, fitting=True)

@@ -9,6 +9,7 @@ from mercer.kernels.from_distance import FromDistance
 from mercer.kernels.geodesic import Geodesic
 from mercer.kernels.graph_laplacian import GraphLaplacian
 from mercer.kernels.histogram import ChiSquared
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Lebesgue
 from mercer.kernels.locally_linear import LocallyLinear
 from mercer.kernels.mixed import Mixed
 from mercer.kernels.on_columns import OnColumns
@@ -19,17 +20,21 @@ from mercer.kernels.ssim import SSIM
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern, Sobolev
 
 __all__ = [
+    "Box",
     "SSIM",
     "Categories",
     "ChiSquared",
     "Cosine",
+    "DiscreteMeasure",
     "EntryError",
     "FromDistance",
     "Gaussian",
+    "GaussianMeasure",
     "Geodesic",
     "GraphLaplacian",
     "Kernel",
     "Laplacian",
+    "Lebesgue",
     "Linear",
     "LocallyLinear",
     "Matern",

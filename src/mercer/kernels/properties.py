@@ -38,9 +38,9 @@ class Properties:
     universal : bool or None
         Its functions come uniformly near any continuous function on any compact set.
     characteristic : bool or None
-        The mean embedding tells any two probability measures that have one apart.
+        The mean embedding tells any two probability measures that have one apart (RKHS (120)).
     positive_definite : bool or None
-        Every Gram matrix is positive semi-definite.
+        Every Gram matrix is positive semi-definite (RKHS (40)).
     integrally_strictly_positive_definite : bool or None
         ∬ k(x, y) dμ(x) dμ(y) > 0 for every finite signed measure μ ≠ 0 for which it is defined.
     continuous : bool or None

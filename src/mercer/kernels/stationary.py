@@ -1,4 +1,4 @@
-"""Kernels of a distance."""
+"""Kernels of a distance (RKHS (42), (43), of stationary ones (58))."""
 
 from __future__ import annotations
 

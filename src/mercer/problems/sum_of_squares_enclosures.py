@@ -129,11 +129,11 @@ def weighted_sum(sections: Iterable[tuple[slice, Ball]], shares: Ball) -> Ball:
 
 
 def exact_shares(weights: Array | None, n: int) -> Ball:
-    """Weights over their sum."""
+    """Weights over their sum; those of a signed target cancel in it, and their radii say so."""
     if weights is None:
         share = Ball(1.0) / Ball(float(n))
         return Ball(*(np.full(n, part) for part in (share.hi, share.lo, share.radius)))
-    scaled = ball(np.ldexp(weights, -int(np.frexp(np.max(weights))[1])))
+    scaled = ball(np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights)))[1])))
     return scaled * scaled.sum().inverse()
 
 

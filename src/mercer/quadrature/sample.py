@@ -14,9 +14,13 @@ from mercer.backends.rounding import UNIT, exact_sum, gamma
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import positive_number, scale_free
+from mercer.kernels.integrals.given_measure import checked_measure
+from mercer.kernels.integrals.law_sections import law_sections
+from mercer.kernels.integrals.measures import DiscreteMeasure, Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
-from mercer.validation import checked_weights, distinct_rows
+from mercer.problems.discrepancy import TargetLaw
+from mercer.validation import checked_weights, distinct_rows, require_points
 
 _VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
@@ -130,27 +134,40 @@ def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Arra
     return distinct_rows(namespace(points).concat([as_double(points), d[alive][:, None]], axis=1))
 
 
+def discrepancy_kernel(kernel: Kernel, discrepancy: str) -> Kernel:
+    """The kernel of S: k², whose D compares integral operators (QUAD 2.3), or k itself, whose D is ½ MMD² (QUAD 10)."""
+    return kernel**2 if discrepancy == "squared" else kernel
+
+
 def make_problem(
     X: Any,
     kernel: Kernel,
     sample: Sample,
     *,
+    discrepancy: str = "squared",
     max_weight: Any = None,
     ridge: Any = None,
     report: Callable[[float], None] | None = None,
     dtype: Any = None,
+    law: Measure | None = None,
 ) -> Discrepancy:
-    """The programme on a sample; Sω is computed here, and its progress reported.
+    """The programme on a sample, or for a law with the sample's points as candidates; Sω is computed here.
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
     _check_memory(int(sample.rows.shape[0]))
-    squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
+    squared = GramOperator(discrepancy_kernel(kernel, discrepancy), sample.points(X, kernel), dtype=dtype)
+    if not squared.nonnegative:
+        raise ValueError(
+            f"{kernel!r} takes negative values, or may: discrepancy='mmd' needs a kernel that has none, such as the "
+            "Gaussian; discrepancy='squared' takes any."
+        )
     n, reference = int(X.shape[0]), sample.weights
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
     strengths = None if ridge is None else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
-        distortion = squared @ sample.weights
+        target = None if law is None else _target(kernel, squared, law)
+        distortion = squared @ sample.weights if target is None else target.sections.values
     problem = Discrepancy(
         squared,
         sample.weights,
@@ -159,13 +176,37 @@ def make_problem(
         ridge=strengths,
         distortion=distortion,
         errors=(sample.weight_error, sample.penalty_error),
+        law=target,
     )
     xp = namespace(problem.distortion)
     if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():
+        what = "squares" if discrepancy == "squared" else "sums"
         raise ValueError(
-            f"The squares of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
+            f"The {what} of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
         )
     return problem
+
+
+def read_law(measure: Any, kernel: Any, X: Any, sample_weight: Any) -> Measure | None:
+    """The law that a quadrature on the rows of X stands for, checked; None where it is the sample itself."""
+    if measure is None:
+        return None
+    require_points(kernel, "The integrals against a measure are taken at points")
+    if sample_weight is not None:
+        raise ValueError("sample_weight has no effect with measure, of which the rows of X are no part: leave it out.")
+    law = checked_measure(measure, X, "measure")
+    if law is None:
+        raise ValueError(f"measure={measure!r} must be a Box, a GaussianMeasure or a DiscreteMeasure.")
+    return law
+
+
+def _target(kernel: Kernel, squared: GramOperator, law: Measure) -> TargetLaw:
+    """Sω and ωᵀSω of a law, and the mean of k(x, x), which is the same everywhere for kernels with closed forms."""
+    if isinstance(law, DiscreteMeasure):
+        trace = float(law.weights @ as_double(kernel.diag(law.points))) / exact_sum(law.weights)
+    else:
+        trace = float(kernel.diag(squared.points[:1])[0])
+    return TargetLaw(law_sections(squared.kernel, squared.points, law), trace)
 
 
 def _check_memory(size: int) -> None:

@@ -13,7 +13,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.robust.formulation import Coefficients, Formulation, Span, coordinates
-from mercer.robust.pairs import Pairs, beside, make_pairs
+from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
 from mercer.robust.ridge import RobustKernelRidge
 from mercer.validation import (
     are_rows_of,
@@ -62,7 +62,7 @@ def _read_pairs(model: RobustKernelRidge, X: Array, y: Array, given: Array | Non
     """The sample and the support, the bandwidths being what the parameters make of the data."""
     weights = normalised(given, X.shape[0], reference=X)
     require_kernel(model, resolved_kernel(kernel_on_columns(model, model.kernel), X, weights))
-    require_equal(model, "target_sigma_", model._resolved_target_sigma(y, weights), "its parameters and y")
+    require_equal(model, "target_sigma_", target_width(model.target_sigma, y, weights), "its parameters and y")
     support = like(require_numbers(model, "support_"), X)
     if support.ndim != 2 or support.shape[0] < 1 or support.shape[1] != X.shape[1] + 1:
         raise ValueError(

@@ -5,27 +5,23 @@ MMD(μ, μ̂) ≤ ε. Relaxed, the adversary may choose any vector v of the Hilb
 φ(0) - ε φ(θ)/‖φ(θ)‖ (SOS 5), which costs the player the same wherever the kernel is translation-invariant: the relaxed
 player never moves from θ = 0.
 
-The true adversary is found exactly here, on a grid of points z. The Lagrangian of
+The true adversary is :func:`mercer.worst_case_expectation`, on a grid of points z. The Lagrangian of
 
     V(θ) = min ⟨w, φ(θ)⟩   over   w = Σ aᵢ φ(zᵢ),  a ≥ 0,  Σ aᵢ = 1,  ‖w - φ(0)‖ ≤ ε
 
 is ⟨w, φ(θ)⟩ + (‖w - φ(0)‖² - ε²)/(2τ), and completing its square gives ‖w - (φ(0) - τ φ(θ))‖²: for the right τ the
-worst distribution is the *projection of a relaxed adversary onto the mean embeddings*. The projection onto a convex
-hull is a problem of non-negative least squares; its distance from φ(0) grows with τ, and is at most τ, so the right τ
-is bracketed and found by a scalar search.
+worst distribution is the *projection of a relaxed adversary onto the mean embeddings*.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar, nnls
+from scipy.optimize import minimize_scalar
 
 from mercer.backends.arrays import Array
-from mercer.backends.rounding import EPS
 from mercer.dependence import MeanEmbedding
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, claim, compare
@@ -33,64 +29,16 @@ from mercer.kernels import Gaussian
 from mercer.kernels.checks import positive_number
 from mercer.plots import new_figure
 from mercer.plots.scatter import COLOURS
+from mercer.problems.worst_case import ExpectationInBall
+from mercer.robust import WorstCase, worst_case_expectation
+from mercer.robust.worst_case_solve import features_of, solved_weights
 from mercer.validation import whole_number
 
-_FAR = 1e4  # a τ at which the distance does not matter to the adversary
 _EDGE = 1e-4  # to which the edges of the window are found
+_TOL = 1e-8
+_GRID = 1e-3  # of a return: what points between those of the grid may add to the adversary
 _RADII = np.unique(np.round(np.concatenate([np.arange(0.05, 1.45, 0.05), np.arange(1.15, 1.305, 0.01)]), 2))
 _SHOWN = 401
-
-
-@final
-class GridAdversary:
-    """The worst distributions on a grid of m points against a player at θ, for every radius; the data are at 0."""
-
-    def __init__(self, kernel: Gaussian, grid: Array, theta: float) -> None:
-        self._start = int(np.argmin(np.abs(grid)))
-        gram = np.asarray(kernel(np.append(grid, theta)[:, None]), np.float64)
-        self._gram, self._gain = gram[:-1, :-1], gram[:-1, -1]
-        spectrum, vectors = np.linalg.eigh(gram)
-        kept = spectrum > EPS * spectrum[-1] * spectrum.size
-        features = (vectors[:, kept] * np.sqrt(spectrum[kept])).T  # columns φ(z₁) … φ(z_m), φ(θ)
-        self._features, self._player = features[:, :-1], features[:, -1]
-
-    @cached_property
-    def _farthest(self) -> float:
-        """The distance beyond which a larger radius does not help the adversary."""
-        return self.distance(self.projected(_FAR))
-
-    def projected(self, tau: float) -> Array:
-        """The weights a of the projection of φ(0) - τ φ(θ) onto the mean embeddings.
-
-        The point of least norm of the hull of vectors mᵢ is Σ uᵢmᵢ/Σuᵢ for the u ≥ 0 that minimises
-        ‖Σ uᵢmᵢ‖² + (Σuᵢ - 1)².
-        """
-        target = self._features[:, self._start] - tau * self._player
-        offsets = (self._features - target[:, None]) / (1 + tau)
-        rows = np.vstack([offsets, np.ones(offsets.shape[1])])
-        u, _ = nnls(rows, np.append(np.zeros(offsets.shape[0]), 1.0), maxiter=100 * rows.shape[1])
-        return np.asarray(u / np.sum(u))
-
-    def distance(self, weights: Array) -> float:
-        """‖w - φ(0)‖, the MMD between the adversary's distribution and the data."""
-        moved = weights.copy()
-        moved[self._start] -= 1.0
-        return float(np.sqrt(max(float(moved @ self._gram @ moved), 0.0)))
-
-    def value(self, weights: Array) -> float:
-        """What the player gains, ⟨w, φ(θ)⟩."""
-        return float(self._gain @ weights)
-
-    def worst(self, radius: float) -> Array:
-        """The weights of the worst distribution within a distance of the data."""
-        if radius >= self._farthest:
-            return self.projected(_FAR)
-
-        def excess(log_tau: float) -> float:
-            return self.distance(self.projected(float(np.exp(log_tau)))) - radius
-
-        log_tau: Any = brentq(excess, np.log(radius), np.log(_FAR), xtol=1e-10)
-        return self.projected(float(np.exp(log_tau)))
 
 
 @dataclass(frozen=True)
@@ -106,7 +54,8 @@ class RelaxedAdversary(Experiment):
     window: tuple[float, float]  #: the radii between which the true player leaves θ = 0
     radius: float  #: the one that is drawn
     answer: float  #: to it, not bound to the grid
-    adversary: Array  #: (m,): the weights of the worst distribution against that answer
+    adversary: WorstCase  #: the worst distribution on the grid against that answer, certified
+    anywhere: WorstCase  #: and on the whole interval
 
     @property
     def relaxed_vector(self) -> MeanEmbedding:
@@ -121,7 +70,7 @@ class RelaxedAdversary(Experiment):
     @property
     def worst(self) -> MeanEmbedding:
         """The embedding of the worst distribution."""
-        return MeanEmbedding(self.kernel, self.grid[:, None], self.adversary)
+        return self.adversary.embedding
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -146,7 +95,19 @@ class RelaxedAdversary(Experiment):
                 mass < 0,
                 "1 - ε: no distribution once ε > 1" if mass < 0 else "1 - ε, which is negative only for ε > 1",
             ),
+            claim(
+                "least return at θ* over all distributions on the interval",
+                "no less than on the grid, to its step",
+                f"{self.anywhere.value:.4g}, proved to {self._proved:.0e}",
+                self.anywhere.covers == "box" and self.adversary.value - self.anywhere.certificate.lower < _GRID,
+                f"{self.adversary.value:.4g} on the grid: what the paper discretises is not lost by it",
+            ),
         )
+
+    @property
+    def _proved(self) -> float:
+        proof = self.anywhere.certificate
+        return proof.upper - proof.lower
 
     def figure(self) -> Any:
         """Left the relaxed adversary, in the middle the true one, right the answers over the radius."""
@@ -162,8 +123,11 @@ class RelaxedAdversary(Experiment):
             ax.axvline(answer, color="black", linestyle="--", linewidth=1, label=f"θ* = {answer:.2f}")
             ax.set(title=title, xlabel="θ", ylim=(-0.35, 1.4))
             ax.legend(fontsize=8, loc="upper right")
-        atoms = self.adversary > 1e-9
-        axes[1].vlines(self.grid[atoms], 0, self.adversary[atoms], color=COLOURS[4], linewidth=3, alpha=0.4)
+        places, masses = self.adversary.candidates, self.adversary.weights
+        assert places is not None
+        assert masses is not None
+        atoms = masses > 1e-6
+        axes[1].vlines(places[atoms, 0], 0, masses[atoms], color=COLOURS[4], linewidth=3, alpha=0.4)
         self._draw_answers(axes[2])
         return figure
 
@@ -204,25 +168,41 @@ def relaxed_adversary(
     answers, values = np.array([player.answer(r) for r in radii]).T
     relaxed = np.array([player.choices[np.argmax(player.observed - r)] for r in radii])  # SOS (5), with K(θ, θ) = 1
     theta = player.refined(radius)
-    window, adversary = player.window(radii, answers), GridAdversary(kernel, grid, theta).worst(radius)
-    return RelaxedAdversary(kernel, grid, radii, relaxed, answers, values, window, radius, theta, adversary)
+    window, returns = player.window(radii, answers), MeanEmbedding(kernel, [[theta]])
+    on_grid = worst_case_expectation(returns, [[0.0]], radius, candidates=grid[:, None], sense="min", tol=_TOL)
+    anywhere = worst_case_expectation(returns, [[0.0]], radius, box=(grid[0], grid[-1]), sense="min")
+    return RelaxedAdversary(kernel, grid, radii, relaxed, answers, values, window, radius, theta, on_grid, anywhere)
 
 
 @final
 class _Player:
-    """The player's choices θ ≥ 0 on the grid (the other half is symmetric), each with its adversary."""
+    """The player's choices θ ≥ 0 on the grid (the other half is symmetric), against adversaries on the same grid."""
 
     def __init__(self, kernel: Gaussian, grid: Array) -> None:
-        self._kernel, self._grid = kernel, grid
+        self._kernel, self._grid = kernel, grid[:, None]
         self.choices = grid[grid.size // 2 :]
         self.observed = np.asarray(kernel(self.choices[:, None], np.zeros((1, 1))), np.float64)[:, 0]
-        self._adversaries = [GridAdversary(kernel, grid, float(theta)) for theta in self.choices]
+        self._features = features_of(kernel, self._grid)
+        self._data = np.where(np.arange(grid.size) == grid.size // 2, 1.0, 0.0)
+        self._returns = np.asarray(kernel(self._grid, self.choices[:, None]), np.float64)
+
+    def _worst(self, returns: Array, radius: float) -> Array:
+        """The weights of the worst distribution for a choice with these returns on the grid."""
+        return solved_weights(ExpectationInBall(-returns, self._data, self._features, radius), _TOL)[0]
 
     def answer(self, radius: float) -> tuple[float, float]:
-        """The best choice against the worst distribution, and what it gains."""
-        gains = [adversary.value(adversary.worst(radius)) for adversary in self._adversaries]
-        best = int(np.argmax(gains))
-        return float(self.choices[best]), gains[best]
+        """The best choice against the worst distribution, and what it gains.
+
+        The worst distribution for one choice bounds what every other one gains: few have to be looked at.
+        """
+        bounds, best, gain = np.full(self.choices.size, np.inf), 0, -np.inf
+        while np.max(bounds) > gain:
+            tried = int(np.argmax(bounds))
+            gains = self._worst(self._returns[:, tried], radius) @ self._returns
+            best, gain = (tried, float(gains[tried])) if gains[tried] > gain else (best, gain)
+            bounds = np.minimum(bounds, gains)
+            bounds[tried] = -np.inf
+        return float(self.choices[best]), gain
 
     def refined(self, radius: float) -> float:
         """The best choice between its neighbours on the grid."""
@@ -232,8 +212,8 @@ class _Player:
         step = float(self.choices[1])
 
         def loss(theta: float) -> float:
-            adversary = GridAdversary(self._kernel, self._grid, theta)
-            return -adversary.value(adversary.worst(radius))
+            returns = np.asarray(self._kernel(self._grid, [[theta]]), np.float64)[:, 0]
+            return -float(returns @ self._worst(returns, radius))
 
         found = minimize_scalar(loss, bounds=(coarse - step, coarse + step), method="bounded", options={"xatol": 1e-3})
         return float(found.x)

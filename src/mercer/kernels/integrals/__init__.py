@@ -9,7 +9,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.integrals.base import KernelIntegrals
 from mercer.kernels.integrals.closed_form import GaussianBoxIntegrals, LaplacianIntegrals, LaplacianNormalIntegrals
 from mercer.kernels.integrals.gaussian import GaussianIntegrals, GaussianMixture
-from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Measure
 from mercer.kernels.integrals.quadrature import MOST_FEATURES, NodeIntegrals
 from mercer.kernels.stationary import Gaussian, Laplacian, Matern
 
@@ -28,17 +28,18 @@ _QUADRATURE_ERROR = 1e-11  # of the integrals: with less, nodes serve where a cl
 def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelIntegrals:
     """The integrals of a resolved kernel on some points: in closed form where there is one, by quadrature otherwise.
 
-    ==========  ==============  ===============  ==================================================
-    kernel      R^d, Lebesgue   R^d, Gaussian    box
-    ==========  ==============  ===============  ==================================================
-    Gaussian    pairs           pairs            quadrature where it reaches rounding, loop elsewhere
-    Laplacian   loop            loop             loop
-    others      quadrature      quadrature       quadrature
-    ==========  ==============  ===============  ==================================================
+    ==========  ==============  ==================================  ==================================================
+    kernel      R^d, Lebesgue   R^d, Gaussian                       box
+    ==========  ==============  ==================================  ==================================================
+    Gaussian    pairs           pairs                               quadrature where it reaches rounding, loop elsewhere
+    Laplacian   loop            loop; quadrature with a covariance  loop
+    others      quadrature      quadrature                          quadrature
+    ==========  ==============  ==================================  ==================================================
 
-    *Pairs* are closed forms in matrix products, *loop* closed forms that cost m³ d operations each; *quadrature* is for
-    three dimensions at most and states its error. On a box in few dimensions quadrature is preferred to the closed form
-    of the Gaussian where it reaches rounding as well: a product costs Q m² operations instead of m³ error functions.
+    A measure that is a sum over nodes is summed over, for any kernel and in any dimension. *Pairs* are closed forms in
+    matrix products, *loop* closed forms that cost m³ d operations each; *quadrature* is for three dimensions at most
+    and states its error. On a box in few dimensions quadrature is preferred to the closed form of the Gaussian where it
+    reaches rounding as well: a product costs Q m² operations instead of m³ error functions.
 
     Raises
     ------
@@ -48,6 +49,8 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
     d = points.shape[1]
     require_one_length(kernel, d)
     kernel = _plainly(kernel, d)
+    if isinstance(measure, DiscreteMeasure):
+        return NodeIntegrals(kernel, points, measure)
     if isinstance(kernel, Gaussian):
         if not isinstance(measure, Box):
             return GaussianIntegrals(kernel, points, measure)
@@ -55,7 +58,7 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         if nodes is not None and nodes.error <= _QUADRATURE_ERROR:
             return nodes
         return GaussianBoxIntegrals(kernel, points, measure)
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, Laplacian) and getattr(measure, "covariance", None) is None:
         if isinstance(measure, GaussianMeasure):
             return LaplacianNormalIntegrals(kernel, points, measure)
         return LaplacianIntegrals(kernel, points, measure)

@@ -175,6 +175,7 @@ class LaplacianNormalIntegrals(LoopIntegrals):
 
     def __init__(self, kernel: Laplacian, points: Array, measure: GaussianMeasure) -> None:
         super().__init__(kernel, points, measure, 0.0)
+        assert measure.std is not None
         self._rate = measure.std / float(kernel.sigma)
         self._mean, self._std = measure.mean, measure.std
         self.log_scale = float(np.log(float(namespace(points).linalg.diagonal(self.mass()).max())))

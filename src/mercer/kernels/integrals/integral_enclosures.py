@@ -105,9 +105,12 @@ class GaussianForms:
 
     @cached_property
     def _inner(self) -> Ball:
-        third = (self._ratio + 2.0) / (self._ratio + 3.0)
-        inner = self._pairs * powered(third.root(), self._d)
+        inner = self._pairs * self._heights()
         return inner if self._lone is None else inner * self._lone[:, None] * self._lone
+
+    def _heights(self) -> Ball:
+        """c₃/c₂."""
+        return powered(((self._ratio + 2.0) / (self._ratio + 3.0)).root(), self._d)
 
     def _pair_factor(self, order: int) -> Ball:
         return exponential(-(self._distances / (self._ratio + float(order))))

@@ -1,0 +1,51 @@
+"""The values of a density that is a sum of squares, and their logarithm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.backends.arrays import Array, namespace
+from mercer.backends.rounding import TINY
+from mercer.density.queries import DensityQueries
+from mercer.density.squares import log_squares
+
+_FLOOR = float(np.log(TINY))
+
+
+class DensityValues(DensityQueries):
+    """What is asked of a density at points, and all that :class:`DensityQueries` answers."""
+
+    log_scale_: float
+
+    if TYPE_CHECKING:  # the model's own
+
+        def _new_points(self, X: Any) -> Any: ...
+
+    def density(self, X: Any) -> Array:
+        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
+        logs, _ = self._logarithm(X)
+        return namespace(logs).exp(logs)
+
+    def score_samples(self, X: Any) -> Array:
+        """The logarithm of the density at the rows of X.
+
+        It is finite at any distance from the support. Where the squares cancel to rounding, as at a zero of the
+        density, it is floored at log(ε² ‖F‖² max_p k(x, z_p)²), ε = 2.2e-16; where the density is zero, as outside the
+        box, at the logarithm of the least normal number, -708.4.
+        """
+        values, floor = self._logarithm(X)
+        xp = namespace(values)
+        return xp.where(floor == -np.inf, xp.clip(values, _FLOOR, None), xp.maximum(values, floor))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of :meth:`score_samples` over the rows of X."""
+        return float(self.score_samples(X).mean())
+
+    def _logarithm(self, X: Any) -> tuple[Array, Array]:
+        """log p and what rounding leaves of it."""
+        X = self._new_points(X)
+        squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
+        shift = self.measure_.log_density(X) - self.log_scale_
+        return squares + shift, rounding + shift
