@@ -169,5 +169,5 @@ def _numbers(column: Any, name: str) -> Array:
         return np.array([np.nan if _is_missing(value) else float(value) for value in column.to_list()])
     except (TypeError, ValueError):
         raise ValueError(
-            f"The column {name!r} of X holds {column.dtype}, where numbers are expected: leave it out, or make some of it."
+            f"The column {name!r} of X holds {column.dtype}, where numbers are expected: leave it out."
         ) from None
