@@ -120,11 +120,22 @@ class GaussianIntegrals(KernelIntegrals):
         """The measure p_B dρ as a signed mixture of m(m+1)/2 normal laws, one for each pair of support points.
 
         k(x, p) k(x, q) dρ is W_pq times N(m_pq, I/(2(2a+b))), m_pq = (a(p + q) + bμ₀)/(2a + b); for measures that are
-        the same in all directions.
+        the same in all directions. :meth:`bumps` is for others, too.
         """
-        weights, means = self._components(B)
+        weights, means = self.bumps(B)
         variance = float(np.ldexp(0.5 / (2.0 * self._a + self._b), -2 * self._power))
-        return GaussianMixture(weights, self._frame.back(means), variance)
+        return GaussianMixture(weights, means, variance)
+
+    def bumps(self, B: Array) -> tuple[Array, Array]:
+        """The weights and the means of these laws, whose covariance is :meth:`bump_covariance`."""
+        weights, means = self._components(B)
+        return weights, self._frame.back(means)
+
+    def bump_covariance(self) -> Array:
+        """The covariance of k(x, z)² dρ as a NumPy array of shape (d, d)."""
+        variances = np.ldexp(self._deviation() ** 2, -2 * self._power)
+        axes = np.eye(variances.size) if self._frame.axes is None else to_numpy(self._frame.axes)
+        return (axes * variances) @ axes.T
 
     def _components(self, B: Array) -> tuple[Array, Array]:
         """The weights of these laws, and their means in the frame."""
@@ -136,7 +147,11 @@ class GaussianIntegrals(KernelIntegrals):
 
     def enclosures(self) -> IntegralEnclosures:
         """The closed forms anew from the points, as NumPy arrays."""
-        points, measure = to_numpy(self.points), self.measure
+        return self.enclosures_of(to_numpy(self.points))
+
+    def enclosures_of(self, points: Array) -> IntegralEnclosures:
+        """Those of other points, an array of NumPy, in place of the support."""
+        measure = self.measure
         if not isinstance(measure, GaussianMeasure):
             return GaussianEnclosures(points, self._sigma, None, None)
         mean = to_numpy(measure.mean)
