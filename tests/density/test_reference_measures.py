@@ -13,6 +13,7 @@ from scipy.integrate import quad
 import mercer
 from mercer import Box, DiscreteMeasure, Gaussian, GaussianMeasure, Laplacian, MeanEmbedding, SumOfSquaresDensity
 from mercer.backends.balls import ball
+from mercer.density.linear_functionals import EmbeddingValues, Moments
 from mercer.kernels.integrals import NodeIntegrals, kernel_integrals
 
 MEAN, COVARIANCE = np.array([0.3, -0.2]), np.array([[0.5, 0.3], [0.3, 0.4]])
@@ -301,3 +302,18 @@ def test_tensors_give_the_same_integrals(law, X):
     )
     assert isinstance(model.sample(3, random_state=0), torch.Tensor)
     assert mercer.verify(model, torch.as_tensor(X)).holds(1e-3)
+
+
+def test_moments_and_values_of_embeddings_are_linear_in_the_coefficients(X):
+    """The functionals that other programmes are made of know of the covariance, in numbers and in proofs."""
+    points, nodes, cell = X[:5], *grid()
+    integrals = kernel_integrals(KERNEL, points, LAW)
+    K, weights = KERNEL(nodes, points), np.exp(LAW.log_density(nodes) - integrals.log_scale) * cell
+    powers = np.concatenate([nodes, nodes[:, [0]] ** 2, nodes[:, [0]] * nodes[:, [1]], nodes[:, [1]] ** 2], axis=1)
+    expected = [(K.T * (weights * column)) @ K for column in powers.T]
+    assert np.allclose(Moments(2).matrices(integrals), expected, rtol=1e-9, atol=1e-10)
+    functional, F = EmbeddingValues(X[60:62]), np.random.default_rng(10).normal(size=(5, 2))
+    values = weights * np.sum((K @ F) ** 2, axis=1) @ KERNEL(nodes, X[60:62])
+    enclosed = functional.enclosures(integrals, functional.matrices(integrals)).values(ball(F))
+    assert np.allclose(enclosed.hi, values, rtol=1e-9, atol=1e-11)
+    assert np.all(enclosed.radius < 1e-18)

@@ -189,6 +189,9 @@ def test_verification_refuses_another_law_and_copies_are_the_same():
     copy = pickle.loads(pickle.dumps(model))
     assert mercer.verify(copy, X).lower == mercer.verify(model, X).lower
     copy.measure = Box(-1.0, 1.1)
+    with pytest.raises(ValueError, match="measure_ is another"):  # which witness integrates against
+        mercer.verify(copy, X)
+    copy.measure_ = Box(np.full(2, -1.0), np.full(2, 1.1))
     with pytest.raises(ValueError, match="discrepancy_ is .* the model was changed after its fit"):
         mercer.verify(copy, X)
     framed = QuadratureSparsifier(KERNEL, n_nodes=10, measure=Box(-1.0, 1.0)).fit(pd.DataFrame(X, columns=["a", "b"]))
@@ -219,8 +222,10 @@ def test_tensors_and_single_precision_give_the_same_quadrature():
         ({"measure": Box(0, 1)}, {"sample_weight": np.ones(30)}, "sample_weight has no effect with measure"),
         ({"measure": Box(0, 1), "kernel": Laplacian(1.0)}, {}, "have no closed form here"),
         ({"measure": Box([0, 0, 0], [1, 1, 1])}, {}, "must have 2 entries each"),
+        ({"measure": Box(90.0, 91.0)}, {}, "No point has any weight"),
+        ({"measure": Box(90.0, 91.0), "alpha": 1e-9}, {}, "the best measure is the empty one"),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_what_makes_no_sense_is_refused(options, fit, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -113,7 +113,7 @@ def certify_measure(
         discrepancy=problem.discrepancy(nodes, values, facts.gradient),
         trace=problem.trace(nodes, values),
         multiplier=multiplier,
-        margin=float((facts.gradient[nodes] - problem.ridge[nodes] * values) @ values),
+        margin=float((facts.gradient[nodes] - problem.pull(nodes, values)) @ values),
     )
 
 

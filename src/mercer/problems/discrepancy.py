@@ -70,6 +70,9 @@ class Discrepancy(Problem):
         Sω where it is known already; one product with S otherwise.
     errors : (float, float), default=(0, 0)
         Bounds on the relative errors of ω and d: of weights that are normalised, of a diagonal that is evaluated.
+    covariance : LinearMap, optional
+        Σ of QUAD (5.7), symmetric and positive semi-definite, for the term ½ vᵀΣv: ``squared`` is then S + Σ, and the
+        sample comes as a law, for its own product is with S alone.
     law : TargetLaw, optional
         A law μ in place of Σ ωₖ δ(xₖ), on points that are candidates for the nodes and no part of it: ω is zero then,
         Sω is ∫ k²(xᵢ, y) dμ(y), ωᵀSω is ∬ k² dμ dμ, and dᵀω is ∫ k(x, x) dμ (QUAD section 2).
@@ -91,8 +94,9 @@ class Discrepancy(Problem):
         distortion: Array | None = None,
         errors: tuple[float, float] = (0.0, 0.0),
         law: TargetLaw | None = None,
+        covariance: LinearMap | None = None,
     ) -> None:
-        self.squared, self.law = squared, law
+        self.squared, self.law, self.covariance = squared, law, covariance
         self.size = squared.shape[0]
         self.penalty = penalty
         if law is not None:
@@ -236,11 +240,19 @@ class Discrepancy(Problem):
         for lo in range(0, int(nodes.shape[0]), width):
             part = slice(lo, lo + width)
             add_product(witness, as_double(self.squared.block(nodes, nodes[part])), values[part])
+        witness = witness - (self.pull(nodes, values) - self.ridge[nodes] * values)
         return namespace(witness).clip(-alpha * self.penalty[nodes] - witness, min=0.0)
 
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""
-        return self.value(nodes, values, gradient) - 0.5 * float(self.ridge[nodes] @ values**2)
+        return self.value(nodes, values, gradient) - 0.5 * float(self.pull(nodes, values) @ values)
+
+    def pull(self, nodes: Array, values: Array) -> Array:
+        """ρᵢvᵢ and (Σv)ᵢ at the nodes: what the ridge adds to the gradient there."""
+        pull = self.ridge[nodes] * values
+        if self.covariance is None:
+            return pull
+        return pull + as_double(self.covariance.block(nodes, nodes)) @ values
 
 
 @final

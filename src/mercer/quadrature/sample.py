@@ -10,17 +10,18 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.config import require_free_memory
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
-from mercer.backends.rounding import UNIT, exact_sum, gamma
+from mercer.backends.rounding import UNIT, exact_sum, gamma, unit_of
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.checks import positive_number, scale_free
+from mercer.kernels.checks import as_points, positive_number, scale_free
 from mercer.kernels.integrals.given_measure import checked_measure
-from mercer.kernels.integrals.law_sections import law_sections
+from mercer.kernels.integrals.law_sections import LawSections, law_sections
 from mercer.kernels.integrals.measures import DiscreteMeasure, Measure
 from mercer.operators import GramOperator
+from mercer.operators.gram_sum import GramSum
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import TargetLaw
-from mercer.validation import checked_weights, distinct_rows, require_points
+from mercer.validation import checked_weights, distinct_rows, require_points, resolved_kernel
 
 _VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
@@ -164,12 +165,16 @@ def make_problem(
         )
     n, reference = int(X.shape[0]), sample.weights
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
-    strengths = None if ridge is None else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
+    full = isinstance(ridge, Kernel) or np.ndim(ridge) == 2
+    strengths = None if ridge is None or full else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
         target = None if law is None else _target(kernel, squared, law)
         distortion = squared @ sample.weights if target is None else target.sections.values
+    covariance = _covariance(ridge, X, kernel, sample, squared) if full else None
+    if covariance is not None and target is None:
+        target = _as_target(squared, sample, as_double(distortion))
     problem = Discrepancy(
-        squared,
+        squared if covariance is None else GramSum(squared, covariance),
         sample.weights,
         sample.penalty,
         caps=caps,
@@ -177,6 +182,7 @@ def make_problem(
         distortion=distortion,
         errors=(sample.weight_error, sample.penalty_error),
         law=target,
+        covariance=covariance,
     )
     xp = namespace(problem.distortion)
     if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():
@@ -207,6 +213,40 @@ def _target(kernel: Kernel, squared: GramOperator, law: Measure) -> TargetLaw:
     else:
         trace = float(kernel.diag(squared.points[:1])[0])
     return TargetLaw(law_sections(squared.kernel, squared.points, law), trace)
+
+
+def _as_target(squared: GramOperator, sample: Sample, distortion: Array) -> TargetLaw:
+    """The sample by its product Sω and ωᵀSω, where the quadratic term of the programme is not S alone.
+
+    No entry exceeds κ_i κ_j, so that errors η of the entries and of the weights, and the k roundings of each term, miss
+    by (η + γ_k) κ_i κᵀω at most.
+    """
+    entry, roots = squared.entry_error, as_double(squared.diagonal()) ** 0.5
+    weight = 1.02 * float(roots @ sample.weights)
+    relative = entry.relative + entry.scaled + (entry.absolute / float(roots.min()) ** 2 if entry.absolute > 0 else 0.0)
+    rounding = gamma(squared.summation_depth + 8, unit_of(squared.dtype))
+    slip = 1.02 * (relative + rounding + sample.weight_error)
+    energy = exact_sum(sample.weights * distortion)
+    sections = LawSections(distortion, slip * weight * roots, energy, 2 * slip * weight**2)
+    return TargetLaw(sections, float(sample.penalty @ sample.weights))
+
+
+def _covariance(ridge: Any, X: Any, kernel: Kernel, sample: Sample, squared: GramOperator) -> GramOperator:
+    """Σ of (5.7) between the points of the sample, from its matrix between the rows of X, or from a kernel."""
+    n = int(X.shape[0])
+    if isinstance(ridge, Kernel):
+        require_points(kernel, "ridge is a kernel of points")
+        found = GramOperator(resolved_kernel(ridge, X), squared.points, dtype=squared.dtype)
+    else:
+        matrix = like(as_points(ridge, "ridge"), sample.weights)
+        if tuple(matrix.shape) != (n, n):
+            raise ValueError(f"ridge has shape {tuple(matrix.shape)}: a matrix must be {n} × {n}.")
+        if bool((matrix != matrix.T).any()):
+            raise ValueError("ridge is not symmetric.")
+        found = GramOperator(Precomputed(), rows_and_columns(matrix, sample.rows, sample.rows), dtype=squared.dtype)
+    if not found.nonnegative:
+        raise ValueError("ridge has negative entries, or may: the bounds are for matrices that have none.")
+    return found
 
 
 def _check_memory(size: int) -> None:

@@ -71,8 +71,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
     max_weight : float or array of shape (n,), default=None
         An upper bound c of the weight of a node (QUAD 5.5).
-    ridge : float or array of shape (n,), default=None
-        ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out (QUAD 5.7).
+    ridge : float, array of shape (n,) or (n, n), or Kernel, default=None
+        ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out; or ½ vᵀΣv for a covariance Σ, positive semi-definite
+        and without negative entries, by its matrix or as that of a kernel at the rows of X (QUAD 5.7).
     measure : Box, GaussianMeasure or DiscreteMeasure, default=None
         The law μ that is to be integrated in place of the sample (QUAD 2): the rows of X are candidates for the nodes.
         Measures are brought to mass one, so that a box is its uniform law.

@@ -16,6 +16,7 @@ from mercer.backends.arrays import Array, as_double, double, dtype_name, is_spar
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
 from mercer.kernels.checks import checked_nodes
+from mercer.kernels.integrals.given_measure import same_measure
 from mercer.problems import Discrepancy
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
@@ -44,6 +45,8 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     require_rows(X, model._n_rows)
     law = read_law(model.measure, model.kernel_, X, model.sample_weight_)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
+    if not same_measure(model.measure_, law):
+        raise _damaged("measure_", "another", "the one of its parameter measure")
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
     options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge, "law": law}

@@ -47,10 +47,10 @@ def kernel_integrals(kernel: Kernel, points: Array, measure: Measure) -> KernelI
         Where there is neither.
     """
     d = points.shape[1]
-    require_one_length(kernel, d)
-    kernel = _plainly(kernel, d)
     if isinstance(measure, DiscreteMeasure):
         return NodeIntegrals(kernel, points, measure)
+    require_one_length(kernel, d)
+    kernel = _plainly(kernel, d)
     if isinstance(kernel, Gaussian):
         if not isinstance(measure, Box):
             return GaussianIntegrals(kernel, points, measure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,18 @@ def checked_measure(measure: Any, X: Array, name: str) -> Measure | None:
     if isinstance(measure, DiscreteMeasure):
         return checked_points_with_weights(measure, X, name)
     return None
+
+
+def same_measure(one: Measure | None, other: Measure | None) -> bool:
+    """Whether two measures are of one kind and have the same numbers, or there are none."""
+    if one is None or other is None or type(one) is not type(other):
+        return one is other
+    pairs = ((getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    return all(a is b or (a is not None and b is not None and _alike(a, b)) for a, b in pairs)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return np.array_equal(to_numpy(one), to_numpy(other))
 
 
 def checked_normal(mean: Any, spread: Any, X: Array, name: str) -> GaussianMeasure:

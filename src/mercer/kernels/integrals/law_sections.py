@@ -6,16 +6,16 @@ is a sum over points it is any kernel. In one coordinate, with k = exp(-t²(x - 
     ∫ k dy/L = √π/(2tL) (erf(t(b - x)) - erf(t(a - x))),
     ∬ k dx dy/L² = √π erf(tL)/(tL) - (1 - exp(-t²L²))/(tL)²,
 
-and the coordinates multiply. For N(m, Σ), with G = I + 2t²Σ,
+and the coordinates multiply. For N(m, Σ), in units in which t = 1, with G = I + 2Σ,
 
-    ∫ k dμ(y) = det(G)^(-1/2) exp(-t² (x - m)ᵀ G⁻¹ (x - m)),   ∬ k dμ dμ = det(I + 4t²Σ)^(-1/2).
+    ∫ k dμ(y) = det(G)^(-1/2) exp(-(x - m)ᵀ G⁻¹ (x - m)),   ∬ k dμ dμ = det(I + 4Σ)^(-1/2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erf
@@ -26,9 +26,8 @@ from mercer.backends.chunks import BALL_ENTRIES, row_chunks, rows_within
 from mercer.backends.rounding import UNIT, exact_sum, gamma
 from mercer.kernels.algebra import Power, Product, Scaled, Sum
 from mercer.kernels.base import Kernel
-from mercer.kernels.integrals.integral_enclosures import powered, squared_distances
 from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Lebesgue, Measure
-from mercer.kernels.integrals.normal_balls import widened
+from mercer.kernels.integrals.normal_balls import WidenedCovariance, widened
 from mercer.kernels.stationary import Gaussian, Matern
 
 _ERF_UNITS = 8  # of the last place: what the library's error function may miss
@@ -54,10 +53,10 @@ class LawSections:
 
 
 class _Term(NamedTuple):
-    """c exp(-t²‖x - y‖²) by c and t²."""
+    """c exp(-Σ t²(x - y)²) by c and the t² of all columns."""
 
     factor: Ball
-    rate: Ball
+    rates: Ball
 
 
 def law_sections(kernel: Kernel, X: Array, measure: Measure) -> LawSections:
@@ -74,7 +73,7 @@ def law_sections(kernel: Kernel, X: Array, measure: Measure) -> LawSections:
         return _of_points(kernel, X, measure)
     if isinstance(measure, Lebesgue):
         raise ValueError("Lebesgue's measure on R^d is no law, for its mass is infinite: give a box or a normal law.")
-    terms = _gaussian_terms(kernel)
+    terms = _gaussian_terms(kernel, X.shape[1])
     if terms is None:
         raise ValueError(
             f"The integrals of {kernel!r} against {type(measure).__name__} have no closed form here: use Gaussian(), "
@@ -94,32 +93,37 @@ def _added(parts: Iterator[Ball]) -> Ball:
     return total
 
 
-def _gaussian_terms(kernel: Kernel) -> list[_Term] | None:
+def _gaussian_terms(kernel: Kernel, d: int) -> list[_Term] | None:
     """The Gaussians that a kernel is the sum of; None where it is not known to be one, or of too many."""
-    if isinstance(kernel, Gaussian) and np.ndim(kernel.sigma) == 0:
-        return [_Term(ball(1.0), Ball(float(kernel.sigma)).squared().inverse())]
-    if isinstance(kernel, Matern) and kernel.nu == np.inf and np.ndim(kernel.length_scale) == 0:
-        return [_Term(ball(1.0), (Ball(float(kernel.length_scale)).squared() * 2.0).inverse())]
+    if isinstance(kernel, Gaussian):
+        return [_Term(ball(1.0), _lengths(kernel.sigma, d).squared().inverse())]
+    if isinstance(kernel, Matern) and kernel.nu == np.inf:
+        return [_Term(ball(1.0), (_lengths(kernel.length_scale, d).squared() * 2.0).inverse())]
     if isinstance(kernel, Scaled):
-        inner = _gaussian_terms(kernel.kernel)
-        return inner and [_Term(term.factor * float(kernel.factor), term.rate) for term in inner]
+        inner = _gaussian_terms(kernel.kernel, d)
+        return inner and [_Term(term.factor * float(kernel.factor), term.rates) for term in inner]
     if isinstance(kernel, Sum):
-        left, right = _gaussian_terms(kernel.left), _gaussian_terms(kernel.right)
+        left, right = _gaussian_terms(kernel.left, d), _gaussian_terms(kernel.right, d)
         return left + right if left and right else None
     if isinstance(kernel, Product):
-        return _times(_gaussian_terms(kernel.left), _gaussian_terms(kernel.right))
+        return _times(_gaussian_terms(kernel.left, d), _gaussian_terms(kernel.right, d))
     if isinstance(kernel, Power) and float(kernel.exponent).is_integer():
-        inner = out = _gaussian_terms(kernel.kernel)
+        inner = out = _gaussian_terms(kernel.kernel, d)
         for _ in range(int(kernel.exponent) - 1):
             out = _times(out, inner)
         return out
     return None
 
 
+def _lengths(length: Any, d: int) -> Ball:
+    """One length for every column."""
+    return Ball(np.broadcast_to(np.asarray(length, np.float64), (d,)))
+
+
 def _times(left: list[_Term] | None, right: list[_Term] | None) -> list[_Term] | None:
     if not left or not right or len(left) * len(right) > _MOST_TERMS:
         return None
-    return [_Term(a.factor * b.factor, a.rate + b.rate) for a in left for b in right]
+    return [_Term(a.factor * b.factor, a.rates + b.rates) for a in left for b in right]
 
 
 class _Uniform:
@@ -129,19 +133,19 @@ class _Uniform:
         self._ends = to_numpy(box.lower), to_numpy(box.upper)
 
     def sections(self, X: Array, term: _Term) -> Ball:
-        """∫ c exp(-t²‖x - y‖²) dμ(y) at every row."""
-        out, root = ball(np.ones(X.shape[0])) * term.factor, term.rate.root()
-        for x, a, b in zip(X.T, *self._ends, strict=True):
-            length = Ball(b) - Ball(a)
-            inside = _error_function((Ball(b) - x) * root) - _error_function((Ball(a) - x) * root)
+        """∫ c exp(-Σ t²(x - y)²) dμ(y) at every row."""
+        out, roots = ball(np.ones(X.shape[0])) * term.factor, term.rates.root()
+        for j, (a, b) in enumerate(zip(*self._ends, strict=True)):
+            root, length = roots[j], Ball(b) - Ball(a)
+            inside = _error_function((Ball(b) - X[:, j]) * root) - _error_function((Ball(a) - X[:, j]) * root)
             out = out * inside * (PI.root() * (root * length).inverse()).scaled(-1)
         return out
 
     def energy(self, term: _Term) -> Ball:
-        """∬ c exp(-t²‖x - y‖²) dμ dμ."""
-        out, root = term.factor, term.rate.root()
-        for a, b in zip(*self._ends, strict=True):
-            length = (Ball(b) - Ball(a)) * root
+        """∬ c exp(-Σ t²(x - y)²) dμ dμ."""
+        out, roots = term.factor, term.rates.root()
+        for j, (a, b) in enumerate(zip(*self._ends, strict=True)):
+            length = (Ball(b) - Ball(a)) * roots[j]
             gone = 1.0 - exponential(-length.squared())
             out = out * (PI.root() * _error_function(length) * length.inverse() - gone * length.squared().inverse())
         return out
@@ -155,30 +159,40 @@ class _Normal:
         self._covariance = None if law.covariance is None else to_numpy(law.covariance)
 
     def sections(self, X: Array, term: _Term) -> Ball:
-        """∫ c exp(-t²‖x - y‖²) dμ(y) at every row."""
-        if self._covariance is None:
-            wider = self._wider(term.rate.scaled(1))
-            away = squared_distances(X, self._mean[None])[:, 0]
-            return exponential(-(away * (term.rate * wider.inverse()))) * (self._height(wider) * term.factor)
-        wide = widened(self._covariance, term.rate.scaled(1))
+        """∫ c exp(-Σ t²(x - y)²) dμ(y) at every row."""
         apart = Ball(X) - self._mean
-        away = ((apart @ wide.inverse) * apart).sum(axis=1)
-        return exponential(-(away * term.rate)) * (wide.height() * term.factor)
+        if self._covariance is None:
+            wider = self._wider(term.rates.scaled(1))
+            away = (apart.squared() * (term.rates * wider.inverse())).sum(axis=1)
+            return exponential(-away) * (_height(wider) * term.factor)
+        wide, near = self._widened(term.rates, 2.0), apart * term.rates.root()
+        away = ((near @ wide.inverse) * near).sum(axis=1)
+        return exponential(-away) * (_height(wide.pivots) * term.factor)
 
     def energy(self, term: _Term) -> Ball:
-        """∬ c exp(-t²‖x - y‖²) dμ dμ."""
+        """∬ c exp(-Σ t²(x - y)²) dμ dμ."""
         if self._covariance is None:
-            return self._height(self._wider(term.rate.scaled(2))) * term.factor
-        return widened(self._covariance, term.rate.scaled(2)).height() * term.factor
+            return _height(self._wider(term.rates.scaled(2))) * term.factor
+        return _height(self._widened(term.rates, 4.0).pivots) * term.factor
 
-    def _wider(self, rate: Ball) -> Ball:
-        """1 + ts²."""
+    def _wider(self, rates: Ball) -> Ball:
+        """1 + ts² of every column."""
         assert self._std is not None
-        return Ball(self._std).squared() * rate + 1.0
+        return Ball(self._std).squared() * rates + 1.0
 
-    def _height(self, wider: Ball) -> Ball:
-        """(1 + ts²)^(-d/2)."""
-        return powered(wider.root().inverse(), self._mean.size)
+    def _widened(self, rates: Ball, factor: float) -> WidenedCovariance:
+        """That of Σ in units in which the kernel is the same in all columns."""
+        roots = rates.root()
+        assert self._covariance is not None
+        return widened(ball(self._covariance) * (roots[:, None] * roots), ball(factor))
+
+
+def _height(wider: Ball) -> Ball:
+    """The product of all x^(-1/2)."""
+    out, roots = ball(1.0), wider.root().inverse()
+    for k in range(roots.shape[0]):
+        out = out * roots[k]
+    return out
 
 
 def _error_function(z: Ball) -> Ball:

@@ -20,16 +20,9 @@ class WidenedCovariance(NamedTuple):
         """log det(I + tΣ), to double precision."""
         return float(np.sum(np.log(self.pivots.hi)))
 
-    def height(self) -> Ball:
-        """det(I + tΣ)^(-1/2)."""
-        out, roots = ball(1.0), self.pivots.root().inverse()
-        for k in range(roots.shape[0]):
-            out = out * roots[k]
-        return out
 
-
-def widened(covariance: Array, rate: Ball) -> WidenedCovariance:
-    """(I + tΣ)⁻¹ by Gauss and Jordan's elimination, for Σ of doubles, positive semi-definite, and t ≥ 0.
+def widened(covariance: Array | Ball, rate: Ball) -> WidenedCovariance:
+    """(I + tΣ)⁻¹ by Gauss and Jordan's elimination, for Σ positive semi-definite and t ≥ 0.
 
     No pivot is below one. What the elimination loses of 100 bits is in the radii. Cost: d steps on d × 2d matrices.
     """
