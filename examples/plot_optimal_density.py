@@ -11,8 +11,8 @@ each with a proof of how far it is from the best.
 # Entropy of a discretisation
 # ---------------------------
 # On [0, 1], cut into 20 cells, the density with the greatest entropy :math:`-\sum_i u_i \log u_i` of the cells' masses
-# among those with a given mean. The function is given by its value and gradient, the mean by bounds. Without the
-# sums of squares the answer would be :math:`u_i \propto e^{-\theta x_i}`, the dashed line: a smooth density is near it.
+# among those with a given mean. The function is given by its value and gradient, the mean by bounds. Without the sums
+# of squares the answer would be :math:`u_i \propto e^{-\theta x_i}`, the dashed line: a smooth density comes close.
 # The entropy does not see what happens inside a cell; a small regularisation keeps the density smooth there.
 
 import matplotlib.pyplot as plt
@@ -73,14 +73,14 @@ plt.show()
 # %%
 # Transport of a mean
 # -------------------
-# A sample, and where its mean should be. Of all densities with that mean, the nearest to the sample in the MMD
+# A sample, and where its mean should be. Of all densities with that mean, the nearest to the sample in the MMD that is
 # projected on the support. It keeps the moons where they are and puts some mass beyond them.
 
 X, _ = mercer.datasets.two_moons(200, noise=0.1, random_state=0)
 at = X[mercer.Landmarks(30, strategy="k-means", random_state=0).fit(X).indices_]
 kernel = mercer.Gaussian(sigma=0.8)
 K, v = kernel(at), kernel(at, X).mean(axis=1)
-to = np.add(X.mean(axis=0), [0.3, 0.2])
+to = X.mean(axis=0) + np.array([0.3, 0.2])
 
 moved = ConvexFunctional(
     [EmbeddingValues(at), Moments()],  # u: thirty values of the embedding, then the mean

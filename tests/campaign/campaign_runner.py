@@ -29,6 +29,7 @@ WHOLE = {
     "measures": range(1050),
     "densities": range(450),
     "regressions": range(600),
+    "adversaries": range(800),
 }
 
 

@@ -29,6 +29,7 @@ SAMPLE = {
     "measures": range(14),
     "densities": range(6),
     "regressions": range(4),
+    "adversaries": range(10),
 }
 
 

@@ -250,6 +250,20 @@ def test_what_rounding_of_the_argument_does_to_a_gradient_is_allowed_for():
     assert proof.lower < -1e-2 * 1e12 * 1e-13
 
 
+def test_functionals_between_two_doubles_are_allowed_for():
+    """F = 1e6 (u - û) vanishes at the double û next to u, and is what lies between the two at the density itself."""
+    problem = pose(ConvexFunctional(Moments()), Setting(KERNEL, Z, Lebesgue()), 0.0, 1e-8)
+    for column in range(4):
+        factor = np.eye(problem.dimension)[:, column : column + 1]
+        programme = problem.squares.enclosures
+        L = programme.basis @ factor
+        u = (problem.functionals.values(L) * (L * (programme.mass @ L)).sum().inverse())[0]
+        near = float(u.hi)
+        between = ConvexFunctional(Moments(), lambda u, near=near: 1e6 * (u[0] - near), lambda u: np.full(1, 1e6))
+        proof = certified(between, factor, accuracy=1e-300)
+        assert proof.upper >= 1e6 * abs(float(u.lo)) > 0.0
+
+
 def test_a_kink_is_named():
     kinked = ConvexFunctional(Moments(), lambda u: abs(float(u[0]) - 0.4), lambda u: np.sign(u - 0.4))
     with pytest.warns(UserWarning, match="kinks"):
@@ -353,6 +367,23 @@ def test_a_density_answers_keeps_and_is_proved_again():
     np.testing.assert_allclose(
         embedded([[0.5]]), np.trapezoid(found.density(X[:, None]) * KERNEL(X[:, None], [[0.5]])[:, 0], X), rtol=1e-6
     )
+
+
+def test_an_interrupted_run_returns_its_best_density():
+    functional, calls = cells_and_mean(0.2, 0.6), []
+    value = functional.value
+
+    def interrupted(u):
+        calls.append(None)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return value(u)
+
+    functional.value = interrupted
+    with pytest.warns(UserWarning, match="interrupted"):
+        found = mercer.optimal_density(functional, Z, KERNEL, box=(0, 1), tol=1e-9)
+    assert found.status_.name == "INTERRUPTED"
+    assert found.certificate_.lower < found.certificate_.upper < 0
 
 
 def test_a_run_can_be_stopped():

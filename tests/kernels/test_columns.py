@@ -92,11 +92,34 @@ def test_differences_keep_their_digits_whatever_the_offset_of_a_column(kind):
     assert_allclose(values, exact, rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.parametrize("kind", [Gaussian, Laplacian, Matern])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_very_unlike_sizes(kind, dtype, on):
+    """Each column has its own power of two: the largest numbers of one do not take the digits of another."""
+    size = np.array([1e30, 1e-30]) if dtype == np.float32 else np.array([1e250, 1e-250])
+    X = np.array([[0.5, 1.0], [1.0, 1.0], [1.0, 2.5], [9.0, 30.0]])
+    values = on(of(kind, (2 * size.astype(dtype)).astype(float).tolist()))((X * size.astype(dtype)).astype(dtype))
+    rtol = 2e-5 if dtype == np.float32 else 1e-13
+    assert_allclose(values, truth(kind, X, [2.0, 2.0]).astype(float), rtol=rtol, atol=1e-35)
+    far = on(of(kind, [1e-300, 1.0]))(np.array([[0.0, 0.0], [1e300, 0.0]], np.float64))
+    assert_array_equal(far, np.eye(2))
+
+
 def test_the_error_of_an_entry_counts_the_weights_of_columns():
     """A length that is a column's own is rounded, squared, and multiplies: no entry may have the bound of one length."""
     X = points(2, 3) * 1e5  # far apart: by differences
     one, several = (GramOperator(Laplacian(length), X).entry_error for length in (1e5, [1e5, 1.1e5, 1e5]))
     assert several.relative > one.relative
+
+
+def test_the_error_of_an_entry_counts_the_division_of_coordinates():
+    """Two coordinates that are divided by a length before they are subtracted err by parts of their own sizes."""
+    X = np.array([[100.0, 100.0], [100.0, 101.0]])
+    one, several = (GramOperator(Laplacian(length), X).entry_error for length in (1.0, [1.0, np.nextafter(1.0, 2.0)]))
+    assert several.relative - one.relative > 3.9 * np.finfo(float).eps / 2 * 201
+    thirds = GramOperator(Laplacian([1.0, 3.0]), np.random.default_rng(0).normal(size=(400, 2)) + 50)
+    exact = truth(Laplacian, thirds.points, [1.0, 3.0])
+    assert np.all(np.abs(thirds.to_dense() - exact) <= thirds.entry_error.relative * exact)
 
 
 # --- kernels on columns -------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from mercer import Gaussian, Laplacian, Linear, Polynomial, Precomputed, QuadratureSparsifier, mmd, verify
+from mercer import Box, Gaussian, Laplacian, Linear, Polynomial, Precomputed, QuadratureSparsifier, mmd, verify
 from mercer.quadrature.sample import make_problem, make_sample
 from mercer.solvers import exchange
 from mercer.solvers.measure.active_set import solve_exactly
@@ -187,3 +187,17 @@ def test_a_kernel_with_negative_values_has_no_bound_for_its_mean(X, kernel):
         QuadratureSparsifier(kernel, n_nodes=3, discrepancy="mmd").fit(data)
     with pytest.raises(ValueError, match=r"discrepancy='kernel' must be one of 'squared', 'mmd'|'squared' or 'mmd'"):
         QuadratureSparsifier(kernel, discrepancy="kernel").fit(data)
+
+
+def test_a_law_has_means_and_slack_variables(X):
+    """The mean of exp(-(x - y)²/σ²) over [-1, 1]² by a rule of 40 × 40 nodes, which is exact to rounding."""
+    law = Box(lower=[-1.0, -1.0], upper=[1.0, 1.0])
+    model = QuadratureSparsifier(KERNEL, alpha=0.02, max_weight=0.05, measure=law, discrepancy="mmd").fit(X)
+    x, w = np.polynomial.legendre.leggauss(40)
+    grid, weights = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2), np.outer(w, w).ravel() / 4
+    v, means = _dense(model), KERNEL(X, grid) @ weights
+    np.testing.assert_allclose(model.witness(X), KERNEL(X) @ v - means, atol=1e-12)
+    value = 0.5 * (v @ KERNEL(X) @ v - 2 * v @ means + weights @ KERNEL(grid) @ weights)
+    assert model.discrepancy_ == pytest.approx(value, abs=1e-12)
+    np.testing.assert_allclose(model.slacks_, np.maximum(0, -0.02 - model.witness(X))[model.indices_], atol=1e-12)
+    assert verify(model, X).holds(1e-8)

@@ -8,7 +8,8 @@ stricter bound.
 
 Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
 the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
-Where columns have lengths of their own, each has its power of two, and the rest weighs its differences.
+Where columns have lengths of their own, each has its power of two, and the rest weighs its differences; sums of
+absolute differences are weighed only where a division of the points would cost too many digits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, as_double, dtype_name, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, dtype_name, like, namespace, to_numpy
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.entries import FormEntries, Side
 from mercer.backends.profiles import (
@@ -42,6 +43,7 @@ COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums
 LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
 SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum, beside one for each term
 WEIGHTS = 5  # further ones of a length that is a column's own: the rest of it, its square, in the arithmetic of entries
+DIVISIONS = 4  # of two coordinates that are divided by a length before they are subtracted, in units of their sizes
 PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, beside those of x·y
 _CUT = {"float32": 87.0, "float64": 708.0}  # exponents beyond are taken as zero
 _EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powers of two
@@ -104,12 +106,17 @@ class DistanceForm(PairingForm):
 
         The factor is one, and the difference of each column has a weight, where lengths are the columns' own.
         """
-        self._factor, self._scales = 1.0, np.ones(self.n_features)
+        self._factor, self._scales, self._lost = 1.0, np.ones(self.n_features), 0.0
         with np.errstate(over="ignore"):
             self._weights = np.minimum(1 / self._lengths, LARGEST_DISTANCE[self._name])
         if self._metric == "mismatches":
             return
-        largest = np.maximum(*(np.abs(to_numpy(ends)).astype(np.float64) for ends in self._extremes()))
+        if self._weighed:  # so many numbers as there are columns
+            largest = np.maximum(*(np.abs(to_numpy(ends).astype(np.float64)) for ends in self._extremes()))
+        else:
+            largest = np.full(self.n_features, max(float(abs(ends).max()) for ends in self._extremes()))
+        if self._metric == "cityblock" and self._weighed and self._divided_at_once(largest):
+            return
         limit, most = COORDINATE_LIMIT["float64"], COORDINATE_LIMIT[self._name]
         if self._weighed:
             pairs = zip(self._lengths.tolist(), largest.tolist(), strict=True)
@@ -123,6 +130,16 @@ class DistanceForm(PairingForm):
         self._scales, self._weights = scales, rests**2 if self._metric == "sqeuclidean" else rests
         if not self._weighed:
             self._factor = float(self._weights[0])
+
+    def _divided_at_once(self, largest: Array) -> bool:
+        """Divide points by their lengths, with a rounding, where that is accurate enough: no difference is weighed."""
+        with np.errstate(over="ignore"):
+            scales = 1 / self._lengths
+            lost = gamma(DIVISIONS, self.unit) * float((largest * scales).sum())
+        if not lost <= EXPONENT_ERROR[self._name] or scales.max() > 1e30 or scales.min() < 1e-30:
+            return False
+        self._weighed, self._scales, self._lost = False, scales, lost
+        return True
 
     def _extremes(self) -> tuple[Array, Array]:
         """The least and the greatest coordinates of all points, zero among them; found without a copy."""
@@ -142,7 +159,7 @@ class DistanceForm(PairingForm):
     def entry_error(self) -> EntryError:
         if not self._by_products:
             relative = gamma(self.n_features + SUBTRACTIONS + self._weighed * WEIGHTS, self.unit)
-            return profile_error(self._profile, self._name, relative, 0.0, self._most())
+            return profile_error(self._profile, self._name, relative, self._lost, self._most())
         lost = gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) * self._largest
         return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * self._largest)
 
@@ -151,7 +168,7 @@ class DistanceForm(PairingForm):
         if self._metric == "mismatches":
             return float(self._weights.sum())
         with np.errstate(over="ignore"):
-            low, high = (np.asarray(to_numpy(end), np.float64) / self._lengths for end in self._extremes())
+            low, high = (as_double(end) / like(self._lengths, end) for end in self._extremes())
             ranges = high - low
             return float((ranges**2 if self._metric == "sqeuclidean" else ranges).sum())
 

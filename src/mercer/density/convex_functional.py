@@ -22,7 +22,7 @@ class ConvexFunctional:
     ----------
     of : LinearFunctionals or list of them
         What u consists of, one after the other: ``EmbeddingValues``, ``Moments``, ``CellMasses``, ``Expectations`` of
-        :mod:`mercer.density`.
+        ``mercer.density``.
     value : callable, default=None
         F, a convex and differentiable function of an array of shape (q,) that returns a number; it may be infinite or
         nan where no density's u lies. None means F = 0.

@@ -1,8 +1,8 @@
 """The diagonal of the learned kernel as a user prescribes it: squared lengths of coordinates, on the sample and beyond.
 
 PSD22 (SDP) has any positive function d(x) for the diagonal, and takes d(x) = ā(x, x) for want of another. A function is
-asked at new points; numbers for the points of the sample are averaged there by affinity, p(x, xⱼ)dⱼ, which is constant
-where they are, and they stand as given at the points of the sample.
+asked at new points (PSD22 footnote 3 leaves that open); numbers for the points of the sample are averaged there by
+affinity, p(x, xⱼ)dⱼ, which is constant where they are, and they stand as given at the points of the sample.
 """
 
 from __future__ import annotations

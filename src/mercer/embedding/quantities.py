@@ -56,7 +56,7 @@ def lipschitz_constant(model: SDPEmbedding, X: Any) -> float:
 
 
 def distance_objective(model: SDPEmbedding, X: Any) -> float:
-    """Σ wᵢwⱼ ā(xᵢ, xⱼ) ‖Ξᵢ - Ξⱼ‖², which the first level of an embedding minimises (PSD17, introduction).
+    """Σ wᵢwⱼ ā(xᵢ, xⱼ) ‖Ξᵢ - Ξⱼ‖², which the first level of an embedding minimises (PSD17 section 1).
 
     With D² the squared distances of B, Σ wᵢwⱼ ĀD² = 2 Σᵢ wᵢ(Āw)ᵢBᵢᵢ - 2⟨Ā, B⟩: the diagonal of B is prescribed, so
     that least distances are the largest ⟨Ā, B⟩. Points of positive ā are drawn together, those of negative ā driven

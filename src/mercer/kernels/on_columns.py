@@ -17,7 +17,7 @@ from mercer.kernels.tables import Table
 
 @final
 class OnColumns(Kernel):
-    """k(x, y) of some columns of x and y, as ``kernel.on(columns)`` makes it: attributes of unlike kinds (PSD22, 6.3).
+    """k(x, y) of some columns of x and y, as ``kernel.on(columns)`` makes it: unlike attributes (PSD17 section 6.3).
 
     Sums and products of such kernels let each attribute be compared in its own way. What is known of such a kernel is
     known of it as a kernel of these columns.

@@ -97,7 +97,7 @@ class RelaxedAdversary(Experiment):
             ),
             claim(
                 "least return at θ* over all distributions on the interval",
-                "no less than on the grid, to its step",
+                "on a grid",
                 f"{self.anywhere.value:.4g}, proved to {self._proved:.0e}",
                 self.anywhere.covers == "box" and self.adversary.value - self.anywhere.certificate.lower < _GRID,
                 f"{self.adversary.value:.4g} on the grid: what the paper discretises is not lost by it",

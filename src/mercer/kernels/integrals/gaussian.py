@@ -49,6 +49,7 @@ class GaussianIntegrals(KernelIntegrals):
     """
 
     def __init__(self, kernel: Gaussian, points: Array, measure: Lebesgue | GaussianMeasure) -> None:
+        self._kernel = kernel
         self._sigma, self._power = float(kernel.sigma), -int(np.frexp(float(kernel.sigma))[1])
         _require_scale(kernel, points, measure)
         self._a = float(1.0 / np.ldexp(self._sigma, self._power) ** 2)
@@ -62,6 +63,25 @@ class GaussianIntegrals(KernelIntegrals):
         self._pairs = self._pair_factor(points, 3)
         self._lone = self._lone_factor(points, 3)
         self._inner = self._c3 * self._pairs * (self._lone[:, None] * self._lone)
+
+    @property
+    def scaled_points(self) -> Array:
+        """The support in units of a power of two near σ."""
+        return self._near
+
+    @property
+    def rate(self) -> float:
+        """a, in these units."""
+        return self._a
+
+    @property
+    def ratio(self) -> float:
+        """b/a of a measure that is the same in all directions: zero for Lebesgue's."""
+        return float(self._b / self._a)
+
+    def lone_factor(self, order: int) -> Array:
+        """The part of single support points in an integral of so many sections, exp(-ab/(na+b) ‖z - μ₀‖²)."""
+        return self._lone_factor(self.points, order)
 
     def _log_constants(self, d: int, measure: Lebesgue | GaussianMeasure) -> list[float]:
         """log c₂ and log c₃."""
@@ -91,6 +111,10 @@ class GaussianIntegrals(KernelIntegrals):
         total = (G.T * (h * c)) @ G
         total *= self._inner
         return total
+
+    def contracted(self, c: Array, Y: Array) -> Array:
+        G, h = self._towards(Y)
+        return h[:, None] * ((G * c) @ self._inner) * G
 
     def mixture(self, B: Array) -> GaussianMixture:
         """The measure p_B dρ as a signed mixture of m(m+1)/2 normal laws, one for each pair of support points.
@@ -134,6 +158,11 @@ class GaussianIntegrals(KernelIntegrals):
         if measure.covariance is None:
             return GaussianEnclosures(points, self._sigma, mean, measure.std)
         return CovarianceEnclosures(points, self._sigma, mean, to_numpy(measure.covariance))
+
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        measure = self.measure
+        assert isinstance(measure, Lebesgue | GaussianMeasure)
+        return GaussianIntegrals(self._kernel, namespace(Y).concat([self.points, Y]), measure).enclosures()
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ on a grid in up to three dimensions, where nothing cancels; as diag(FᵀWF) elsewhere."""

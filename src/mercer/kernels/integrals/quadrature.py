@@ -89,9 +89,20 @@ class NodeIntegrals(KernelIntegrals):
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return (self._K.T * (self._weights * function)) @ self._K
 
+    def contracted(self, c: Array, Y: Array) -> Array:
+        towards = as_double(self.kernel(self._rule.nodes, Y))
+        return (towards.T * (self._weights * (self._K @ c))) @ self._K
+
     def enclosures(self) -> IntegralEnclosures:
         """The values at the nodes and the weights, as NumPy arrays."""
-        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
+        parts = self.points, self._rule.nodes, self._K, self._weights
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in parts))
+
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        xp, nodes = namespace(Y), self._rule.nodes
+        values = xp.concat([self._K, as_double(self.kernel(nodes, Y))], axis=1)
+        parts = xp.concat([self.points, Y]), nodes, values, self._weights
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in parts))
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
