@@ -75,7 +75,7 @@ def measured(case: str, m: int, objective: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
-        "mmd": model.mmd_,
+        "mmd": f"{'≥ ' if model.mmd_error_ > 0 else ''}{model.mmd_:.5f}",
         "gap": (proof.upper - proof.lower) / proof.upper,
         "rank": model.rank_,
     }
@@ -95,7 +95,7 @@ def costs() -> list[list[str]]:
                     rows.append([where, str(m), objective, "–", "–", "–", "–", "–"])
                     continue
                 out = json.loads(done.stdout.splitlines()[-1])
-                numbers = [f"{out['seconds']:.2f}", f"{out['megabytes']:.0f}", f"{out['mmd']:.5f}"]
+                numbers = [f"{out['seconds']:.2f}", f"{out['megabytes']:.0f}", out["mmd"]]
                 rows.append([where, str(m), objective, *numbers, f"{out['gap']:.0e}", str(out["rank"])])
     return rows
 
