@@ -206,18 +206,34 @@ def certified(functional, factor=None, below=0.0, above=0.0, accuracy=1e-13):
     return certify_convex_squares(problem, PricedFactor(F, *prices), accuracy)
 
 
+def mean_on_the_line():
+    return pose(ConvexFunctional(Moments()), Setting(KERNEL, Z, Lebesgue()), 0.0, 1e-8)
+
+
+def dimension():
+    return mean_on_the_line().dimension
+
+
+def certified_value(factor):
+    """The mean of a density as a ball."""
+    problem = mean_on_the_line()
+    programme = problem.squares.enclosures
+    L = programme.basis @ (factor / np.linalg.norm(factor))
+    return (problem.functionals.values(L) * (L * (programme.mass @ L)).sum().inverse())[0]
+
+
 def test_a_density_beyond_its_bounds_is_no_upper_bound():
     inside = certified(ConvexFunctional(Moments(), lower=0.0, upper=1.0))
     outside = certified(ConvexFunctional(Moments(), lower=0.7, upper=1.0))
-    assert inside.upper < 1e-12
+    assert -1e-12 < inside.lower <= 0.0 <= inside.upper < 1e-12
     assert outside.upper == np.inf
 
 
 def test_prices_are_not_believed():
-    """Negative ones would raise the bound above the optimum, which is 0 here."""
-    functional = ConvexFunctional(Moments(), lower=0.0, upper=1.0)
+    """Negative ones of bounds that no density reaches would raise the bound above the optimum, which is 0 here."""
+    functional = ConvexFunctional(Moments(), lower=-5.0, upper=5.0)
     for below, above in ((-10.0, 0.0), (0.0, -10.0), (5.0, 0.0), (0.0, 5.0), (np.pi, 3.0)):
-        assert certified(functional, below=below, above=above).lower <= 0.0
+        assert -100.0 < certified(functional, below=below, above=above).lower <= 0.0
 
 
 def test_prices_of_bounds_that_are_not_there_are_left_out():
@@ -239,25 +255,23 @@ def test_the_accuracy_of_a_function_is_allowed_for():
 
 
 def test_what_rounding_of_the_argument_does_to_a_gradient_is_allowed_for():
-    """Near its minimum a steep quadratic has a small value and slope, both made of rounding."""
+    """At its minimum a steep quadratic has neither value nor slope, and what floating point says of both is rounding."""
+    near = float(certified_value(np.eye(dimension())).hi)
     steep = ConvexFunctional(
         Moments(),
-        lambda u: 1e12 * float((u[0] - 0.5) ** 2),
-        lambda u: 2e12 * (u - 0.5),
+        lambda u: 1e12 * float((u[0] - near) ** 2),
+        lambda u: 2e12 * (u - near),
         hessian=lambda u: np.full((1, 1), 2e12),
     )
-    proof = certified(steep)  # the middle of the spectrahedron is symmetric: u = 1/2 up to rounding
-    assert proof.lower < -1e-2 * 1e12 * 1e-13
+    proof = certified(steep)
+    assert -1e3 < proof.lower <= -1e-13 * 2e12 * near * near
 
 
 def test_functionals_between_two_doubles_are_allowed_for():
     """F = 1e6 (u - û) vanishes at the double û next to u, and is what lies between the two at the density itself."""
-    problem = pose(ConvexFunctional(Moments()), Setting(KERNEL, Z, Lebesgue()), 0.0, 1e-8)
     for column in range(4):
-        factor = np.eye(problem.dimension)[:, column : column + 1]
-        programme = problem.squares.enclosures
-        L = programme.basis @ factor
-        u = (problem.functionals.values(L) * (L * (programme.mass @ L)).sum().inverse())[0]
+        factor = np.eye(dimension())[:, column : column + 1]
+        u = certified_value(factor)
         near = float(u.hi)
         between = ConvexFunctional(Moments(), lambda u, near=near: 1e6 * (u[0] - near), lambda u: np.full(1, 1e6))
         proof = certified(between, factor, accuracy=1e-300)
