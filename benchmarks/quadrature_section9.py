@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Job:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.size = SIZES["full" if options.full else "quick"]
-        self.n, self.limit = self.size["n"], options.seconds
+        self.n, self.limit, self.first = self.size["n"], options.seconds, options.first
         self.kernel = Gaussian(sigma=options.ell**-0.5)
         self.out, self.keep = Path(options.out), Path(options.keep)
         self.began = time.perf_counter()
@@ -124,15 +125,15 @@ def upsilon(job: Job) -> None:
         job.tell("directions", seconds=seconds, directions=int(count), canonical=pairs.canonical.tolist())
         gram, found, hats = GramOperator(job.kernel, X), [], []
         began = time.perf_counter()
-        for first in range(0, count, CHUNK):
+        for first in range(job.first, count, CHUNK):
             functions = pairs.functions[:, first : first + CHUNK]
             images = (gram @ (functions / n).astype(np.float32)).astype(float)
             hat = np.sqrt(np.einsum("ij,ij->j", images, images) / n)
             found += (np.einsum("ij,ij->j", functions, images) / n / hat).tolist()
             hats += hat.tolist()
             spent = time.perf_counter() - began
-            job.tell("upsilon", seconds=spent, upsilon=found, eigenvalues=hats, MB=memory.peak / 1e6)
-            if job.left < 1.2 * spent / len(found) * CHUNK:
+            job.tell("upsilon", first=job.first, seconds=spent, upsilon=found, eigenvalues=hats, MB=memory.peak / 1e6)
+            if job.left < 1.05 * spent / len(found) * CHUNK:
                 break
 
 
@@ -162,10 +163,19 @@ def page(rows: list[dict[str, Any]]) -> None:
     """The tables from the lines of the largest size."""
     most = max(row["n"] for row in rows)
     by = {row["stage"]: row for row in rows if row["n"] == most}
+    by["upsilon"] = joined([row for row in rows if row["n"] == most and row["stage"] == "upsilon"])
     batches = [row for row in rows if row["n"] == most and row["stage"] == "plain"]
     write_table(PAGE, "times", times(by, batches))
     write_table(PAGE, "exchanges", exchanges(by["exchange"]["lines"], batches))
     write_table(PAGE, "upsilon", accuracy(by))
+
+
+def joined(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The tests of all directions, from the last line of each run that began at another of them."""
+    last = {row.get("first", 0): row for row in rows}
+    parts = [last[first] for first in sorted(last)]
+    out: dict[str, Any] = {name: [*chain(*(part[name] for part in parts))] for name in ("upsilon", "eigenvalues")}
+    return {**out, "seconds": sum(part["seconds"] for part in parts), "MB": max(part["MB"] for part in parts)}
 
 
 def times(by: dict[str, Any], batches: list[dict[str, Any]]) -> list[str]:
@@ -234,6 +244,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="500 000 rows; 20 000 otherwise")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    parser.add_argument("--first", type=int, default=0, help="the directions that an earlier run has tested already")
     parser.add_argument("--ell", type=float, default=1.2, help="ℓ of the kernel")
     parser.add_argument("--seconds", type=float, default=500, help="after which a stage ends with what it has")
     parser.add_argument("--memory", default="16GB", help="the memory limit")

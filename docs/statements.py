@@ -95,14 +95,14 @@ def as_text(paper: Paper) -> list[str]:
     """The lines of reStructuredText that show a paper: a sentence that counts, and a table."""
     counts = Counter(row.kind for row in paper.rows for _ in row.numbers())
     told = ", ".join(f"{counts[kind]} {word}" for kind, word in _KINDS.items() if counts[kind])
-    head = [f"{paper.title}. {len(paper.statements)} statements: {told}.", "", ".. list-table::", "   :header-rows: 1"]
-    head += ["   :widths: 12 38 50", "   :class: statements", ""]
+    head = [f"By {paper.title}. {len(paper.statements)} statements: {told}.", "", ".. list-table::"]
+    head += ["   :header-rows: 1", "   :widths: 12 38 50", "   :class: statements", ""]
     rows = [_cells("statement", ["what it says"], ["where: file, test, experiment"])]
     return head + [line for row in [*rows, *map(_row, paper.rows)] for line in row]
 
 
 def _row(row: Row) -> list[str]:
-    words = {"built": "", "definition": "", "not built": f"**Not built:** {row.why}"}[row.kind]
+    words = {"built": "", "definition": "*Background.*", "not built": f"**Not built:** {row.why}"}[row.kind]
     errata = [f":ref:`Erratum <{label}>`." for label in row.erratum]
     said = [row.says, *filter(None, [row.note, words]), *errata]
     where = [*row.file, *row.test, *(f"mercer experiment {name}" for name in row.experiment)]

@@ -18,8 +18,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "backends": "Config config_context get_config",
     "kernels": (
-        "ChiSquared Cosine FromDistance Gaussian Geodesic GraphLaplacian Kernel Laplacian Linear LocallyLinear Matern "
-        "Polynomial Precomputed SSIM SelfTuning Sigmoid Sobolev"
+        "Box Categories ChiSquared Cosine DiscreteMeasure FromDistance Gaussian GaussianMeasure Geodesic "
+        "GraphLaplacian Kernel Laplacian Lebesgue Linear LocallyLinear Matern Mixed Polynomial Precomputed SSIM "
+        "SelfTuning Sigmoid Sobolev"
     ),
     "operators": "CenteredOperator DiffusionOperator GramOperator LowRankOperator NormalizedOperator",
     "linalg": "factorize greedy_cholesky nystrom nystrom_completion rp_cholesky",
@@ -33,7 +34,7 @@ _HOMES = {
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity optimal_density",
     "kernelization": "Kernelized",
-    "robust": "RobustKernelRidge worst_case_expectation",
+    "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
 _MODULES = ("datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -74,17 +75,23 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import rank_path as rank_path
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
+    from mercer.kernels import Box as Box
+    from mercer.kernels import Categories as Categories
     from mercer.kernels import ChiSquared as ChiSquared
     from mercer.kernels import Cosine as Cosine
+    from mercer.kernels import DiscreteMeasure as DiscreteMeasure
     from mercer.kernels import FromDistance as FromDistance
     from mercer.kernels import Gaussian as Gaussian
+    from mercer.kernels import GaussianMeasure as GaussianMeasure
     from mercer.kernels import Geodesic as Geodesic
     from mercer.kernels import GraphLaplacian as GraphLaplacian
     from mercer.kernels import Kernel as Kernel
     from mercer.kernels import Laplacian as Laplacian
+    from mercer.kernels import Lebesgue as Lebesgue
     from mercer.kernels import Linear as Linear
     from mercer.kernels import LocallyLinear as LocallyLinear
     from mercer.kernels import Matern as Matern
+    from mercer.kernels import Mixed as Mixed
     from mercer.kernels import Polynomial as Polynomial
     from mercer.kernels import Precomputed as Precomputed
     from mercer.kernels import SelfTuning as SelfTuning
@@ -104,6 +111,8 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.quadrature import QuadraturePath as QuadraturePath
     from mercer.quadrature import QuadratureSparsifier as QuadratureSparsifier
     from mercer.quadrature import squared_kernel_discrepancy as squared_kernel_discrepancy
+    from mercer.robust import RobustKernelClassifier as RobustKernelClassifier
+    from mercer.robust import RobustKernelRegressor as RobustKernelRegressor
     from mercer.robust import RobustKernelRidge as RobustKernelRidge
     from mercer.robust import worst_case_expectation as worst_case_expectation
     from mercer.verification import verify as verify

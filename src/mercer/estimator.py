@@ -26,6 +26,7 @@ from mercer.validation import (
     checked_points,
     checked_weights,
     is_precomputed,
+    kernel_on_columns,
     normalised,
     resolved_kernel,
 )
@@ -164,9 +165,13 @@ class KernelEstimator(BaseEstimator):
         points, targets = self._checked_data(X, y, fitting=True, least=least)
         weights = sample_weight
         if weights is not None:
-            weights = checked_weights(weights, points.shape[0], "sample_weight", reference=points)
-        kernel = self._default_kernel() if self.kernel is None else self.kernel
+            weights = self._checked_sample_weight(weights, points)
+        kernel = kernel_on_columns(self, self._default_kernel() if self.kernel is None else self.kernel)
         return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
+
+    def _checked_sample_weight(self, weights: Any, points: Any) -> Array:
+        """Weights of the points, none negative; a subclass may allow others."""
+        return checked_weights(weights, points.shape[0], "sample_weight", reference=points)
 
     def _new_points(self, X: Any) -> Any:
         """Points given to a fitted model, in the library and on the device of the fit."""

@@ -127,16 +127,17 @@ def choose_support(
     landmarks is chosen with the kernel of the estimator, resolved or not, and drawn from its random state; None where
     it has no kernel. They are chosen by ``strategy``, with the masses of the nearest points; k-means is, of all that
     are as quick, the measure that is nearest to the sample's (benchmarks/results/landmark_strategies.md). Of a kernel
-    that is given as a matrix there are no positions, and they are the pivots of ``Landmarks(number)``.
+    that is given as a matrix, or compares categories, there are no positions, and they are the pivots of
+    ``Landmarks(number)``.
     """
-    landmarks = _with_kernel(landmarks, kernel, random_state, strategy)
+    landmarks = _with_kernel(landmarks, kernel, random_state, strategy, int(X.shape[1]))
     if is_tensor(X):
         chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)
         return Support(*(None if part is None else like(part, X) for part in chosen))
     return _chosen_support(landmarks, weights, X)
 
 
-def _with_kernel(landmarks: Any, kernel: Any, random_state: Any, strategy: str) -> Any:
+def _with_kernel(landmarks: Any, kernel: Any, random_state: Any, strategy: str, n_features: int) -> Any:
     """A number of landmarks as what chooses them; a choice of rows without a kernel of its own is given one."""
     if isinstance(landmarks, str):
         raise ValueError(
@@ -149,7 +150,8 @@ def _with_kernel(landmarks: Any, kernel: Any, random_state: Any, strategy: str) 
     if own is not None and not own.properties.positive_definite and not isinstance(own, Precomputed):
         own = None
     if number:
-        strategy = "rpcholesky" if isinstance(own, Precomputed) else strategy
+        positions = own is None or len(own.read_as_numbers(n_features)) == n_features
+        strategy = strategy if positions and not isinstance(own, Precomputed) else "rpcholesky"
         count = whole_number(landmarks, "landmarks", 2)
         return Landmarks(count, strategy=strategy, kernel=own or Linear(), random_state=random_state)
     return landmarks if hasattr(landmarks, "indices_") else clone(landmarks).set_params(kernel=own)

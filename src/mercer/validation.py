@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from mercer.backends import config_context, get_config
 from mercer.backends.arrays import (
@@ -36,6 +36,7 @@ from mercer.kernels.checks import (
     whole_number,
 )
 from mercer.kernels.names import kernel_named
+from mercer.kernels.tables import Table, is_frame
 from mercer.progress import warn_user
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "fraction",
     "function_of",
     "is_precomputed",
+    "kernel_on_columns",
     "non_negative",
     "normalised",
     "one_of",
@@ -143,6 +145,7 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     precomputed = is_precomputed(estimator.kernel)
     if not fitting:
         X = _as_in_the_fit(estimator, X)
+    table, X = _read_table(estimator, X, fitting=fitting)
     given, dtype = X, get_config().dtype
     params = {
         "reset": fitting,
@@ -152,9 +155,16 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
         "ensure_min_samples": least if fitting else 1,
     }
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
-        X = _validated_tensor(estimator, X, params) if is_tensor(X) else validate_data(estimator, X, **params)
+        if is_tensor(X):
+            X = _validated_tensor(estimator, X, params)
+        elif table is not None and table.texts:
+            own = {name: value for name, value in params.items() if name != "reset"}
+            X = check_array(X, estimator=estimator, input_name="X", **own)
+        else:
+            X = validate_data(estimator, X, **params)
     if fitting:
         estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
+        estimator._table = table
     if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
@@ -173,8 +183,13 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
     if not tensors:
         estimator._fitted_like = None
         least = 2 if fitting else 1
-        plain = to_numpy(X) if is_tensor(X) else X, to_numpy(y) if is_tensor(y) else y
-        X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        table, points = _read_table(estimator, to_numpy(X) if is_tensor(X) else X, fitting=fitting)
+        estimator._table = table
+        plain = points, to_numpy(y) if is_tensor(y) else y
+        if table is not None and table.texts:
+            X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
+        else:
+            X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
         return X, np.asarray(y, np.float64)
     with config_context(dtype="float64"):
         X = checked_points(estimator, X, fitting=fitting)
@@ -182,6 +197,29 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         return X, like(y.detach(), X, dtype=X.dtype)
     _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
     return X, like(y, X, dtype=X.dtype)
+
+
+def _read_table(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Table | None, Any]:
+    """What is known of the columns of a data frame, and X; categories are coded, as they were in the fit.
+
+    A frame without categories, and anything else, is left to scikit-learn.
+    """
+    table = (Table.of(X) if is_frame(X) else None) if fitting else getattr(estimator, "_table", None)
+    if table is None or not table.texts:
+        return table, X
+    validate_data(estimator, X, reset=fitting, skip_check_array=True)  # the names of the columns
+    if fitting:
+        meant = getattr(estimator, "_default_kernel", Gaussian)() if estimator.kernel is None else estimator.kernel
+        table.require_numbers(checked_kernel(meant).bound(table))
+    return table, table.coded(X)
+
+
+def kernel_on_columns(estimator: BaseEstimator, kernel: Any) -> Any:
+    """A kernel on the columns of the data frame that an estimator was fitted to, which it may name."""
+    table = getattr(estimator, "_table", None)
+    if table is None or not isinstance(kernel, Kernel | str):
+        return kernel
+    return checked_kernel(kernel).bound(table)
 
 
 def _as_in_the_fit(estimator: BaseEstimator, X: Any) -> Any:

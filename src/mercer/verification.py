@@ -26,12 +26,12 @@ def verify(
     ----------
     model : estimator
         A fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, QuadratureSparsifier,
-        SumOfSquaresDensity or RobustKernelRidge.
+        SumOfSquaresDensity, RobustKernelRidge, RobustKernelRegressor or RobustKernelClassifier.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
         its landmarks is certified, as in ``fit``.
     y : array of shape (n,), optional
-        The targets it was fitted to, of a regression; not used by the others.
+        The targets it was fitted to, of a regression or a classifier; not used by the others.
     extended : bool, default=False
         Of an embedding, certify the *extension* instead: on any sample X, the directions that
         :meth:`SDPEmbedding.transform` gives its points, in all dimensions of the model, as a solution of the unweighted
@@ -70,5 +70,6 @@ def verify(
         return recertify(model, X, y, Recheck(extended, failure_probability, random_state))
     raise TypeError(
         "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, "
-        f"QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not {type(model).__name__}."
+        "QuadratureSparsifier, SumOfSquaresDensity, RobustKernelRidge, RobustKernelRegressor or "
+        f"RobustKernelClassifier, not {type(model).__name__}."
     )

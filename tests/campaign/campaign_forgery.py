@@ -25,7 +25,8 @@ def forged(model, X, turned):
     X = checked_points(model, X, fitting=False)
     support = Support(model.landmarks_, model.sample_weight_)
     points = support.points(X, model.kernel_)
-    first = DiffusionProblem.of(model.kernel_, points, support.scaled, np.random.default_rng(0))
+    prescribed = model._extension.prescribed
+    first = DiffusionProblem.of(model.kernel_, points, support.scaled, np.random.default_rng(0), prescribed=prescribed)
     found = []
     for number, level in enumerate(model.levels_):
         posed = first.complement(found[-1].complement.basis) if found else first
@@ -33,13 +34,25 @@ def forged(model, X, turned):
             break
         directions = posed.working.project(np.asarray(level.coordinates, np.float64), first_axis(level.rank, X))
         H = turned(number, directions)
-        H = posed.working.project(H, directions).astype(posed.operator.dtype)
+        H = _feasible(posed, H, directions).astype(posed.operator.dtype)
         claimed = None if found else level.certificate
         made = recorded(posed, Solved(H, None, level.status, level.history, level.multipliers, 0), support, found)
         found.append(made._replace(level=replace(made.level, certificate=claimed)))
     weights = level_weights(found)
     found = [each._replace(level=replace(each.level, weight=w)) for each, w in zip(found, weights, strict=True)]
     model._store(X, points, support, found)
+
+
+def _feasible(posed, H, directions):
+    """Rows of unit length; those that may be short at most of that length."""
+    if posed.split is None:
+        return posed.working.project(H, directions)
+    lengths = np.linalg.norm(H, axis=1)
+    short = np.zeros(len(H), bool)
+    short[posed.split.rows] = True
+    H = H / np.where(short, np.maximum(lengths, 1), np.where(lengths > 0, lengths, 1))[:, None]
+    H[~short & (lengths == 0)] = directions[~short & (lengths == 0)]
+    return posed.point_of(H)
 
 
 class Seen:

@@ -23,11 +23,13 @@ import numpy as np
 WHOLE = {
     "embeddings": range(1250),
     "levels": range(600),
+    "diagonals": range(600),
     "kernelized": range(900),
     "unfoldings": range(900),
     "measures": range(1050),
     "densities": range(450),
     "regressions": range(600),
+    "adversaries": range(800),
 }
 
 

@@ -23,11 +23,13 @@ from mercer import Gaussian, SDPEmbedding
 SAMPLE = {
     "embeddings": range(12),
     "levels": range(6),
+    "diagonals": range(6),
     "kernelized": range(4),
     "unfoldings": range(8),
     "measures": range(14),
     "densities": range(6),
     "regressions": range(4),
+    "adversaries": range(10),
 }
 
 

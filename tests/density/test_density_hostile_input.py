@@ -35,7 +35,7 @@ def fit(points=X, weights=None, **options):
         ({"support": np.zeros((4, 3))}, "support has shape (4, 3): it must be points with 2 features"),
         ({"support": np.full((4, 2), np.nan)}, "support has nan in row 0, column 0"),
         ({"support": np.empty((0, 2))}, "support has shape (0, 2)"),
-        ({"reference": "uniform"}, "reference='uniform' must be 'lebesgue', 'gaussian' or a pair"),
+        ({"reference": "uniform"}, "reference='uniform' must be 'lebesgue', 'gaussian', a pair"),
         ({"reference": (np.zeros(3), 1.0)}, "The mean of reference has shape (3,): it must have 2 entries"),
         ({"reference": (0.0, -1.0)}, "the std of reference=-1.0 must be greater than 0"),
         ({"box": (1.0, 0.0)}, "box is empty in coordinate 0"),

@@ -121,6 +121,7 @@ def test_coefficients_factor_and_density_are_the_same_function(X):
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(0.3), Laplacian(0.8)], ids=repr)
 def test_mmd_is_that_of_a_fine_grid(kernel):
+    """What SOS (16) prints, beside the projection that (12) makes small."""
     points = np.random.default_rng(2).standard_normal((40, 1))
     model = SumOfSquaresDensity(kernel, support=20, random_state=0, tol=1e-6, regularization=1e-3).fit(points)
     nodes = np.linspace(-9, 9, 3001)[:, None]

@@ -118,6 +118,7 @@ def test_lemma_10_the_eigenvalues_of_the_empirical_operator():
 
 
 def test_lemma_11_the_eigenvalues_of_the_covariance_of_features():
+    """Lemma 11 of the survey: those of the centred matrix, divided by n."""
     two = X[:, :2]
     root = np.sqrt(2.0)
     features = np.column_stack([two**2, root * two[:, 0] * two[:, 1], root * two, np.ones(160)])

@@ -239,7 +239,7 @@ def test_checkpoint_of_other_data_is_refused(X, tmp_path):
     file = tmp_path / "run.npz"
     SDPEmbedding(KERNEL, checkpoint=file, random_state=0).fit(X)
     for other, kernel, weights in ((X + 1e-9, KERNEL, None), (X, Gaussian(0.61), None), (X, KERNEL, np.arange(1, 91))):
-        with pytest.raises(ValueError, match="is of other data, weights or kernel: delete it"):
+        with pytest.raises(ValueError, match="is of other data, weights, kernel or diagonal: delete it"):
             SDPEmbedding(kernel, checkpoint=file, random_state=0).fit(other, sample_weight=weights)
 
 

@@ -42,6 +42,7 @@ def case(request):
 
 
 def test_prescribed_diagonal(case):
+    """PSD17 (10): the length of every row of the embedding is prescribed."""
     model, _, _, d, v = case
     np.testing.assert_allclose(model.diagonal_, d, rtol=1e-8, atol=1e-15)
     np.testing.assert_allclose(np.sum(model.embedding_**2, axis=1), model.diagonal_, rtol=1e-10)

@@ -5,13 +5,19 @@ import warnings
 import numpy as np
 import pytest
 
+from mercer import Gaussian, GramOperator, Precomputed, SDPEmbedding
 from mercer.datasets import three_clusters
 from mercer.experiments.conventions import (
+    PapersPower,
     both_embeddings,
     in_the_plane,
     spectrum_text,
     stopped_power_method,
+    uniform_rows,
 )
+from mercer.problems import Elliptope
+from mercer.solvers import Status
+from mercer.solvers.elliptope.method import evaluated
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +54,34 @@ def test_stopped_run_is_quiet_and_says_how_far_it_is(sample):
         model = stopped_power_method(sample, 1.2, max_iter=20)
     assert model.n_iter_ == 20
     assert model.certificate_.relative_gap > 1e-9
+
+
+def test_the_papers_start_from_uniform_entries():
+    """Appendix C: entries in [-1, 1] chosen uniformly, then rows of unit length: not directions drawn evenly."""
+    rows = uniform_rows((200_000, 2), np.random.default_rng(0))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-14)
+    diagonal = np.abs(np.abs(rows[:, 0]) - np.abs(rows[:, 1])) < 0.2  # towards the corners of the square lie more
+    even = 8 / (2 * np.pi) * np.arcsin(0.2 / np.sqrt(2))  # the part of the circle
+    assert np.mean(diagonal) > 1.2 * even
+
+
+def test_the_papers_replace_rows_of_zeros_at_random():
+    """A matrix with an empty row, which the method of the library would leave where it is."""
+    problem = Elliptope(GramOperator(Precomputed(), np.diag([1.0, 1.0, 0.0])), np.ones(3))
+    H = np.eye(3)[:, :2] + [[0, 0], [0, 0], [1, 0]]
+    moved = PapersPower(np.random.default_rng(0)).moved(problem, evaluated(problem, H)).H
+    np.testing.assert_array_equal(moved[:2], H[:2])
+    assert np.linalg.norm(moved[2]) == pytest.approx(1)
+    assert abs(moved[2] @ H[2]) < 0.99
+
+
+def test_the_papers_method_reaches_the_optimum_where_it_is_given_time(sample):
+    model = stopped_power_method(sample, 2.0, tol=1e-8, max_iter=50_000)
+    assert model.status_ is Status.CONVERGED
+    exact = SDPEmbedding(Gaussian(2.0), random_state=0, tol=1e-8).fit(sample)
+    assert model.rank_ == exact.rank_
+    assert model.certificate_.lower == pytest.approx(exact.certificate_.lower, rel=1e-7)
+    np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, exact.embedding_ @ exact.embedding_.T, atol=1e-4)
 
 
 def test_small_helpers():

@@ -232,6 +232,7 @@ def test_picture_of_the_protocol():
 @pytest.mark.skipif(data_folder() is None, reason="MERCER_DATA names no folder with real data")
 @pytest.mark.parametrize("experiment", [pytest.param(covtype_quadrature, marks=pytest.mark.slow), skin_quadrature])
 def test_parts_of_the_real_tables(experiment):
+    """QUAD sections 9.1 and 9.2, at a size for every day."""
     result = experiment(n=2000)
     assert result.n_rows == 2000
     assert result.large.certificate_.holds(1e-7)  # far outliers cost entries, and so the bounds, some digits

@@ -43,8 +43,10 @@ def test_table_has_a_row_for_each_method(table):
     assert list(table.scores) == [("SDP embedding", 10.0), ("diffusion maps", 10.0)]
     assert all(scores.shape == (2, 2) for scores in table.scores.values())
     assert all((scores > 0.5).all() and (scores <= 1).all() for scores in table.scores.values())
-    assert [c.quantity.split(",")[0] for c in table.comparisons] == ["precision", "recall"] * 2
-    assert all("900 candidates" in c.reason for c in table.comparisons)
+    *entries, features = table.comparisons
+    assert [c.quantity.split(",")[0] for c in entries] == ["precision", "recall"] * 2
+    assert all("900 candidates" in c.reason for c in entries)
+    assert (features.paper, features.measured, features.verdict) == (9, 8, Verdict.DIFFERS)
     assert [ax.get_title() for ax in table.figure().axes] == ["Precision of the pulsars", "Recall of the pulsars"]
 
 

@@ -60,6 +60,7 @@ def test_a_kernel_too_narrow_leaves_a_gap_and_no_error(clustering):
 
 
 def test_claims_and_readings(clustering):
+    """With the projection on the circle of PSD22 section 5.2."""
     quantities = [c.quantity for c in clustering.comparisons]
     assert quantities[:3] == ["mean NMI over all σ", "standard deviation, mean over σ", "the same on the circle"]
     assert "NMI of SDP, σ = 0.2" in quantities

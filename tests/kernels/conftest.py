@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mercer.kernels import (
+    Categories,
     ChiSquared,
     Cosine,
     Gaussian,
@@ -38,6 +39,7 @@ ATOMS = {
     "sigmoid": Sigmoid(0.01, 0.1),
     "cosine": Cosine(),
     "chi-squared": ChiSquared(0.4),
+    "categories": Categories(1.3),
 }
 
 COMPOSITES = {
@@ -50,6 +52,9 @@ COMPOSITES = {
     "normalized": Polynomial(3, None, 1.0).normalized(),
     "normalized-sum": (Gaussian(0.8) + 3 * Linear()).normalized(),
     "chi-squared-sum": ChiSquared(0.4) + Cosine(),
+    "first-column": Gaussian(1.7).on(0),
+    "columns-backwards": (Linear().on([-1]) + 1.5 * Matern(0.3, 0.8).on([0])).normalized(),
+    "columns-product": Gaussian(0.8).on(0) * Categories(2.0).on([-1]) + Laplacian(2.0),
     "deep": 2.5 * ((Gaussian(1.7) + Matern(1.5, 1.0) * Cosine()) ** 2).normalized() + Laplacian(2.0),
 }
 

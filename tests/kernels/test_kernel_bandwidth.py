@@ -174,7 +174,7 @@ def test_resolve_checks_the_points(make, bad):
 
 
 def test_an_unknown_rule_is_named():
-    sentence = "sigma='mean' must be a positive number or one of 'median', 'slope'."
+    sentence = "sigma='mean' must be a positive number or one of 'median', 'slope', 'columns'."
     for use in (lambda k: k(np.ones((2, 1))), lambda k: k.resolve(np.ones((2, 1)))):
         with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
             use(Gaussian("mean"))

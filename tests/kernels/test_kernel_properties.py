@@ -15,6 +15,7 @@ from scipy.linalg import null_space
 from mercer import MeanEmbedding, SumOfSquaresDensity, mmd
 from mercer.kernels import (
     SSIM,
+    Categories,
     ChiSquared,
     Cosine,
     FromDistance,
@@ -25,6 +26,7 @@ from mercer.kernels import (
     Linear,
     LocallyLinear,
     Matern,
+    Mixed,
     Polynomial,
     Precomputed,
     Properties,
@@ -305,7 +307,8 @@ def test_the_table_of_the_guide_is_in_step():
     head = re.search(r"^   \* - kernel\n((?:     - .*\n){10})", guide, re.M)
     assert re.findall(r"- (.*)", head[1]) == names
     rows = dict(re.findall(r"^   \* - :class:`(\w+)`\n((?:     - .*\n){10})", guide, re.M))
-    kinds = [Gaussian, Laplacian, Matern, Sobolev, Linear, Polynomial, Sigmoid, Cosine, ChiSquared, SelfTuning]
+    kinds = [Gaussian, Laplacian, Matern, Sobolev, Linear, Polynomial, Sigmoid, Cosine, ChiSquared]
+    kinds += [Categories, Mixed, SelfTuning]
     trained = [FromDistance(), SSIM((8, 8)), Geodesic(), LocallyLinear(), GraphLaplacian()]
     kernels = [*(kind() for kind in kinds), *trained, Precomputed()]
     assert list(rows) == [type(kernel).__name__ for kernel in kernels]

@@ -248,7 +248,7 @@ def test_k_means_takes_points_near_the_centres_and_the_weights_of_clusters():
 
 @every
 def test_nearest_is_meant_in_the_feature_space(strategy, X):
-    """Under a kernel whose k(x, x) differs, the largest affinity is not the nearest landmark."""
+    """Under a kernel whose k(x, x) differs, the largest affinity is not the nearest landmark (RKHS (112))."""
     data, kernel = X + 3.0, Polynomial(degree=2, gamma=1.0)
     model, K = fit(strategy, data, 15, kernel), Polynomial(degree=2, gamma=1.0)(data)
     own = np.diag(K)

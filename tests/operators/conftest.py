@@ -33,7 +33,7 @@ from mercer import (
     rp_cholesky,
 )
 from mercer.backends.arrays import dtype_name, is_tensor, to_numpy
-from mercer.operators import ProjectedOperator, RankOneUpdate
+from mercer.operators import ProjectedOperator, RankOneUpdate, SplitOperator
 
 # A little more than one tile a side, which is 320 in float64 and 512 in float32.
 N, M, N32, FEATURES = 350, 330, 530, 3
@@ -200,6 +200,7 @@ ON_TENSORS = (  # one of each kind and precision; the others differ in parameter
     "weighted diffusion, alpha 0.5, whole",
     "float32 diffusion",
     "projected weighted diffusion",
+    "split float32 diffusion",
     "gram of two sets, transposed",
 )
 
@@ -331,6 +332,18 @@ def _build_cases() -> dict[str, Case]:
     cases["projected weighted diffusion"] = Case(
         lambda to: ProjectedOperator(DiffusionOperator(_square(to, weights=W)), to(basis)),
         lambda: outside @ diffusion(gaussian(X), W) @ outside,
+    )
+    halves = np.array([3, 340, 11])
+    spread = np.vstack([np.eye(N), np.eye(N)[halves]])
+    spread[np.isin(np.append(np.arange(N), halves), halves)] /= 2
+    cases["split weighted diffusion"] = Case(
+        lambda to: SplitOperator(DiffusionOperator(_square(to, weights=W)), to(halves)),
+        lambda: spread @ diffusion(gaussian(X), W) @ spread.T,
+    )
+    cases["split float32 diffusion"] = Case(
+        lambda to: SplitOperator(DiffusionOperator(_square(to, X32[:N])), to(halves)),
+        lambda: spread @ diffusion(gaussian(X32[:N])) @ spread.T,
+        dtype="float32",
     )
     for order in (0, 1, 2.5):
         cases[f"normalised, order {order}"] = Case(

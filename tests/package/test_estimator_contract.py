@@ -30,6 +30,8 @@ from mercer import (
     Matern,
     Precomputed,
     QuadratureSparsifier,
+    RobustKernelClassifier,
+    RobustKernelRegressor,
     RobustKernelRidge,
     SDPEmbedding,
     SelfTuning,
@@ -50,6 +52,8 @@ QUICK = {
     QuadratureSparsifier: {"n_nodes": 8},
     SumOfSquaresDensity: {"support": 15, "random_state": 0},
     RobustKernelRidge: {"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0},
+    RobustKernelRegressor: {"loss": "huber", "radius": 0.05, "tol": 1e-4},
+    RobustKernelClassifier: {"radius": 0.05, "tol": 1e-4},
     KernelizedSDPEmbedding: {"nugget": 1e-7, "tol": 1e-5, "random_state": 0},
 }
 # What a kernel left out stands for, and a parameter of it that a person would search.
@@ -87,7 +91,8 @@ def X(clusters):
 
 @pytest.fixture(scope="module")
 def y(X):
-    return np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    """Two values: targets of a regression, and labels."""
+    return np.where(np.sin(X[:, 0]) + 0.1 * X[:, 1] > 0, 1.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +105,7 @@ def fitted(X, y):
 def iris():
     X, y = load_iris(return_X_y=True)
     chosen = np.random.default_rng(0).permutation(150)[:60]
-    return X[chosen], y[chosen]
+    return X[chosen], (y[chosen] == 1).astype(int)
 
 
 # --- scikit-learn's own checks ------------------------------------------------------------------------------------
@@ -145,6 +150,8 @@ VARIANTS = [
     SumOfSquaresDensity(Gaussian(sigma="median"), support=10, regularization=1e-2),
     SumOfSquaresDensity(Gaussian(sigma=3.0), reference="gaussian", solver="accelerated", tol=1e-3),
     RobustKernelRidge(relaxation="rkhs", radius=0.01),
+    RobustKernelRegressor(Laplacian(), loss="absolute"),
+    RobustKernelClassifier(Matern(nu=1.5), loss="hinge"),
 ]
 
 
@@ -167,6 +174,8 @@ def tolerant():
         QuadratureSparsifier(),
         SumOfSquaresDensity(),
         RobustKernelRidge(support=12, radius=0.01, tol=1e-5),
+        RobustKernelRegressor(radius=0.0),
+        RobustKernelClassifier(radius=0.0),
     ],
     expected_failed_checks=lambda estimator: WEIGHTS if isinstance(estimator, SDPEmbedding) else {},
 )
@@ -194,7 +203,7 @@ def test_weights_are_repetitions(estimator, tolerant):
 
 
 @pytest.mark.slow
-@estimator_checks.parametrize_with_checks([RobustKernelRidge()])
+@estimator_checks.parametrize_with_checks([RobustKernelRidge(), RobustKernelRegressor(), RobustKernelClassifier()])
 def test_scikit_learn_checks_with_defaults(estimator, check):
     check(estimator)
 
@@ -402,7 +411,7 @@ def test_a_pipeline_classifies(kind, clusters):
     assert model.predict(X[1::2]).shape == labels[1::2].shape
 
 
-@pytest.mark.parametrize("kind", [SumOfSquaresDensity, RobustKernelRidge])
+@pytest.mark.parametrize("kind", [kind for kind in QUICK if kind not in TRANSFORMERS])
 def test_a_pipeline_scores(kind, X, y):
     assert np.isfinite(make_pipeline(StandardScaler(), make(kind)).fit(X, y).score(X, y))
 
@@ -461,7 +470,7 @@ def test_names_of_columns_are_as_many_as_asked_for(X):
 
 @every
 def test_lists_and_integers(kind):
-    X, y = [[0, 0], [0, 1], [5, 5], [5, 6], [9, 0]], [0, 1, 2, 3, 4]
+    X, y = [[0, 0], [0, 1], [5, 5], [5, 6], [9, 0]], [0, 1, 1, 0, 1]
     parameters = {"n_nodes": 2} if kind is QuadratureSparsifier else {}
     model = make(kind, **parameters).fit(X, y)
     twin = make(kind, **parameters).fit(np.array(X, float), np.array(y, float))
@@ -630,7 +639,7 @@ def test_pickles_are_read_by_another_process_without_heavy_imports(fitted, X, tm
 @every
 def test_a_pickled_model_holds_no_square_matrix(kind):
     X, _ = two_moons(n_points=600)
-    assert len(pickle.dumps(make(kind, Gaussian(sigma=1.0)).fit(X, X[:, 0]))) < 600 * 600 * 8 / 10
+    assert len(pickle.dumps(make(kind, Gaussian(sigma=1.0)).fit(X, X[:, 0] > 0))) < 600 * 600 * 8 / 10
 
 
 @every
@@ -664,7 +673,8 @@ def test_verify_certifies_fitted_models_only(kind, X, y):
 def test_verify_refuses_a_model_without_certificate(fitted, X):
     sentence = (
         "verify takes a fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, "
-        "QuadratureSparsifier, SumOfSquaresDensity or RobustKernelRidge, not DiffusionMaps."
+        "QuadratureSparsifier, SumOfSquaresDensity, RobustKernelRidge, RobustKernelRegressor or "
+        "RobustKernelClassifier, not DiffusionMaps."
     )
     with pytest.raises(TypeError) as caught:
         verify(fitted[DiffusionMaps], X)
@@ -678,6 +688,8 @@ def test_verify_refuses_a_model_without_certificate(fitted, X):
         (QuadratureSparsifier, "a quadrature"),
         (SumOfSquaresDensity, "a density"),
         (RobustKernelRidge, "a regression"),
+        (RobustKernelRegressor, "a robust machine"),
+        (RobustKernelClassifier, "a robust machine"),
     ],
 )
 def test_only_an_embedding_has_an_extension_to_certify(kind, what, fitted, X, y):
@@ -696,6 +708,8 @@ def test_only_an_embedding_has_an_extension_to_certify(kind, what, fitted, X, y)
         (KernelizedSDPEmbedding, {"max_iter": 1}),
         (SumOfSquaresDensity, {"solver": "accelerated", "max_iter": 1}),
         (RobustKernelRidge, {"max_iter": 1}),
+        (RobustKernelRegressor, {"max_iter": 1}),
+        (RobustKernelClassifier, {"max_iter": 1}),
     ],
 )
 def test_a_warning_points_at_the_line_of_the_user(kind, parameters, X, y):

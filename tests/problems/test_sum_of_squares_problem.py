@@ -35,6 +35,7 @@ def unit(problem, rng, r):
 
 
 def test_value_and_constraint_are_those_of_the_paper(both):
+    """SOS Lemma 3, (11): the squared norm by W, u and K̃, and the mass by W."""
     problem, plain, rng = both
     F = unit(problem, rng, 2)
     coefficients = np.asarray(problem.coefficients(F)) * np.exp(-0.5 * problem.integrals.log_scale)

@@ -10,7 +10,16 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 
-from mercer import Gaussian, Laplacian, Linear, Polynomial, Precomputed, squared_kernel_discrepancy
+from mercer import (
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    QuadratureSparsifier,
+    squared_kernel_discrepancy,
+)
+from mercer.datasets import halton_square
 from mercer.operators import GramOperator
 from mercer.quadrature import approximate_eigenpairs
 
@@ -49,7 +58,7 @@ def dense_coefficients(pairs, nodes=NODES):
 def test_the_measure_itself_gives_its_eigenpairs(kernel, refine):
     pairs = approximate_eigenpairs(kernel, X, OMEGA, np.arange(N), OMEGA, 8, refine=refine)
     values, functions = exact_pairs(kernel)
-    for estimate in (pairs.canonical, pairs.rescaled, pairs.eigenvalues_hat, pairs.eigenvalues_tilde):
+    for estimate in (pairs.canonical, pairs.rescaled, pairs.corrected, pairs.eigenvalues_hat, pairs.eigenvalues_tilde):
         np.testing.assert_allclose(estimate, values[:8], rtol=1e-10)
     np.testing.assert_allclose(pairs.upsilon, 1.0, rtol=0, atol=1e-14)
     np.testing.assert_allclose(pairs.orthogonality, np.eye(8), atol=1e-10)
@@ -129,7 +138,7 @@ def test_scaling_the_sparse_measure_changes_nothing_but_its_eigenvalues(kernel):
     one = approximate(kernel)
     other = approximate_eigenpairs(kernel, X, OMEGA, NODES, 7.5 * VALUES, 8)
     np.testing.assert_allclose(other.canonical, 7.5 * one.canonical, rtol=1e-12)
-    for name in ("rescaled", "eigenvalues_hat", "eigenvalues_tilde", "upsilon"):
+    for name in ("rescaled", "corrected", "eigenvalues_hat", "eigenvalues_tilde", "upsilon"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9, err_msg=name)
     np.testing.assert_allclose(other.functions, one.functions, atol=1e-8)
 
@@ -142,6 +151,21 @@ def test_rescaled_eigenvalues_have_the_trace_of_the_whole(kernel):
         pairs = approximate(kernel, n=25, upsilon=False)
     np.testing.assert_allclose(pairs.canonical.sum(), kernel.diag(X[NODES]) @ VALUES, rtol=1e-10)
     np.testing.assert_allclose(pairs.rescaled.sum(), total, rtol=1e-10)
+
+
+def test_a_corrected_factor_counts_the_eigenvalues_that_are_approximated():
+    """ρ_c is near Σ ϑ_l / Σ λ_l, which ρ is not, and halves the error that ρ leaves on the paper's example."""
+    points = halton_square(800)
+    kernel, weights = Gaussian(0.4), np.full(800, 1 / 800)
+    model = QuadratureSparsifier(kernel, trace_fraction=0.81).fit(points)
+    pairs, exact = model.eigenpairs(10, upsilon=False), exact_pairs(kernel, points, weights)[0][:10]
+    assert pairs.correction == pytest.approx(pairs.canonical.sum() / exact.sum(), rel=5e-3)
+    np.testing.assert_allclose(pairs.corrected.sum(), pairs.eigenvalues_tilde.sum(), rtol=1e-12)
+    errors = [np.abs(found - exact).sum() for found in (pairs.canonical, pairs.rescaled, pairs.corrected)]
+    assert errors[2] < errors[1] / 2 < errors[0] / 4
+    np.testing.assert_allclose(pairs.rescaled_to(2.0), 2 * pairs.canonical / pairs.canonical[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="largest"):
+        pairs.rescaled_to(0.0)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(3.0), Linear() + Gaussian(1.0)], ids=repr)

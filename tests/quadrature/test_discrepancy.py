@@ -1,4 +1,4 @@
-"""The squared-kernel discrepancy of two weighted samples."""
+"""The squared-kernel discrepancy of two weighted samples (QUAD sections 2.3 and 3.1)."""
 
 import tracemalloc
 

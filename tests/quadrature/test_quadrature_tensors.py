@@ -39,6 +39,7 @@ REQUESTS = {
     "caps and ridge": {"trace_fraction": 0.5, "max_weight": 0.05, "ridge": 1e-3},
     "caps on the path": {"alpha": 0.02, "max_weight": 0.06, "solver": "path"},
     "whole": {"n_nodes": 500},
+    "means": {"alpha": 0.02, "max_weight": 0.06, "discrepancy": "mmd"},
 }
 
 
@@ -64,6 +65,8 @@ def test_a_fit_on_tensors_is_that_of_numpy(request_name, refuse_numpy, monkeypat
     ours = _fitted(request_name, POINTS, WEIGHTS)
     np.testing.assert_array_equal(_ours(theirs.indices_), ours.indices_)
     np.testing.assert_allclose(_ours(theirs.weights_), ours.weights_, rtol=1e-8)
+    if ours.slacks_ is not None:
+        np.testing.assert_allclose(_ours(theirs.slacks_), ours.slacks_, atol=1e-10)
     scale = 1e-13 + 1e-9 * ours.discrepancy_
     assert abs(theirs.discrepancy_ - ours.discrepancy_) <= scale
     assert (theirs.status_, theirs.n_iter_) == (ours.status_, ours.n_iter_)

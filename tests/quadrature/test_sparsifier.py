@@ -145,6 +145,7 @@ def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(X):
 
 
 def test_penalty_as_array_and_as_function(X):
+    """QUAD section 3.4: d is the user's."""
     d = 1 + np.sum(X**2, axis=1)
     by_array = QuadratureSparsifier(KERNEL, trace_fraction=0.5, penalty=d).fit(X)
     by_function = QuadratureSparsifier(KERNEL, trace_fraction=0.5, penalty=lambda Z: 1 + np.sum(Z**2, axis=1)).fit(X)

@@ -27,6 +27,7 @@ _HALVINGS, _TERMS = 8, 11
 _EXPONENTIAL = 2.0**-92  # ten terms and eight squarings of 2⁻¹⁰⁰ each, and log 2 times a thousand, with a margin of 8
 _UNDERFLOW = -680.0  # exp of it is 5e-296
 _SMALLEST = 5e-296
+_LEAST_LOGARITHM, _LARGEST_LOGARITHM = 1e-120, 1e290  # of numbers whose logarithm has an opposite with an exponential
 
 
 def up(values: Any) -> Any:
@@ -202,6 +203,20 @@ def exponential(x: Ball) -> Ball:
     out = (1.0 + s).scaled(k.astype(np.int64))
     radius = out.hi * (_EXPONENTIAL + np.expm1(np.minimum(up(x.radius), 700.0)) * _UP)
     return Ball(np.where(gone, 0.0, out.hi), np.where(gone, 0.0, out.lo), np.where(gone, _SMALLEST, up(radius)))
+
+
+def logarithm(x: Ball) -> Ball:
+    """log x for balls of numbers between 1e-120 and 1e290, of an infinite radius for others.
+
+    With g near log x, x exp(-g) = 1 + δ, and δ - δ² ≤ log(1 + δ) ≤ δ for δ ≥ -1/2.
+    """
+    inside = (x.lower() > _LEAST_LOGARITHM) & (x.upper() < _LARGEST_LOGARITHM)
+    seen = Ball(*(np.where(inside, part, other) for part, other in ((x.hi, 1.0), (x.lo, 0.0), (x.radius, 0.0))))
+    guess = np.log(seen.hi)
+    off = seen * exponential(Ball(-guess)) - 1.0
+    largest = off.magnitude()
+    inside = inside & (largest < 0.5)
+    return Ball(guess) + Ball(off.hi, off.lo, np.where(inside, up(off.radius + largest**2), np.inf))
 
 
 _reciprocals = {term: Ball(1.0) / Ball(float(term)) for term in range(2, _TERMS)}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, cast, dtype_name, namespace
+from mercer.backends.arrays import Array, cast, chosen_columns, dtype_name, namespace
 from mercer.backends.ordering import flatnonzero
 from mercer.backends.rounding import EntryError, unit_of
 
@@ -269,6 +269,31 @@ class FunctionForm(FormEntries):
         return self._form.roundings.in_units(self.unit)
 
 
+class ColumnsForm(FormEntries):
+    """A kernel on some columns of the points, which knows no others."""
+
+    def __init__(self, form: forms.OnColumns, rows: Any, cols: Any | None, dtype: Any, inner: Any) -> None:
+        super().__init__(rows, cols, dtype)
+        self._inner, self._columns = inner, form.columns
+
+    @property
+    def nonnegative(self) -> bool:
+        return bool(self._inner.nonnegative)
+
+    @property
+    def cost(self) -> float:
+        return float(self._inner.cost)
+
+    @property
+    def entry_error(self) -> EntryError:
+        error: EntryError = self._inner.entry_error
+        return error
+
+    def diagonal(self, side: Side = "rows") -> Array:
+        values: Array = self._inner.diagonal(side)
+        return values
+
+
 Kinds = Mapping[type, Callable[..., Any]]  # what a device makes of each form
 
 
@@ -276,5 +301,8 @@ def entries_of(kinds: Kinds, form: forms.Form, rows: Any, cols: Any | None = Non
     """What a device makes of a form on points; ``cols=None`` means the symmetric matrix of ``rows`` with itself."""
     if type(form) not in kinds:
         raise TypeError(f"{type(form).__name__} is no form that can be evaluated on these points.")
-    parts = [entries_of(kinds, part, rows, cols, dtype=dtype) for part in form.parts]
+    seen = rows, cols
+    if isinstance(form, forms.OnColumns):
+        seen = chosen_columns(rows, form.columns), None if cols is None else chosen_columns(cols, form.columns)
+    parts = [entries_of(kinds, part, *seen, dtype=dtype) for part in form.parts]
     return kinds[type(form)](form, rows, cols, dtype, *parts)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from mercer.backends.profiles import Profile
 from mercer.backends.rounding import EntryError
 
-Metric = Literal["sqeuclidean", "cityblock", "chi2", "dot", "cosine"]
+Metric = Literal["sqeuclidean", "cityblock", "chi2", "mismatches", "dot", "cosine"]
 
 
 class Form:
@@ -33,11 +33,14 @@ class Form:
 
 @dataclass(frozen=True)
 class Pairing(Form):
-    """k(x, y) = profile(metric(x / length, y / length)); inner products take no length."""
+    """k(x, y) = profile(metric(x / length, y / length)); inner products take no length.
+
+    A tuple has a length for each column. Columns in which x and y differ are mismatches, each counts 1 / length.
+    """
 
     metric: Metric
     profile: Profile
-    length: float = 1.0
+    length: float | tuple[float, ...] = 1.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,14 @@ class PowerOf(Form):
 
     inner: Form
     exponent: float
+
+
+@dataclass(frozen=True)
+class OnColumns(Form):
+    """A form of some columns of the points, in this order."""
+
+    inner: Form
+    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ stricter bound.
 
 Differences need no centre: the points are multiplied by a power of two near 1 / length, which is exact, and the rest of
 the length goes into the distance. So a difference keeps its digits whatever offset, outliers or units the points have.
+Where columns have lengths of their own, each has its power of two, and the rest weighs its differences; sums of
+absolute differences are weighed only where a division of the points would cost too many digits.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import Array, as_double, dtype_name, namespace
+from mercer.backends.arrays import Array, as_double, dtype_name, like, namespace, to_numpy
 from mercer.backends.chunks import TALL_ROWS, row_chunks
 from mercer.backends.entries import FormEntries, Side
 from mercer.backends.profiles import (
@@ -40,6 +42,8 @@ EXPONENT_ERROR = {"float32": 2e-6, "float64": 2e-13}  # beyond this inner produc
 COORDINATE_LIMIT = {"float32": 1e17, "float64": 1e150}  # squares and their sums stay finite
 LARGEST_DISTANCE = {"float32": 1e34, "float64": 1e300}  # any kernel has long been zero
 SUBTRACTIONS = 8  # roundings of a squared difference, of its scale and of the sum, beside one for each term
+WEIGHTS = 5  # further ones of a length that is a column's own: the rest of it, its square, in the arithmetic of entries
+DIVISIONS = 4  # of two coordinates that are divided by a length before they are subtracted, in units of their sizes
 PRODUCTS = 24  # of |x|² + |y|² - 2 x·y in units of the largest norm: points, norms, sums, beside those of x·y
 _CUT = {"float32": 87.0, "float64": 708.0}  # exponents beyond are taken as zero
 _EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powers of two
@@ -53,7 +57,8 @@ class PairingForm(FormEntries):
 
     def __init__(self, form: forms.Pairing, rows: Any, cols: Any | None, dtype: Any) -> None:
         super().__init__(rows, cols, dtype)
-        self._metric, self._profile, self._length = form.metric, form.profile, float(form.length)
+        self._metric, self._profile = form.metric, form.profile
+        self._lengths = np.full(self.n_features, 1.0) * np.asarray(form.length, np.float64)
 
     @abstractmethod
     def _profiled(self, values: Array) -> Array:
@@ -65,15 +70,16 @@ class PairingForm(FormEntries):
 
 
 class DistanceForm(PairingForm):
-    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
+    """Squared Euclidean, l1 and chi-squared distances of scaled points, and the weight of columns that differ."""
 
     def __init__(self, form: forms.Pairing, rows: Any, cols: Any | None, dtype: Any) -> None:
         super().__init__(form, rows, cols, dtype)
         self._name, self._work = dtype_name(self.dtype), self.dtype
-        euclidean = form.metric == "sqeuclidean" and self.n_features > DIRECT_UP_TO
-        self._by_products = euclidean and self._inner_products_hold()
+        self._weighed = form.metric == "mismatches" or bool((self._lengths != self._lengths[:1]).any())
+        many = self._weighed or self.n_features > DIRECT_UP_TO  # a difference that is weighed costs more
+        self._by_products = form.metric == "sqeuclidean" and many and self._inner_products_hold()
         if not self._by_products:
-            self._choose_scale()
+            self._choose_scales()
 
     @abstractmethod
     def _center_of(self, points: Any) -> Array:
@@ -81,7 +87,7 @@ class DistanceForm(PairingForm):
 
     @abstractmethod
     def _largest_norm(self) -> float:
-        """The largest squared norm of the points, centred and divided by the length."""
+        """The largest squared norm of the points, centred and divided by the lengths."""
 
     def _inner_products_hold(self) -> bool:
         """Find the precision in which inner products are accurate enough, if there is one."""
@@ -95,15 +101,45 @@ class DistanceForm(PairingForm):
                 return True
         return False
 
-    def _choose_scale(self) -> None:
-        """Points times a power of two, distances times a factor: a division by the length without rounding."""
-        largest = max(float(abs(ends).max()) if self.n_features else 0.0 for ends in self._extremes())
-        scale = power_of_two_below(1 / self._length, COORDINATE_LIMIT["float64"], largest)
-        narrow = self._name == "float32" and scale * largest < COORDINATE_LIMIT["float32"] and 1e-30 < scale < 1e30
+    def _choose_scales(self) -> None:
+        """Points times a power of two, distances times a factor: a division by the length without rounding.
+
+        The factor is one, and the difference of each column has a weight, where lengths are the columns' own.
+        """
+        self._factor, self._scales, self._lost = 1.0, np.ones(self.n_features), 0.0
+        with np.errstate(over="ignore"):
+            self._weights = np.minimum(1 / self._lengths, LARGEST_DISTANCE[self._name])
+        if self._metric == "mismatches":
+            return
+        if self._weighed:  # so many numbers as there are columns
+            largest = np.maximum(*(np.abs(to_numpy(ends).astype(np.float64)) for ends in self._extremes()))
+        else:
+            largest = np.full(self.n_features, max(float(abs(ends).max()) for ends in self._extremes()))
+        if self._metric == "cityblock" and self._weighed and self._divided_at_once(largest):
+            return
+        limit, most = COORDINATE_LIMIT["float64"], COORDINATE_LIMIT[self._name]
+        if self._weighed:
+            pairs = zip(self._lengths.tolist(), largest.tolist(), strict=True)
+            scales = np.array([power_of_two_below(1 / length, limit, size) for length, size in pairs])
+        else:
+            scales = self._scales * power_of_two_below(1 / float(self._lengths[0]), limit, float(largest.max()))
+        in_range = (scales * largest < COORDINATE_LIMIT["float32"]) & (scales > 1e-30) & (scales < 1e30)
+        narrow = self._name == "float32" and bool(in_range.all())
         self._work = self.dtype if narrow else self._precision("float64")
-        self._scale = scale
-        rest = min(1 / max(self._length * scale, 1e-300), COORDINATE_LIMIT[self._name])
-        self._factor = rest**2 if self._metric == "sqeuclidean" else rest
+        rests = np.minimum(1 / np.maximum(self._lengths * scales, 1e-300), most)
+        self._scales, self._weights = scales, rests**2 if self._metric == "sqeuclidean" else rests
+        if not self._weighed:
+            self._factor = float(self._weights[0])
+
+    def _divided_at_once(self, largest: Array) -> bool:
+        """Divide points by their lengths, with a rounding, where that is accurate enough: no difference is weighed."""
+        with np.errstate(over="ignore"):
+            scales = 1 / self._lengths
+            lost = gamma(DIVISIONS, self.unit) * float((largest * scales).sum())
+        if not lost <= EXPONENT_ERROR[self._name] or scales.max() > 1e30 or scales.min() < 1e-30:
+            return False
+        self._weighed, self._scales, self._lost = False, scales, lost
+        return True
 
     def _extremes(self) -> tuple[Array, Array]:
         """The least and the greatest coordinates of all points, zero among them; found without a copy."""
@@ -122,15 +158,17 @@ class DistanceForm(PairingForm):
     @cached_property
     def entry_error(self) -> EntryError:
         if not self._by_products:
-            relative = gamma(self.n_features + SUBTRACTIONS, self.unit)
-            return profile_error(self._profile, self._name, relative, 0.0, self._most())
+            relative = gamma(self.n_features + SUBTRACTIONS + self._weighed * WEIGHTS, self.unit)
+            return profile_error(self._profile, self._name, relative, self._lost, self._most())
         lost = gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) * self._largest
         return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * self._largest)
 
     def _most(self) -> float:
         """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""
+        if self._metric == "mismatches":
+            return float(self._weights.sum())
         with np.errstate(over="ignore"):
-            low, high = (as_double(end) / self._length for end in self._extremes())
+            low, high = (as_double(end) / like(self._lengths, end) for end in self._extremes())
             ranges = high - low
             return float((ranges**2 if self._metric == "sqeuclidean" else ranges).sum())
 

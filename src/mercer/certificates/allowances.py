@@ -5,7 +5,8 @@ given. Its matrix is known by entries that floating point evaluated, so every st
 the error of those entries: for the exact kernel, for the matrix of its rounded values, and for any other evaluation of
 them. Let Â, d̂ be what was computed, ‖Ã - Â‖ ≤ e and |d - d̂| ≤ Δ. Both come from
 :meth:`mercer.operators.base.LinearMap.rounding`: errors of entries, of row sums, of degrees and of their difference d,
-in the arithmetic of the operator.
+in the arithmetic of the operator. A diagonal that a user prescribes has no such errors but those of its product with
+the weights and of its arithmetic: the problem states them as ``diagonal_error``.
 
 **Upper.** If Ĵ = Diag(ŝ) Â Diag(ŝ) ≼ Diag(Y), ŝ = √d̂, then Ã ≼ Diag(Y/d̂ + e) and
 
@@ -58,7 +59,8 @@ class Allowances:
         self.product = rounding.product + gamma(_ROWS, unit)
         self.entries = rounding.entries + gamma(_FORMED, unit) * rounding.norm
         xp, d = namespace(problem.diagonal), as_double(problem.diagonal)
-        slack = rounding.diagonal + gamma(_FORMED, unit) * d
+        given = rounding.diagonal if problem.diagonal_error is None else as_double(problem.diagonal_error)
+        slack = given + gamma(_FORMED, unit) * d
         self._d, self._slack = d[problem.active], slack[problem.active]
         self._cut = slack[~problem.active]
         self._relative = self._slack / self._d

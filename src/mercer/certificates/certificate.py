@@ -98,7 +98,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class EmbeddingCertificate(Certificate):
-    """The certificate of an embedding, with what only an embedding has.
+    """The certificate of an embedding, with what only an embedding has (PSD17 section 6.1).
 
     The ``least_eigenvalues`` are those of Diag(y) - Ã, y = z/d: found to working accuracy where the matrix is factored,
     estimates from above elsewhere. The ``complementarity`` is the Frobenius norm of (Diag(y) - Ã) B over that of Ã B.
@@ -126,18 +126,24 @@ class EmbeddingCertificate(Certificate):
         width = max(self.upper - self.lower - self.rounding, 0.0)
         return self.relative_gap * width / (self.upper - self.lower) if width > 0 else 0.0
 
+    def in_units(self, factor: float) -> EmbeddingCertificate:
+        """The same for a diagonal in other units, that is multiplied by a power of two."""
+        if factor == 1:
+            return self
+        return replace(self, **{name: factor * getattr(self, name) for name in ("lower", "upper", "rounding")})
+
 
 @dataclass(frozen=True)
 class RegressionCertificate(Certificate):
-    """The certificate of a regression, with what only a regression has.
+    """The certificate of a regression or a classifier, with what only these have.
 
     Attributes
     ----------
     robust_risk : float
-        The mean squared error of the function is no larger under any distribution that its adversary may choose; of
-        penalised least squares, the sample's plus the penalty on f².
+        The mean loss of the function is no larger under any distribution that its adversary may choose; of penalised
+        least squares, the sample's plus the penalty on f².
     sample_risk : float
-        Its mean squared error on the sample.
+        Its mean loss on the sample.
     """
 
     robust_risk: float = float("nan")

@@ -19,6 +19,8 @@ from mercer.linalg.tall import row_products
 from mercer.problems import Elliptope
 
 _SLACK = 1e-2  # of the tolerance
+_LARGE = 1e4  # entries of M, in units of its largest eigenvalue
+_ROUNDS = 3  # of bringing an additive bound near: it counts n times
 
 
 def certify_by_factorisation(
@@ -34,8 +36,9 @@ def certify_by_factorisation(
 
     The multiplicative bound comes first, of the multipliers that are handed in and of those of H; where it does not
     prove the tolerance (or 1e-9), the additive ones are tried: y = z + δ with δ = max(0, λmax(J - Diag(z))), and the
-    same for Ã and z/d, its shift weighted by Σd. They hold for multipliers of any sign. A factorisation each: n³/3
-    flops, n² entries, 4 n² doubles.
+    same for Ã and z/d, its shift weighted by Σd. They hold for multipliers of any sign, and are tried alone where
+    multipliers must vanish, as those of rows that may be short do: made positive they would cost more than the
+    tolerance. A factorisation each: n³/3 flops, n² entries, 4 n² doubles.
     """
     active = namespace(problem.active).nonzero(problem.active)[0]
     if active.shape[0] == 0:
@@ -49,13 +52,19 @@ def certify_by_factorisation(
     lower = allowed.lower(z, H.shape[1])
     wanted = GOOD_GAP if tol is None else tol
     own = positive_multipliers(H, G, z, s**2 * matrix.diagonal(), wanted)
-    upper = np.inf
-    for y in (own,) if multipliers is None else (as_double(like(multipliers, s))[active], own):
-        if not upper - lower <= wanted * lower:
+    upper, wide = np.inf, wanted * abs(lower)
+    first, last = ([own], []) if float((own - z).sum()) <= wide else ([], [own])
+    if multipliers is not None:
+        first.insert(0, as_double(like(multipliers, s))[active])
+    for y in first:
+        if not upper - lower <= wide:
             upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
-    if not upper - lower <= wanted * lower:
-        for scale in (s, namespace(s).ones_like(s)):
+    for scale in (s, namespace(s).ones_like(s)):
+        if not upper - lower <= wide:
             upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
+    for y in last:
+        if not upper - lower <= wide:
+            upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
     return EmbeddingCertificate(
         lower=lower,
         upper=upper,
@@ -87,8 +96,11 @@ def _least(matrix: Array, slack: Array, excess: float, rng: np.random.Generator,
 
 
 def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np.random.Generator) -> Array:
-    """Y with J ≼ Diag(Y): λmax(M) y where y > 0, M = Diag(y)^-½ J Diag(y)^-½; y and a shift where some are not."""
-    if not (y > 0).all():
+    """Y with J ≼ Diag(Y): λmax(M) y where y > 0, M = Diag(y)^-½ J Diag(y)^-½; y and a shift where some are not.
+
+    A multiplier that nearly vanishes where Jᵢᵢ < 0 makes M so large that the rounding of its factor proves nothing.
+    """
+    if not (y > 0).all() or (-(s**2) * matrix.diagonal() > _LARGE * y).any():
         return _shifted(matrix, s, H, y, s, rng)
     y_root = namespace(y).sqrt(y)
     root = s / y_root
@@ -104,7 +116,7 @@ def _shifted(matrix: Array, s: Array, H: Array, y: Array, scale: Array, rng: np.
     add_to_diagonal(N, -y / weights)
     guess = estimate_largest_eigenvalue(N, _start((s / scale)[:, None] * H, rng))
     rounding = 4 * UNIT * float(abs(y / weights).max())
-    excess = max(bound_largest_eigenvalue(N, guess) + rounding, 0.0)
+    excess = max(bound_largest_eigenvalue(N, guess, rounds=_ROUNDS) + rounding, 0.0)
     return y + excess * weights + 8 * UNIT * (abs(y) + excess * weights)
 
 

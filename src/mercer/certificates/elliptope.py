@@ -4,8 +4,9 @@ For any H with unit rows, z = diag(J H Hᵀ) gives the lower bound Σ zᵢ. For 
 
     M = Diag(y)^-½ J Diag(y)^-½,   J ≼ λmax(M) Diag(y),   p* ≤ max(λmax(M), 0) Σ yᵢ.
 
-At an optimum y = z gives λmax(M) = 1 and no gap; Diag(z)^½ H then spans eigenvectors of M of eigenvalue one. Where some
-zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of five ways:
+At an optimum y = z gives λmax(M) = 1 and no gap (PSD22 (B.1)); Diag(z)^½ H then spans eigenvectors of M of eigenvalue
+one. Where some zᵢ is not safely positive, y = max(z, diag J) serves. λmax(M) is *bounded*, not estimated, in one of
+five ways:
 
 - a Cholesky factorisation of (1 + ε) I - M (:mod:`mercer.certificates.factorisation`): a proof; n² entries,
   n³/3 flops, usually one time, and 3 n² doubles;

@@ -27,12 +27,12 @@ _RESTARTS, _SWEEPS = 10, 20
 _INSIDE = 0.99  # the inverse of the least distance is found from below, to about a thousandth
 
 
-def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> float:
+def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0, rounds: int = 1) -> float:
     """A number that λmax of the symmetric matrix M provably does not exceed.
 
     ``guess`` is where to try first, and may be wrong: each failed factorisation raises it, by ``slack`` relative to the
     guess at least. A factor that is found in this way then tells by Lanczos on its inverse where λmax lies, and the
-    proof is repeated just above it.
+    proof is repeated just above it, ``rounds`` times, each a hundred times nearer.
     """
     n = M.shape[0]
     size = max(abs(guess), _largest_of(M.diagonal()), TINY)
@@ -42,7 +42,7 @@ def bound_largest_eigenvalue(M: Array, guess: float, *, slack: float = 0.0) -> f
         proof = prove_below(M, value)
         if proof is not None:
             bound, R = proof
-            return value + bound if attempt == 0 else min(value + bound, _sharpened(M, value, R, least))
+            return value + bound if attempt == 0 else min(value + bound, _sharpened(M, value, R, least, rounds))
         margin = max(4 * margin, slack * size)
     raise ArithmeticError("No factorisation succeeded: the matrix is not symmetric or not finite.")
 
@@ -51,7 +51,7 @@ def _largest_of(values: Array) -> float:
     return float(abs(values).max()) if values.shape[0] else 0.0
 
 
-def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
+def _sharpened(M: Array, value: float, R: Array, least: float, rounds: int) -> float:
     """The bound just above λmax, found by inverse iteration from a factor of value·I - M; infinite if that fails."""
     n = M.shape[0]
     if n <= 2:
@@ -63,7 +63,8 @@ def _sharpened(M: Array, value: float, R: Array, least: float) -> float:
     for margin in (least, 16 * least, 256 * least):
         proof = prove_below(M, guess + margin) if guess + margin < value else None
         if proof is not None:
-            return guess + margin + proof[0]
+            found = guess + margin + proof[0]
+            return found if rounds == 1 else min(found, _sharpened(M, guess + margin, proof[1], least, rounds - 1))
     return np.inf
 
 

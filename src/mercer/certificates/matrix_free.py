@@ -81,7 +81,7 @@ class MatrixFreeProof:
         self.z = problem.multipliers(self.H, self.G)
         self.lower = self._allowed.lower(self.z[self.active], H.shape[1])
         on, wanted = self.active, GOOD_GAP if tol is None else tol
-        self._diagonal = as_double(problem.scale)[on] ** 2 * as_double(problem.operator.diagonal())[on]
+        self._diagonal = _own_affinities(problem)[on]
         self._scale_by(positive_multipliers(self.H[on], self.G[on], self.z[on], self._diagonal, wanted))
         self._best = _Bound(np.inf, "no bound")
         self._reached = -np.inf
@@ -243,3 +243,12 @@ class MatrixFreeProof:
         Q = widest.Q * self.active[:, None]
         ratio = namespace(self.z).where(self.active, self.z / scaled.y, 0.0)
         return least_on_space(Q, widest.inside, ratio, scaled.root, min(N_LEAST, int(self.active.sum())))
+
+
+def _own_affinities(problem: Elliptope) -> Array:
+    """The diagonal of J, with its sign: a diffusion states none below zero."""
+    values = as_double(problem.scale) ** 2 * as_double(problem.operator.diagonal())
+    if problem.repulsion is None:
+        return values
+    repulsion = as_double(problem.repulsion)
+    return namespace(values).where(repulsion > 0, -repulsion, values)

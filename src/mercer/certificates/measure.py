@@ -113,7 +113,7 @@ def certify_measure(
         discrepancy=problem.discrepancy(nodes, values, facts.gradient),
         trace=problem.trace(nodes, values),
         multiplier=multiplier,
-        margin=float((facts.gradient[nodes] - problem.ridge[nodes] * values) @ values),
+        margin=float((facts.gradient[nodes] - problem.pull(nodes, values)) @ values),
     )
 
 
@@ -240,6 +240,7 @@ class _LowerBound:
         total *= 1.01
         sample = problem.weights * (_MORE + problem.weight_error)
         free = not self._on_nodes and not (problem.ridge > 0).any() and bool((problem.caps >= sample).all())
+        free = free and problem.law is None  # which is no measure on the points
         for _ in range(3 if self._whole else 0):  # each bound makes what rounding may hide smaller, and so the next
             dip = self._crude_dip(total)
             ball = np.sqrt(2.0) * (np.sqrt(upper + dip) + np.sqrt(facts.constant + dip)) * length

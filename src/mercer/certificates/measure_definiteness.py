@@ -19,6 +19,7 @@ from mercer.backends.ordering import places
 from mercer.backends.rounding import UNIT, EntryError
 from mercer.certificates.factorisation import bound_largest_eigenvalue, estimate_largest_eigenvalue
 from mercer.operators import GramOperator, LinearMap
+from mercer.operators.gram_sum import GramSum
 
 _LARGEST = 8000  # points: some seconds of factorisation
 _COPIES = 4  # of the matrix, that a factorisation needs at a time
@@ -68,6 +69,8 @@ def prove_square_definite(squared: LinearMap, points: Array | None = None) -> Sq
     -----
     Cost: nothing for a kernel that is known to be positive semi-definite, else m² entries, m³/3 flops and 4 m² doubles.
     """
+    if isinstance(squared, GramSum) and squared.positive_definite:
+        return SquareDefiniteness(0.0)
     known = isinstance(squared, GramOperator) and squared.kernel.properties.positive_definite is True
     if known and squared.nonnegative:  # type: ignore[attr-defined]
         return SquareDefiniteness(0.0)
@@ -80,7 +83,7 @@ def prove_square_definite(squared: LinearMap, points: Array | None = None) -> Sq
 
 def entry_error_of(squared: LinearMap) -> EntryError:
     """How far the entries of S are from the squared kernel at the points; a map that is no kernel's is what it is."""
-    return squared.entry_error if isinstance(squared, GramOperator) else EntryError(0.0)
+    return squared.entry_error if isinstance(squared, GramOperator | GramSum) else EntryError(0.0)
 
 
 def _factored(squared: LinearMap, which: Array) -> SquareDefiniteness:

@@ -95,7 +95,8 @@ class MeasureFacts:
         problem = self.problem
         sums = 2 * problem.distortion + abs(self.gradient)  # at least A v + Sω
         scaled = (self._scaled + self._asymmetry) * (self.weight_of_v + self.weight_of_sample)
-        return _MORE * (self._relative * sums + scaled * self.roots) / (1 - 4 * self._relative) + TINY
+        own = 0.0 if problem.law is None else problem.law.sections.errors
+        return _MORE * (self._relative * sums + scaled * self.roots + own) / (1 - 4 * self._relative) + TINY
 
     @cached_property
     def most_distortion(self) -> Array:
@@ -109,7 +110,10 @@ class MeasureFacts:
 
     @cached_property
     def weight_of_sample(self) -> float:
-        """κᵀω, from above."""
+        """κᵀω, from above; of a law the norm of its embedding under the squared kernel, as if it were one point."""
+        if self.problem.law is not None:
+            sections = self.problem.law.sections
+            return _MORE * (sections.energy + sections.energy_error) ** 0.5
         return _MORE * float(self.roots @ self.problem.weights)
 
     @cached_property
@@ -121,6 +125,8 @@ class MeasureFacts:
     @cached_property
     def constant(self) -> float:
         """D(0), from above."""
+        if self.problem.law is not None:
+            return _MORE * (self.problem.constant + self.problem.law.sections.energy_error)
         return _MORE * self.problem.constant + float(self.problem.weights @ self.error)
 
     @cached_property
@@ -137,7 +143,8 @@ class MeasureFacts:
         value, error = dot(difference, self.gradient)
         ridge, more = self._ridge_term
         error += float(abs(difference) @ self.error) * (1 + 4 * UNIT) + self._of_weights
-        return 0.5 * (value + ridge), 0.5 * _MORE * (error + more)
+        mean, slip = self._mean_under_law
+        return 0.5 * (value - mean + ridge), 0.5 * _MORE * (error + slip + more)
 
     @cached_property
     def tangent(self) -> Bounded:
@@ -147,7 +154,18 @@ class MeasureFacts:
         value, error = dot(both, self.gradient)
         ridge, more = self._ridge_term
         error += float(both @ self.error) + self._of_weights + 2 * UNIT * float(both @ abs(self.gradient))
-        return 0.5 * (ridge - value), 0.5 * _MORE * (error + more)
+        mean, slip = self._mean_under_law
+        return 0.5 * (ridge - value - mean), 0.5 * _MORE * (error + slip + more)
+
+    @cached_property
+    def _mean_under_law(self) -> Bounded:
+        """∫ (Sv - Sω) dμ = vᵀ(Sω) - ωᵀSω for a law, which no weight at a point counts; zero without one."""
+        if self.problem.law is None:
+            return 0.0, 0.0
+        sections = self.problem.law.sections
+        value, error = dot(sections.values[self.nodes], self.values)
+        error += float(sections.errors[self.nodes] @ self.values) + sections.energy_error
+        return value - sections.energy, error + 4 * UNIT * (abs(value) + sections.energy)
 
     @cached_property
     def _of_weights(self) -> float:

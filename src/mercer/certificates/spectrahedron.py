@@ -7,9 +7,12 @@ the span that is projected on,
 
 so that the objective is at least ⟨G, C⟩ - 2⟨g, v⟩ - ‖g‖², G = 2A*(c) + λTᵀK̃T, and the optimum at least
 θ - 2⟨g, v⟩ - ‖g‖² for every θ with G - θ TᵀWT ≽ 0. The best g is the residual of an optimal density: this is the bound
-of the spectrahedron's linear oracle. Nothing is believed of the solver but C itself, and nothing of floating point: the
-integrals, the sample's embedding, the constraint and the objective are balls with proved radii, and the semi-definite
-matrix is proved to be one by a factorisation.
+of the spectrahedron's linear oracle. With P = I any g will do, and g = w_q - v, q the density that is certified, gives
+θ + ‖v‖² - ‖w_q‖² with G = 2Tᵀ(T(B_q) - V)T + λTᵀK̃T: no span is left out.
+
+Nothing is believed of the solver but C itself, and nothing of floating point: the integrals, the sample's embedding,
+the constraint and the objective are balls with proved radii, and the semi-definite matrix is proved to be one by a
+factorisation.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from mercer.backends.balls import Ball, ball
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import inverse_form, least_ratio
 from mercer.problems.sum_of_squares import SumOfSquares
-from mercer.problems.sum_of_squares_enclosures import SquaresEnclosures
+from mercer.problems.sum_of_squares_enclosures import SquaresEnclosures, WholeEnclosures
 
 _EIGENVALUES = 6
 
@@ -51,12 +54,12 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
 
     Notes
     -----
-    Cost: some hundred products of m × m matrices, and n m exponentials of twice the double precision. The proof is
+    Cost: some hundred products of m × m matrices, and n m exponentials of twice the double precision; for the whole
+    MMD², m/2 such products and n² exponentials in double precision more. The proof is
     NumPy's, which a programme and a factor of tensors are brought to once.
     """
     factor = factor / norm(factor)
-    y, upper = objective_bound(problem.enclosures, to_numpy(factor))
-    lower = oracle_bound(problem.enclosures, y)
+    lower, upper = _bounds(problem.enclosures, to_numpy(factor))
     if not np.isfinite(upper):
         raise ArithmeticError(
             "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
@@ -75,15 +78,40 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     )
 
 
+def _bounds(programme: SquaresEnclosures | WholeEnclosures, factor: Array) -> tuple[float, float]:
+    """Below the optimum, and above the objective at C = F Fᵀ over its mass."""
+    if isinstance(programme, WholeEnclosures):
+        return whole_bounds(programme, factor)
+    y, upper = objective_bound(programme, factor)
+    return oracle_bound(programme, y), upper
+
+
+def whole_bounds(programme: WholeEnclosures, factor: Array) -> tuple[float, float]:
+    """θ + ‖v‖² - ‖w_p‖², minus infinity where no θ is found, and ‖v‖² - 2⟨v, w_p⟩ + ‖w_p‖² with the penalty."""
+    L = programme.basis @ ball(factor)
+    share = (L * (programme.mass @ L)).sum().inverse()
+    energy = programme.energy(L) * share
+    own, cross = ((L * (M @ L)).sum() * share for M in (energy, programme.potential))
+    misfit = programme.squared_norm - cross.scaled(1) + own + _penalty(programme, L, share)
+    theta = least_ratio(programme.tangent(energy), programme.constraint)
+    lower = (Ball(theta) + programme.squared_norm - own).lower() if np.isfinite(theta) else -np.inf
+    return float(lower), float(misfit.upper())
+
+
 def objective_bound(programme: SquaresEnclosures, factor: Array) -> tuple[Array, float]:
     """The coordinates in Ω of P(w_p - v) for C = F Fᵀ over its mass, and a number no less than the objective."""
     L = programme.basis @ ball(factor)
     share = (L * (programme.mass @ L)).sum().inverse()
-    residual = programme.integrals.embed(L) * share - programme.target
+    residual = programme.probes.embed(L) * share - programme.target
     y, misfit = inverse_form(programme.projected_gram, programme.whitening.T @ residual)
-    if np.any(programme.strength.hi):
-        misfit = misfit + (L * (programme.gram @ L)).sum() * share * programme.strength
-    return y, float(misfit.upper())
+    return y, float((misfit + _penalty(programme, L, share)).upper())
+
+
+def _penalty(programme: SquaresEnclosures | WholeEnclosures, L: Ball, share: Ball) -> Ball:
+    """λ Tr(B K̃)."""
+    if not np.any(programme.strength.hi):
+        return ball(0.0)
+    return (L * (programme.gram @ L)).sum() * share * programme.strength
 
 
 def oracle_bound(programme: SquaresEnclosures, y: Array) -> float:
@@ -92,7 +120,7 @@ def oracle_bound(programme: SquaresEnclosures, y: Array) -> float:
     theta = least_ratio(programme.tangent(c), programme.constraint)
     if not np.isfinite(theta):
         return -np.inf
-    taken = (c * programme.target).sum().scaled(1) + (c * (programme.gram @ c)).sum()
+    taken = (c * programme.target).sum().scaled(1) + (c * (programme.probe_gram @ c)).sum()
     return float((Ball(theta) - taken).lower())
 
 

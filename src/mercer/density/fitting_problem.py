@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.config import require_free_memory
+from mercer.density.comparison import compared
 from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals import kernel_integrals
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
-from mercer.problems.sum_of_squares import Spans
+from mercer.problems.sum_of_squares import Spans, spanned
 from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.validation import distinct_rows, normalised
 
@@ -30,13 +32,16 @@ def make_programme(
     *,
     regularization: float | None,
     truncation: float,
+    objective: str = "projection",
     spans: Spans | None = None,
+    probes: Array | None = None,
 ) -> SumOfSquares:
     """The fit of a density to Σ a_i δ(x_i), the weights a over their sum; equal ones where they are None.
 
     λ = None means Σ a_i² (over distinct points: 1/n), the size of the sampling error of an MMD², times the volume
     exp(log_scale) of a squared kernel section, (πσ²/2)^{d/2} on R^d, so that the fit does not depend on the units of X.
-    ``spans`` are those of an earlier programme with the same setting.
+    ``objective`` is what :class:`mercer.SumOfSquaresDensity` documents; ``spans`` and ``probes`` are those of a
+    programme before with the same setting.
 
     Raises
     ------
@@ -56,31 +61,35 @@ def make_programme(
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     if regularization is None:
         regularization = _concentration(sample.points, shares) * float(np.exp(integrals.log_scale))
+    gram = as_double(kernel(support))
+    spans = spanned(integrals, gram, truncation) if spans is None else spans
+    comparison = compared(integrals, sample, spans.basis, probes) if objective == "mmd" else None
     return SumOfSquares(
         integrals,
-        as_double(kernel(support)),
+        gram,
         as_double(GramOperator(kernel, support, sample.points) @ shares),
         regularization=regularization,
         truncation=truncation,
         sample=sample,
         spans=spans,
+        comparison=comparison,
     )
 
 
 def _concentration(X: Array, shares: Array) -> float:
     """Σ a² over distinct points: 1/n for n equal weights."""
     xp = namespace(X)
-    present = xp.nonzero(shares > 0)[0]
+    present = xp.nonzero(shares != 0)[0]
     masses = xp.bincount(distinct_rows(X[present])[1], weights=shares[present])
     return float(masses @ masses)
 
 
-def require_memory(kernel: Kernel | None, support: Array, X: Array) -> None:
+def require_memory(kernel: Kernel | None, support: Array, X: Array, objective: str = "projection") -> None:
     """Refuse a support of m points whose matrices exceed the memory limit of the configuration, before the work starts.
 
     Where the MMD of the density to n points with d features may have to be projected, on up to 1 500 points and the
     support, the matrices of that order count: beyond three features, and for kernels whose integrals are closed in no
-    product of pairs.
+    product of pairs. The whole MMD² factors a matrix of m(m+1)/2 rows.
 
     Raises
     ------
@@ -90,5 +99,6 @@ def require_memory(kernel: Kernel | None, support: Array, X: Array) -> None:
     m, (n, d) = support.shape[0], X.shape
     on_grid = not isinstance(kernel, Laplacian) and d <= _GRID_FEATURES and n <= _MOST_ROWS
     projected = 0 if on_grid else min(n, 1000) + 500 + m
-    needed = _ALWAYS + n * _A_ROW + 8 * max(_MATRICES * m**2, _SPANS * projected**2)
+    factored = min(2 * m**4, KEPT_BYTES) if objective == "mmd" else 0
+    needed = _ALWAYS + n * _A_ROW + 8 * max(_MATRICES * m**2, _SPANS * projected**2) + factored
     require_free_memory(needed, f"A density on {m} support points takes about", "take a smaller support")

@@ -17,7 +17,6 @@ from mercer.backends.balls import Ball, ball, joined
 from mercer.kernels.checks import as_points
 from mercer.kernels.integrals import GaussianIntegrals, KernelIntegrals, NodeIntegrals
 from mercer.kernels.integrals.closed_form import GaussianBoxIntegrals
-from mercer.kernels.integrals.integral_enclosures import GaussianEnclosures
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
 from mercer.kernels.integrals.quadrature import MOST_FEATURES
 from mercer.kernels.stationary import Gaussian
@@ -89,12 +88,12 @@ class Moments(LinearFunctionals):
         if not isinstance(integrals, GaussianIntegrals):
             return Expectations(self.powers).matrices(integrals)
         m, d = integrals.points.shape
-        mixture = integrals.mixture(np.ones((m, m)))
-        values = self.powers(mixture.means)
+        weights, means = integrals.bumps(np.ones((m, m)))
+        values = self.powers(means)
         if self.order == 2:
-            values[:, d:] += mixture.variance * np.eye(d)[np.triu_indices(d)]
+            values[:, d:] += integrals.bump_covariance()[np.triu_indices(d)]
         i, j = np.triu_indices(m)
-        shares = np.where(i == j, 1.0, 0.5) * mixture.weights
+        shares = np.where(i == j, 1.0, 0.5) * weights
         out = np.empty((values.shape[1], m, m))
         out[:, i, j] = out[:, j, i] = (shares[:, None] * values).T
         return out
@@ -223,13 +222,9 @@ class _ClosedValues:
     """Values of the mean embedding at points beside the support, from the closed forms of both together."""
 
     def __init__(self, integrals: GaussianIntegrals, points: Array) -> None:
-        support, measure = to_numpy(integrals.points), integrals.measure
-        normal = isinstance(measure, GaussianMeasure)
-        centre, std = (to_numpy(measure.mean), measure.std) if isinstance(measure, GaussianMeasure) else (None, None)
-        assert normal or centre is None
+        support = to_numpy(integrals.points)
         self._m, self._q = support.shape[0], points.shape[0]
-        sigma = float(integrals.kernel.sigma)  # type: ignore[attr-defined]
-        self._forms = GaussianEnclosures(np.concatenate([support, points]), sigma, centre, std)
+        self._forms = integrals.enclosures_of(np.concatenate([support, points]))
 
     def values(self, factor: Ball) -> Ball:
         padded = joined([factor, ball(np.zeros((self._q, factor.shape[1])))])

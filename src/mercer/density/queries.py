@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, namespace, to_numpy
+from mercer.density.affine_squares import AffineSquares
 from mercer.density.gaussian_squares import GaussianSquares
+from mercer.density.law import Law
+from mercer.density.point_masses import PointMasses
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
-from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Measure
 from mercer.validation import whole_number
 
 _ALL_BUT = 1e-6
@@ -26,16 +29,17 @@ class DensityQueries:
     """Samples, moments, marginals, conditionals and the distribution function of a fitted sum of squares.
 
     For the Gaussian kernel all of them are closed forms and samples are exact, whether with Lebesgue's measure on R^d,
-    on a box or with a Gaussian reference measure (:class:`mercer.density.GaussianSquares`). For other kernels they come
-    from a table in up to three dimensions, whose error is stated (:class:`mercer.density.TabulatedDensity`). Either is
-    made at the first question, kept for the next, and no part of a pickle.
+    on a box or with a normal law (:class:`mercer.density.GaussianSquares`). With a reference that is a sum over nodes
+    they are about the probabilities of these, for any kernel. For other kernels they come from a table in up to three
+    dimensions, whose error is stated (:class:`mercer.density.TabulatedDensity`). All of it is made at the first
+    question, kept for the next, and no part of a pickle.
     """
 
     support_: Array
     _factor: Array  # F up to a constant: B = c F Fᵀ
     kernel_: Kernel
     measure_: Measure
-    _kept_law: tuple[bytes, GaussianSquares | TabulatedDensity] | None = None
+    _kept_law: tuple[bytes, Law] | None = None
 
     def density(self, X: Any) -> Array:
         """The density; the estimator has it."""
@@ -71,11 +75,11 @@ class DensityQueries:
         """The inverse of :meth:`cdf`, for levels strictly between 0 and 1."""
         return self._law().quantile(levels)
 
-    def marginal(self, coordinates: Any) -> GaussianSquares | TabulatedDensity:
+    def marginal(self, coordinates: Any) -> Law:
         """The density of some coordinates, the others integrated out."""
         return self._law().marginal(coordinates)
 
-    def conditional(self, coordinates: Any, values: Any) -> GaussianSquares | TabulatedDensity:
+    def conditional(self, coordinates: Any, values: Any) -> Law:
         """The density of the other coordinates, given the values of these."""
         return self._law().conditional(coordinates, values)
 
@@ -83,7 +87,7 @@ class DensityQueries:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_kept_law"}
 
-    def _law(self) -> GaussianSquares | TabulatedDensity:
+    def _law(self) -> Law:
         """The closed form, or the table, of the numbers that the model has at the moment."""
         if hasattr(self, "fit"):
             check_is_fitted(self)
@@ -116,21 +120,44 @@ class DensityQueries:
         return table
 
 
-def closed_form(support: Array, factor: Array, kernel: Kernel, measure: Measure) -> GaussianSquares | None:
+def closed_form(support: Array, factor: Array, kernel: Kernel, measure: Measure) -> Law | None:
     """The density as a sum of squares of Gaussians with Lebesgue's measure on R^d or on a box, where it is one.
 
-    A Gaussian reference N(μ, s²I) is shared out among both sections of a square: k(x, z)·√ρ(x) is a Gaussian too, with
-    1/σ̃² = 1/σ² + 1/(4s²) around z̃ = σ̃²(z/σ² + μ/(4s²)), times exp(-‖z - μ‖²/(σ² + 4s²)).
+    A normal reference is shared out among both sections of a square: k(x, z)·√ρ(x) is a Gaussian too. In the axes of
+    its covariance, with variances s², it has 1/σ̃² = 1/σ² + 1/(4s²), is around z̃ = σ̃²(z/σ² + μ/(4s²)), and is lower by
+    the factor exp(-(z - μ)²/(σ² + 4s²)). A reference that is a sum over nodes leaves probabilities of these, for any
+    kernel.
     """
+    if isinstance(measure, DiscreteMeasure):
+        squares = namespace(support).sum(as_double(kernel(measure.points, support) @ factor) ** 2, axis=1)
+        return PointMasses(measure.points, measure.weights * squares)
     if not isinstance(kernel, Gaussian):
         return None
     sigma = float(kernel.sigma)
     if not isinstance(measure, GaussianMeasure):
         bounds = (measure.lower, measure.upper) if isinstance(measure, Box) else (None, None)
         return GaussianSquares(support, factor @ factor.T, sigma, *bounds)
+    if measure.covariance is not None:
+        return _in_axes(support, factor, sigma, measure)
+    assert measure.std is not None
     a, b = 1 / sigma**2, 1 / (4 * measure.std**2)
-    xp = namespace(support)
-    log_height = -xp.sum((support - measure.mean) ** 2, axis=1) / (sigma**2 + 4 * measure.std**2)
-    factor = xp.exp(log_height - log_height.max())[:, None] * factor
+    factor = _lowered(support - measure.mean, sigma**2 + 4 * measure.std**2)[:, None] * factor
     points = (a * support + b * measure.mean) / (a + b)
     return GaussianSquares(points, factor @ factor.T, (a + b) ** -0.5)
+
+
+def _in_axes(support: Array, factor: Array, sigma: float, measure: GaussianMeasure) -> AffineSquares:
+    """The same for a covariance: in its axes, and in units of σ̃ in each, all sections have the same width."""
+    variances, axes = namespace(support).linalg.eigh(measure.covariance)
+    apart = (support - measure.mean) @ axes
+    factor = _lowered(apart, sigma**2 + 4 * variances)[:, None] * factor
+    widths = (1 / sigma**2 + 1 / (4 * variances)) ** -0.5
+    points = apart * widths / sigma**2
+    return AffineSquares(GaussianSquares(points, factor @ factor.T, 1.0), axes * widths, measure.mean)
+
+
+def _lowered(apart: Array, scales: Any) -> Array:
+    """exp(-Σ (z - μ)²/scale) up to a factor."""
+    xp = namespace(apart)
+    logs = -xp.sum(apart**2 / scales, axis=1)
+    return xp.exp(logs - logs.max())

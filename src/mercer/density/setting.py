@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.cluster import KMeans
 
-from mercer.backends.arrays import Array, as_double, contiguous, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
 from mercer.density.bandwidth import density_kernel
 from mercer.kernels import Kernel
-from mercer.kernels.checks import as_points, positive_number
+from mercer.kernels.checks import as_points, checked_weights, scale_free
+from mercer.kernels.integrals.given_measure import checked_box, checked_measure, checked_normal
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue, Measure
 from mercer.validation import checked_kernel, distinct_rows, fitted_chooser, resolved_kernel, whole_number
 
 DEFAULT_SIZE = 100
+_CANCELLED = 1e-10  # of the sum of the absolute weights: a smaller sum is too much of a difference to divide by
 
 
 class Setting(NamedTuple):
@@ -24,6 +26,39 @@ class Setting(NamedTuple):
     kernel: Kernel
     support: Array
     measure: Measure
+
+
+def checked_target(weights: Any, X: Array, *, signed: bool, name: str = "sample_weight") -> Array:
+    """The coefficients a of the target v = Σ a_i φ(x_i)/Σ a_i (SOS Lemma 3), negative only where that is asked for.
+
+    Raises
+    ------
+    ValueError
+        If they are negative unasked, or if their sum, which v is divided by, is not positive beyond rounding.
+    """
+    values = checked_weights(weights, X.shape[0], name, signed=True, reference=X)
+    if not signed:
+        if (values < 0).any():
+            raise ValueError(
+                f"{name} is negative at index {int(values.argmin())}: weights must not be negative, unless signed=True "
+                "says that they are the coefficients of a signed target."
+            )
+        return checked_weights(values, X.shape[0], name, reference=X)
+    scaled = scale_free(values)
+    if not float(scaled.sum()) > _CANCELLED * float(abs(scaled).sum()):
+        raise ValueError(
+            f"{name} sums to {float(values.sum()):.3g}: the target is divided by the sum, so that a signed "
+            "one needs a positive sum."
+        )
+    return values
+
+
+def sizes(shares: Array) -> Array:
+    """How much each point counts in the choice of support, kernel and reference: by the size of its weight."""
+    if not (shares < 0).any():
+        return shares
+    magnitudes = abs(shares)
+    return magnitudes / magnitudes.sum()
 
 
 def choose_kernel(kernel: Any, X: Array, weights: Array, support: Array) -> Kernel:
@@ -106,16 +141,15 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
     ValueError
         If they are not what is documented, or if a point lies outside the box.
     """
-    if isinstance(reference, Box):
-        box, reference = (reference.lower, reference.upper), "lebesgue"
     if box is not None:
         if not _named(reference, "lebesgue") and not isinstance(reference, Lebesgue):
             raise ValueError(f"box goes with reference='lebesgue', not with {reference!r}: leave one of them out.")
-        return _around(_checked_box(box, X), X[weights > 0])
-    if isinstance(reference, Lebesgue) or _named(reference, "lebesgue"):
+        return _around(checked_box(box, X), X[weights > 0])
+    if _named(reference, "lebesgue"):
         return Lebesgue()
-    if isinstance(reference, GaussianMeasure):
-        return _checked_normal(reference.mean, reference.std, X)
+    given = checked_measure(reference, X, "reference")
+    if given is not None:
+        return _around(given, X[weights > 0]) if isinstance(given, Box) else given
     if _named(reference, "gaussian"):
         mean = weights @ X
         apart = X - mean
@@ -128,49 +162,15 @@ def choose_reference(reference: Any, box: Any, X: Array, weights: Array) -> Meas
             )
         return GaussianMeasure(mean, spread)
     if isinstance(reference, tuple) and len(reference) == 2:
-        return _checked_normal(*reference, X)
-    raise ValueError(f"reference={reference!r} must be 'lebesgue', 'gaussian' or a pair (mean, std) of a normal law.")
+        return checked_normal(*reference, X, "reference")
+    raise ValueError(
+        f"reference={reference!r} must be 'lebesgue', 'gaussian', a pair (mean, std) or (mean, covariance) of a normal "
+        "law, or a Box, a GaussianMeasure or a DiscreteMeasure."
+    )
 
 
 def _named(reference: Any, name: str) -> bool:
     return isinstance(reference, str) and reference == name
-
-
-def _checked_normal(mean: Any, std: Any, X: Array) -> GaussianMeasure:
-    d = X.shape[1]
-    centre = _numbers(mean, "the mean of reference")
-    if centre.ndim == 0:
-        centre = np.full(d, centre)
-    if centre.shape != (d,):
-        raise ValueError(f"The mean of reference has shape {centre.shape}: it must have {d} entries.")
-    return GaussianMeasure(like(centre, X), positive_number(std, "the std of reference"))
-
-
-def _checked_box(box: Any, X: Array) -> Box:
-    d = X.shape[1]
-    if not (isinstance(box, tuple | list | np.ndarray) or is_tensor(box)) or len(box) != 2:
-        raise ValueError(f"box={box!r} must be a pair (lower, upper) of numbers, or of corners with {d} entries.")
-    corners = [_numbers(corner, "box") for corner in box]
-    corners = [np.full(d, corner) if corner.ndim == 0 else corner for corner in corners]
-    if any(corner.shape != (d,) for corner in corners):
-        raise ValueError(f"box has corners of shape {[c.shape for c in corners]}: they must have {d} entries each.")
-    lower, upper = corners
-    if not np.all(lower < upper):
-        raise ValueError(
-            f"box is empty in coordinate {int(np.argmin(upper - lower))}: it is a lower corner and an upper one, not a "
-            "range for each coordinate."
-        )
-    return Box(like(lower, X), like(upper, X))
-
-
-def _numbers(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
-    try:
-        array = np.asarray(to_numpy(value), np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, not {value!r}.") from None
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name}={value!r} must be finite.")
-    return array
 
 
 def _around(box: Box, X: Array) -> Box:

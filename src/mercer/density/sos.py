@@ -15,7 +15,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
 from mercer.density.fitting_problem import make_programme, require_memory
-from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
+from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.squares import certify_squares, is_enough, squares_of
 from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
@@ -62,11 +62,11 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     With support points z₁ … z_m and k_x = (k(x, z_p))_p, among all densities p(x) = k_xᵀ B k_x = ‖Fᵀk_x‖², B ≽ 0, of
     mass one with respect to a reference measure ρ, the one is found that minimises
 
-        ‖P_m(v - w_p)‖² + λ Tr(B K̃),
+        ‖P(v - w_p)‖² + λ Tr(B K̃),
 
-    v and w_p the mean embeddings of sample and density, P_m the projection on the span of the φ(z_p) (SOS 12-14): a
-    convex programme, solved with a bound on what any other density of this form could gain. The user guide says what is
-    proved, what it costs, and when not to use it.
+    v and w_p the mean embeddings of sample and density, P the projection on the span of the φ(z_p) (SOS 12-14), or the
+    identity (SOS 9; (16) prints the MMD, and its square is minimised): a convex programme, solved with a bound on what
+    any other density of this form could gain. The user guide says what is proved, what it costs and when not to use it.
 
     Parameters
     ----------
@@ -78,16 +78,22 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     regularization : float, default=None
         λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
         Gaussian kernel on R^d, over the number of distinct points.
-    reference : {"lebesgue", "gaussian"} or (mean, std), default="lebesgue"
+    objective : {"projection", "mmd"}, default="projection"
+        What is made small: the distance that the support sees, or the whole MMD², which costs more (m⁴ operations to
+        prove, n² for the sample) and is worth it for some 50 support points or fewer.
+    reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
-        from the data. :meth:`density` is with respect to Lebesgue's measure in any case.
+        from the data. :meth:`density` is with respect to Lebesgue's measure, but for :class:`DiscreteMeasure`.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
+    signed : bool, default=False
+        Take negative ``sample_weight`` too, of a positive sum: the target v = Σ aᵢ φ(xᵢ)/Σ aᵢ is then any vector (SOS
+        Lemma 3), such as a sample less a part of it, and ``mmd_`` its distance to the density in the space.
     solver : {"auto", "low-rank", "accelerated", "conic"}, default="auto"
         ``"low-rank"``, which ``"auto"`` means: Newton's method on faces. ``"accelerated"``: projected gradients, as in
         the paper. ``"conic"``: cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
     tol : float, default=1e-8
-        The proved gap to stop at, relative to ‖P_m v‖² plus the least penalty of any density, or to the optimum itself
+        The proved gap to stop at, relative to ‖Pv‖² plus the least penalty of any density, or to the optimum itself
         where that is larger.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
@@ -111,7 +117,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     mmd_, mmd_error_ : float
         MMD between sample and density, and an estimate of its error; 0 where it is exact.
     projected_mmd_, sample_norm_ : float
-        ‖P_m(v - w_p)‖, what the fit made small, never above ``mmd_``; and ‖P_m v‖.
+        ‖P_m(v - w_p)‖ on the span of the support, never above ``mmd_``; and ‖P_m v‖.
     certificate_ : Certificate
         The objective and a proved lower bound.
     history_, status_, n_iter_ : tuple of Iteration, Status, int
@@ -152,10 +158,12 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     sample_weight_: Array | None
     _always_double = True
     _checks = declared(
+        objective=one_of("projection", "mmd"),
         solver=one_of(*_METHODS),
         tol=positive_number,
         max_iter=optional(at_least(1)),
         warm_start=true_or_false,
+        signed=true_or_false,
         verbose=true_or_false,
         callback=function_of("one line of history_", ValueError),
         regularization=optional(non_negative),
@@ -168,8 +176,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         *,
         support: Any = None,
         regularization: float | None = None,
+        objective: str = "projection",
         reference: Any = "lebesgue",
         box: Any = None,
+        signed: bool = False,
         solver: str = "auto",
         tol: float = 1e-8,
         max_iter: int | None = None,
@@ -182,8 +192,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         self.kernel = kernel
         self.support = support
         self.regularization = regularization
+        self.objective = objective
         self.reference = reference
         self.box = box
+        self.signed = signed
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -210,6 +222,9 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         recheck.refuse_extension("a density")
         return verify_density(self, X)
 
+    def _checked_sample_weight(self, weights: Any, points: Any) -> Array:
+        return checked_target(weights, points, signed=bool(self.signed))
+
     def _check_parameters(self) -> None:
         """Refuse what is no parameter, and what has no effect."""
         if is_precomputed(self.kernel):
@@ -221,18 +236,22 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
 
     def _options(self) -> dict[str, Any]:
         """What the programme takes of the parameters."""
-        return {"regularization": self.regularization, "truncation": float(self.truncation)}
+        return {
+            "regularization": self.regularization,
+            "truncation": float(self.truncation),
+            "objective": self.objective,
+        }
 
     def _setting(self, given: FitInput) -> Setting:
         """Kernel, support and measure, from the parameters and the data."""
-        X, shares = given.points, given.shares
+        X, shares = given.points, sizes(given.shares)
         if float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
             )
         measure = choose_reference(self.reference, self.box, X, shares)
         support = choose_support(self.support, X, shares, given.rng)
-        require_memory(self.kernel, support, X)
+        require_memory(self.kernel, support, X, self.objective)
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
 
@@ -269,6 +288,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         self.kernel_, self.support_, self.measure_ = setting
         self.sample_weight_, self._n_rows = sample.weights, int(sample.points.shape[0])
         self.certificate_, self._spans = solution.certificate, problem.spans
+        self._probes = problem.comparison.points
         self.status_, self.history_, self.n_iter_ = solution.status, solution.history, solution.n_iter
         self.regularization_, self.log_scale_ = problem.regularization, problem.integrals.log_scale
         self._factor, self.eigenvalues_, rounding = squares_of(problem, solution.point, float(self.tol))
@@ -281,13 +301,16 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
 
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
-        projected = norm(problem.residual(problem.coordinates(self._factor)))
-        weights = normalised(self.sample_weight_, X.shape[0], reference=X)
-        squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
+        projected = problem.distance_on_support(self._factor)
+        if problem.comparison.is_whole:
+            squared, error = problem.squared_distance(self._factor), 0.0
+        else:
+            weights = normalised(self.sample_weight_, X.shape[0], reference=X)
+            squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
         squared = max(squared, projected**2)  # which rounding alone could undercut
         return {
             "projected_mmd_": projected,
-            "sample_norm_": float(np.sqrt(problem.constant)),
+            "sample_norm_": norm(problem.on_support.goal),
             "mmd_": float(np.sqrt(squared)),
             "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
         }

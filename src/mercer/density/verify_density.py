@@ -12,18 +12,20 @@ from mercer.backends.arrays import like, to_numpy
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, certify_spectrahedron
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
+from mercer.density.comparison import left_out, wide_span
 from mercer.density.fitting_problem import make_programme, require_memory
-from mercer.density.setting import Setting, choose_kernel, choose_reference, choose_support
+from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.kernels.checks import as_generator
-from mercer.kernels.integrals.measures import Box, GaussianMeasure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure
 from mercer.problems import SumOfSquares
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.validation import are_rows_of, checked_weights, distinct_rows, normalised, require_rows
+from mercer.validation import are_rows_of, distinct_rows, normalised, require_rows
 
 _MASS = 1e-6
 _OUTSIDE = 1e-9  # of the factor's entries, for the rounding of T F
+_WIDER = 1.1  # what another order of equal pivots may leave out more
 _DISTANCE = 1e-9  # of the squared norms, for the rounding of a difference of them
 
 
@@ -43,17 +45,19 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
     if weights is not None:
-        weights = checked_weights(weights, X.shape[0], "The model's sample_weight_", reference=X)
-    shares = normalised(weights, X.shape[0], reference=X)
+        weights = checked_target(weights, X, signed=bool(model.signed), name="The model's sample_weight_")
+    shares = sizes(normalised(weights, X.shape[0], reference=X))
     support = like(require_numbers(model, "support_"), X)
     _require_support(model, support, X, shares)
-    require_memory(model.kernel_, support, X)
+    require_memory(model.kernel_, support, X, model.objective)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
         require_kernel(model, choose_kernel(model.kernel, X, shares, support))
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         setting = Setting(model.kernel_, support, model.measure_)
-        problem = make_programme(setting, Sample(X, weights), spans=spans, **options)
+        sample = Sample(X, weights)
+        problem = make_programme(setting, sample, spans=spans, probes=_read_probes(model, X), **options)
+        _require_wide_span(problem, sample)
         require_equal(model, "regularization_", problem.regularization, "its parameters and X")
         gram = problem.integrals.kernel(support)
         require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
@@ -87,10 +91,9 @@ def _require_measure(model: SumOfSquaresDensity, X: Any, shares: Any) -> None:
     if isinstance(found, Box) and isinstance(expected, Box):
         same = _equal(found.lower, expected.lower) and _equal(found.upper, expected.upper)
     if isinstance(found, GaussianMeasure) and isinstance(expected, GaussianMeasure):
-        mean = to_numpy(expected.mean)
-        size = expected.std + float(np.max(np.abs(mean)))
-        same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * size))
-        same = same and abs(found.std - expected.std) <= _OUTSIDE * expected.std
+        same = _near(found, expected)
+    if isinstance(found, DiscreteMeasure) and isinstance(expected, DiscreteMeasure):
+        same = _equal(found.points, expected.points) and _equal(found.weights, expected.weights)
     if not same:
         raise ValueError(
             f"The model's measure_ is {found!r} where its parameters and X make {expected!r}: it is damaged, or X is "
@@ -98,8 +101,39 @@ def _require_measure(model: SumOfSquaresDensity, X: Any, shares: Any) -> None:
         )
 
 
+def _near(found: GaussianMeasure, expected: GaussianMeasure) -> bool:
+    """Whether two normal laws are one but for rounding."""
+    if (found.covariance is None) != (expected.covariance is None):
+        return False
+    mean, width = to_numpy(expected.mean), float(to_numpy(expected.deviations()).max())
+    same = bool(np.all(np.abs(to_numpy(found.mean) - mean) <= _OUTSIDE * (width + float(np.max(np.abs(mean))))))
+    if found.covariance is not None:
+        return same and _equal(found.covariance, expected.covariance)
+    return same and bool(np.all(np.abs(to_numpy(found.deviations()) - width) <= _OUTSIDE * width))
+
+
 def _equal(one: Any, other: Any) -> bool:
     return np.array_equal(to_numpy(one), to_numpy(other))
+
+
+def _read_probes(model: SumOfSquaresDensity, X: Any) -> Any:
+    """The points of the wide span that the model's objective is projected on, if it is."""
+    if getattr(model, "_probes", None) is None:
+        return None
+    points = like(require_numbers(model, "_probes"), X)
+    if points.ndim != 2 or points.shape[0] < 1 or points.shape[1] != X.shape[1]:
+        raise ValueError(f"The model's probes have shape {tuple(points.shape)}: it is damaged.")
+    return points
+
+
+def _require_wide_span(problem: SumOfSquares, sample: Sample) -> None:
+    """Refuse a span of the objective that sees less than the one that its parameters and X make."""
+    points = problem.comparison.points
+    if points is None:
+        return
+    own, allowed = (left_out(problem.integrals, sample, at) for at in (points, wide_span(problem.integrals, sample)))
+    if not own <= _WIDER * allowed + _OUTSIDE:
+        raise ValueError("The model's objective sees less than its parameters and X say: it is damaged.")
 
 
 def _read_spans(model: SumOfSquaresDensity, m: int) -> Spans:

@@ -1,4 +1,4 @@
-"""Mean embeddings: measures as vectors of the reproducing kernel Hilbert space of a kernel (SOS section 2).
+"""Mean embeddings: measures as vectors of the Hilbert space of a kernel (SOS section 2; RKHS (6)-(9), (119)).
 
 Every measure here is a sum of *parts* Σ aᵢ N(xᵢ, v I): points with weights where v = 0, and for the Gaussian kernel
 exp(-‖x-y‖²/σ²) normal laws of one variance, since
@@ -26,10 +26,11 @@ from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_points, in_one_unit
 from mercer.kernels.integrals import GaussianIntegrals, GaussianMixture, NodeIntegrals, kernel_integrals
 from mercer.kernels.integrals.quadrature import MOST_FEATURES
+from mercer.kernels.tables import Table, is_frame
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
 from mercer.progress import warn_user
-from mercer.validation import require_points, resolved_kernel, warn_if_not, weighted_sample
+from mercer.validation import checked_kernel, require_points, resolved_kernel, warn_if_not, weighted_sample
 
 _ACCURATE = 1e-4  # relative error of a quadrature beyond which a person is warned
 _NEEDED = ("kernel_", "support_", "measure_", "factor_")
@@ -39,9 +40,9 @@ _NEEDED = ("kernel_", "support_", "measure_", "factor_")
 class MeanEmbedding:
     """The vector w = Σ aᵢ k(xᵢ, ·) of a weighted sample, or w = ∫ k(x, ·) p(x) dx of a density.
 
-    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space; for a characteristic kernel no two
-    probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v`` their
-    inner product, ``w(Y)`` the values of w as a function.
+    It is the function for which ∫ f dμ = ⟨f, w⟩ for every f of the space (RKHS (125)); for a characteristic kernel no
+    two probability measures share it. Embeddings with the same kernel are vectors: ``2 * w - v`` is one, ``w @ v``
+    their inner product, ``w(Y)`` the values of w as a function.
 
     Parameters
     ----------
@@ -83,6 +84,8 @@ class MeanEmbedding:
 
     def __init__(self, kernel: Any, X: Any, weights: Any = None) -> None:
         require_points(kernel, "A mean embedding evaluates the kernel between points")
+        self._table = Table.of(X) if is_frame(X) else None
+        kernel, X, _ = checked_kernel(kernel).read(X)
         points, signed = weighted_sample(X, weights, "X", "weights", signed=True)
         used = None if weights is None or not bool((signed != 0).any()) else abs(signed)
         self.kernel: Kernel = resolved_kernel(kernel, points, used)
@@ -92,17 +95,19 @@ class MeanEmbedding:
     def of_density(cls, model: Any) -> MeanEmbedding:
         """The embedding of a fitted :class:`mercer.SumOfSquaresDensity`, under its own kernel.
 
-        Exact for the Gaussian kernel on R^d, with either reference measure. Elsewhere the density is replaced by masses
-        at the nodes of a quadrature, which sum to one, in three dimensions at most. For smooth kernels, or
-        on the line, that is accurate to many digits; a kernel with kinks has in the plane an error of some
-        per cent, in the norm above all, even where its fit was in closed form: a warning says how large it is.
+        Exact for the Gaussian kernel on R^d, with Lebesgue's measure or a normal law N(μ, s² I), and for a reference
+        that is a sum over nodes. Elsewhere the density is replaced by masses at the nodes of a quadrature, which sum to
+        one, in three dimensions at most. For smooth kernels, or on the line, that is accurate to many digits; a kernel
+        with kinks has in the plane an error of some per cent, in the norm above all, even where its fit was in closed
+        form: a warning says how large it is.
         """
         if not all(hasattr(model, name) for name in _NEEDED):
             if hasattr(model, "fit"):
                 check_is_fitted(model)
             raise TypeError(f"of_density takes a fitted SumOfSquaresDensity, not {model!r}.")
         integrals: Any = kernel_integrals(model.kernel_, model.support_, model.measure_)
-        if not isinstance(integrals, GaussianIntegrals | NodeIntegrals):
+        closed = isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic
+        if not closed and not isinstance(integrals, NodeIntegrals):
             if integrals.points.shape[1] > MOST_FEATURES:
                 raise ValueError(
                     f"A density of {model.kernel_!r} has no embedding in closed form under this measure, and "
@@ -111,7 +116,7 @@ class MeanEmbedding:
             integrals = NodeIntegrals(integrals.kernel, integrals.points, integrals.measure)
         factor = model.factor_ * float(np.exp(0.5 * integrals.log_scale))
         mixture = integrals.mixture(factor @ factor.T)
-        if isinstance(integrals, GaussianIntegrals):
+        if closed:
             return cls._made(integrals.kernel, [mixture])
         if integrals.error > _ACCURATE:
             warn_user(
@@ -122,9 +127,9 @@ class MeanEmbedding:
         return cls._made(model.kernel_, [GaussianMixture(masses, mixture.means, 0.0)])
 
     @classmethod
-    def _made(cls, kernel: Kernel, parts: Iterable[GaussianMixture]) -> MeanEmbedding:
+    def _made(cls, kernel: Kernel, parts: Iterable[GaussianMixture], table: Table | None = None) -> MeanEmbedding:
         made = object.__new__(cls)
-        made.kernel, made.parts = kernel, tuple(parts)
+        made.kernel, made.parts, made._table = kernel, tuple(parts), table
         return made
 
     @property
@@ -134,7 +139,7 @@ class MeanEmbedding:
 
     def __call__(self, Y: Any) -> Array:
         """⟨w, k(y, ·)⟩ for every row y of Y: the mean of k(x, y) over the measure."""
-        Y = self._at_home(as_points(Y, "Y"))
+        Y = self._at_home(as_points(Y if self._table is None else self._table.coded(Y), "Y"))
         Y = cast(Y, getattr(namespace(Y), get_config().dtype))
         total = namespace(Y).zeros(Y.shape[0], dtype=namespace(Y).float64, device=Y.device)
         require_room_for_pairs(Y.shape[0] + sum(part.weights.shape[0] for part in self.parts), self.n_features)
@@ -229,7 +234,7 @@ class MeanEmbedding:
         equal it is zero.
         """
         gap = self - other
-        near = self._made(self.kernel, gap._in_unit[0])
+        near = self._made(self.kernel, gap._in_unit[0], self._table)
         values, norm = near(Y), near.norm()
         return values / norm if norm > 0 else namespace(values).zeros_like(values)
 
@@ -238,7 +243,7 @@ class MeanEmbedding:
         for part in map(self._brought, self._compatible(other).parts):
             negative = GaussianMixture(-part.weights, part.means, part.variance)
             mine[part.variance] = _without(mine[part.variance], part) if part.variance in mine else negative
-        return self._made(self.kernel, mine.values())
+        return self._made(self.kernel, mine.values(), self._table)
 
     def __add__(self, other: Any) -> MeanEmbedding:
         return self - (-self._compatible(other))
@@ -253,7 +258,9 @@ class MeanEmbedding:
         if not all(bool(namespace(weights).isfinite(weights).all()) for weights in scaled):
             raise ValueError(f"A mean embedding times {factor!r} has weights beyond double precision.")
         parts = zip(scaled, self.parts, strict=True)
-        return self._made(self.kernel, (GaussianMixture(w, part.means, part.variance) for w, part in parts))
+        return self._made(
+            self.kernel, (GaussianMixture(w, part.means, part.variance) for w, part in parts), self._table
+        )
 
     def __rmul__(self, factor: Any) -> MeanEmbedding:
         return self.__mul__(factor)
@@ -267,7 +274,7 @@ class MeanEmbedding:
             parts = [GaussianMixture(part.weights / float(divisor), part.means, part.variance) for part in self.parts]
         if not all(bool(namespace(part.weights).isfinite(part.weights).all()) for part in parts):
             raise ValueError(f"A mean embedding over {divisor!r} has weights beyond double precision.")
-        return self._made(self.kernel, parts)
+        return self._made(self.kernel, parts, self._table)
 
     def __neg__(self) -> MeanEmbedding:
         return -1.0 * self
@@ -285,6 +292,11 @@ class MeanEmbedding:
             raise ValueError(
                 f"The embeddings lie in different spaces, of {self.kernel!r} and {other.kernel!r}: make both with the "
                 "same kernel, its parameters fixed by kernel.resolve(X)."
+            )
+        if (self._table or other._table) and self._table != other._table:
+            raise ValueError(
+                "The embeddings are of data frames whose columns or categories differ: give both the same, as pandas' "
+                "CategoricalDtype does, or compare the samples by mercer.mmd."
             )
         if self.n_features != other.n_features:
             raise ValueError(

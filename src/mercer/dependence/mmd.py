@@ -16,7 +16,15 @@ from mercer.kernels import Kernel
 from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
 from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
-from mercer.validation import one_of, require_points, resolved_kernel, two_samples, warn_if_not, whole_number
+from mercer.validation import (
+    checked_kernel,
+    one_of,
+    require_points,
+    resolved_kernel,
+    two_samples,
+    warn_if_not,
+    whole_number,
+)
 
 Estimator = Literal["biased", "unbiased", "linear"]
 _POINTS_AT_ONCE = 512  # points of small blocks whose kernel matrix is made in one go
@@ -139,6 +147,7 @@ def mmd(
     one_of("biased", "unbiased", "linear")(estimator, "estimator")
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
+    kernel, X, Y = checked_kernel(kernel).read(X, Y)
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
     require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
     xp = namespace(X)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
+from mercer.embedding.prescribed import Prescribed
 from mercer.kernels import Kernel
 from mercer.progress import warn_user
 from mercer.solvers import Iteration
@@ -48,16 +49,25 @@ class Checkpoint:
         What the problem is solved on.
     weights : array or None
         Their weights.
+    prescribed : Prescribed or None
+        The user's diagonal.
     """
 
-    def __init__(self, path: str | os.PathLike[str], kernel: Kernel, points: Any, weights: Array | None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        kernel: Kernel,
+        points: Any,
+        weights: Array | None,
+        prescribed: Prescribed | None = None,
+    ) -> None:
         self._path = Path(path)
         if not self._path.resolve().parent.is_dir():
             raise FileNotFoundError(f"The folder of checkpoint={str(path)!r} does not exist: create it first.")
         if self._path.is_dir():
             raise IsADirectoryError(f"checkpoint={str(path)!r} is a folder: name a file in it.")
-        self._key = _fingerprint(kernel, points, weights)
-        self._size = points.shape[0]
+        self._key = _fingerprint(kernel, points, weights, prescribed)
+        self._size, self._most = points.shape[0], points.shape[0] * (1 if prescribed is None else 2)
         self._last = -np.inf
         self._warned = False
         self._kept = self._read()
@@ -84,7 +94,8 @@ class Checkpoint:
             raise ValueError(f"{self._path} is not a checkpoint: delete it, or name another file.") from None
         if key != self._key:
             raise ValueError(
-                f"The checkpoint {self._path} is of other data, weights or kernel: delete it, or name another file."
+                f"The checkpoint {self._path} is of other data, weights, kernel or diagonal: delete it, or name "
+                "another file."
             )
         if not all(self._is_iterate(H) and _is_history(lines) for H, lines in parts):
             raise ValueError(
@@ -129,7 +140,7 @@ class Checkpoint:
             Path(temporary).unlink(missing_ok=True)
 
     def _is_iterate(self, H: Array) -> bool:
-        if H.dtype.kind != "f" or H.ndim != 2 or H.shape[0] != self._size or H.shape[1] == 0:
+        if H.dtype.kind != "f" or H.ndim != 2 or not self._size <= H.shape[0] <= self._most or H.shape[1] == 0:
             return False
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(H, axis=1)
@@ -191,10 +202,12 @@ def _is_history(lines: Array) -> bool:
     return bool((counted >= 0).all() and (counted[:, :3] % 1 == 0).all())
 
 
-def _fingerprint(kernel: Kernel, points: Any, weights: Array | None) -> str:
-    """What tells one problem from another: the kernel with its parameters, every point and every weight."""
+def _fingerprint(kernel: Kernel, points: Any, weights: Array | None, prescribed: Prescribed | None) -> str:
+    """What tells one problem from another: the kernel with its parameters, every point, weight and length."""
     digest = hashlib.sha256(f"{kernel!r} {tuple(points.shape)}".encode())
     parts = (points.data, points.indices, points.indptr) if hasattr(points, "indptr") else (points,)
     for part in parts if weights is None else (*parts, weights):
         digest.update(np.ascontiguousarray(to_numpy(part)).tobytes())
+    if prescribed is not None:
+        digest.update(f"diagonal {prescribed.at_most}".encode() + to_numpy(prescribed.values).tobytes())
     return digest.hexdigest()

@@ -42,8 +42,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     alpha : float, default=0
         Density correction: 0 for none, 1 to recover the geometry whatever the density.
     normalization : {"markov", "symmetric"}, default="markov"
-        ``"markov"``: ψ, of length one in the stationary distribution. Distances are diffusion distances, and points in
-        sparse places lie far out. ``"symmetric"``: u, of length one over the rows, small where the data are sparse.
+        ``"markov"``: ψ, of length one in the stationary distribution (PSD17 (19)). Distances are diffusion distances,
+        and points in sparse places lie far out. ``"symmetric"``: u, of length one over the rows, small where the data
+        are sparse.
     landmarks : int, array of int, (indices, weights), estimator or None, default=None
         Diffuse among these rows only, or among so many, each with the weight of the rows it stands for, and extend to
         the others; see :class:`mercer.Landmarks`.
@@ -180,7 +181,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             return values * log_degrees_and_sums(self.kernel_, X, self._training, functions, self._scale)[1]
         xp = namespace(functions)
         averaged = xp.concat([functions, 1 / self._corrections[:, None]], axis=1)
-        log_sums, averages, _ = log_degrees_and_sums(self.kernel_, X, self._training, averaged, self._scale)
+        log_sums, averages = log_degrees_and_sums(self.kernel_, X, self._training, averaged, self._scale)
         log_densities = log_sums + xp.log(averages[:, -1])  # of Σ wⱼ k(x, xⱼ), where the sums have the weights w q^-α
         log_degrees = log_sums - float(self.alpha) * log_densities
         return xp.exp((log_degrees - self._log_volume) / 2)[:, None] * values * averages[:, :-1]

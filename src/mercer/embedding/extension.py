@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, namespace
+from mercer.backends.arrays import Array, as_double, cast, like, namespace
+from mercer.embedding.prescribed import Prescribed, rows_among
 from mercer.kernels import Kernel
 from mercer.kernels.checks import first_place
 from mercer.linalg.tall import row_lengths, row_products
@@ -74,10 +75,15 @@ class LevelExtension:
 @final
 @dataclass(frozen=True)
 class Extension:
-    """All that new points need of a solved embedding (PSD22 (1.5)); made of the solution and the data alone.
+    """All that new points need of a solved embedding (PSD22 (1.5), PSD17 (12)); made of solution and data alone.
 
     The direction of Ξ(x) is that of Σⱼ wⱼ k(x, xⱼ) βⱼ with βⱼ = Ξⱼ/√mⱼ - mean/√vol, its squared length is
-    d(x) = k(x, x)/m(x) - m(x)/vol. Further levels need the same sums of the columns of their U and of Q.
+    d(x) = k(x, x)/m(x) - m(x)/vol. At a training point it is that of the solution (PSD22 Theorem 3.2). Further levels
+    need the same sums of the columns of their U and of Q.
+
+    Where the user prescribes d, the squared length of every level is the user's d(x), and points of the sample have the
+    coordinates that they were given: a point with ā(x, x) < 0 repels itself, so that Σⱼ ā(x, xⱼ)Ξⱼ, in which it takes
+    part, need not show where it lies, and a row that is shorter than prescribed has zero there.
 
     Attributes
     ----------
@@ -90,11 +96,16 @@ class Extension:
     weights : array of shape (m,)
         w over the square of the support's unit.
     slopes : array of shape (m, r)
-        β, in these weights: of every level's U, then of the basis Q of all levels but the last.
+        β, in these weights: of every level's U, then of the basis Q of all levels but the last; then the user's d, to
+        be averaged.
     log_volume : float
         The logarithm of the sum of all affinities, in these weights.
     levels : tuple of LevelExtension
         What is each level's own.
+    prescribed : Prescribed or None
+        The user's diagonal.
+    known : tuple of arrays of shape (m, rank)
+        The coordinates of every level, where the diagonal is the user's.
     """
 
     kernel: Kernel
@@ -104,18 +115,33 @@ class Extension:
     slopes: Array
     log_volume: float
     levels: tuple[LevelExtension, ...]
+    prescribed: Prescribed | None = None
+    known: tuple[Array, ...] = ()
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Any, support: Support, solved: Sequence[SolvedLevel]) -> Extension:
+    def of(
+        cls,
+        kernel: Kernel,
+        points: Any,
+        support: Support,
+        solved: Sequence[SolvedLevel],
+        prescribed: Prescribed | None = None,
+    ) -> Extension:
         """The extension of solved levels of the points of a diffusion operator in the scaled weights."""
         operator: DiffusionOperator = solved[0].operator
         root = namespace(operator.weights).sqrt(as_double(operator.weights))[:, None]
         columns = [_outside(each, root) / root for each in solved]
         if len(solved) > 1:
             columns.append(solved[-1].operator.basis / root)
-        slopes = _slopes(operator, namespace(root).concat(columns, axis=1))
+        xp = namespace(root)
+        slopes = _slopes(operator, xp.concat(columns, axis=1))
         levels = tuple(_own(each, root) for each in solved)
-        return cls(kernel, points, support, as_double(operator.weights), slopes, math.log(operator.volume), levels)
+        known: tuple[Array, ...] = ()
+        if prescribed is not None:
+            slopes = xp.concat([slopes, cast(prescribed.values, slopes.dtype)[:, None]], axis=1)
+            known = tuple(each.coordinates for each in solved)
+        volume = math.log(operator.volume)
+        return cls(kernel, points, support, as_double(operator.weights), slopes, volume, levels, prescribed, known)
 
     def novelty(self, X: Any) -> Array:
         """-log Σⱼ wⱼ k(x, xⱼ) for every row of X, in the user's weights."""
@@ -134,12 +160,15 @@ class Extension:
 
     def level_coordinates(self, X: Any, *, capped: bool) -> list[Array]:
         """Ξ(x) of every level, not weighed, in the unit of the user's weights."""
-        log_degrees, averages, log_diagonal = self._sums(X, self.slopes)
-        xp, radius = namespace(averages), log_radius(log_degrees, log_diagonal, self.log_volume)
+        log_degrees, averages = self._sums(X, self.slopes)
+        xp, log_diagonal = namespace(averages), log_degrees
         first, ranks = self.levels[0], [level.rank for level in self.levels]
-        if not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
-            row = int(xp.argmax(radius))
-            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
+        if self.prescribed is not None:
+            radius, averages = _half_logarithm(self.prescribed.elsewhere(X, averages[:, -1])), averages[:, :-1]
+        else:
+            log_diagonal = self._log_diagonal(X)
+            radius = log_radius(log_degrees, log_diagonal, self.log_volume)
+            self._refuse_overflow(radius, capped)
         found = [_of_length(averages[:, : first.rank], radius, first, capped)]
         if len(self.levels) > 1:
             affinities = xp.exp(0.5 * log_degrees)[:, None] * averages  # ā(x)ᵀU of every level, and ā(x)ᵀQ
@@ -150,14 +179,45 @@ class Extension:
                 basis = xp.concat([basis, (found[-1] - basis @ before.across) @ before.turn], axis=1)
                 q = basis.shape[1]
                 towards = affinities[:, at : at + level.rank] - basis @ level.inside
-                left = squares - 2 * row_products(along[:, :q], basis) + row_products(basis @ level.middle, basis)
-                found.append(_of_length(towards, _half_logarithm(left), level, capped))
+                if self.prescribed is None:
+                    left = squares - 2 * row_products(along[:, :q], basis) + row_products(basis @ level.middle, basis)
+                    radius = _half_logarithm(left)
+                found.append(_of_length(towards, radius, level, capped))
                 at += level.rank
-        return [self.support.lengths(part) for part in found]
+        return self._as_known(X, found) if self.known else [self.support.lengths(part) for part in found]
 
-    def _sums(self, X: Any, values: Array) -> tuple[Array, Array, Array]:
+    def _refuse_overflow(self, radius: Array, capped: bool) -> None:
+        """Refuse a length that no number is."""
+        if not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
+            row = int(namespace(radius).argmax(radius))
+            raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
+
+    def prescribed_at(self, X: Any) -> Prescribed | None:
+        """The user's diagonal at other points, where there is one; rows of the sample have what they were given."""
+        if self.prescribed is None:
+            return None
+        values = self.prescribed.elsewhere(X, self._sums(X, self.slopes[:, -1:])[1][:, 0])
+        at, which = rows_among(self.support.columns(X, self.kernel), self.points)
+        values[like(at, values)] = self.prescribed.values[like(which, values)]
+        return self.prescribed.on(values)
+
+    def _as_known(self, X: Any, found: list[Array]) -> list[Array]:
+        """The coordinates of all levels, those of points of the sample as they were solved."""
+        at, which = rows_among(self.support.columns(X, self.kernel), self.points)
+        for part, known in zip(found, self.known, strict=True):
+            part[like(at, part)] = cast(known[like(which, part)], part.dtype)
+        return found
+
+    def _sums(self, X: Any, values: Array) -> tuple[Array, Array]:
         columns = self.support.columns(X, self.kernel)
         return log_degrees_and_sums(self.kernel, columns, self.points, values, self.weights)
+
+    def _log_diagonal(self, X: Any) -> Array:
+        """log k(x, x)."""
+        gram = GramOperator(self.kernel, self.support.columns(X, self.kernel), self.points)
+        values = as_double(gram.kernel_diagonal())
+        with np.errstate(divide="ignore", over="ignore"):
+            return namespace(values).log(values)
 
 
 def _slopes(operator: DiffusionOperator, coordinates: Array) -> Array:
@@ -211,9 +271,7 @@ def embedded_rows(coordinates: Sequence[Array], extension: Extension, X: Any, *,
     return everywhere
 
 
-def log_degrees_and_sums(
-    kernel: Kernel, X: Any, training: Any, values: Array, weights: Array
-) -> tuple[Array, Array, Array]:
+def log_degrees_and_sums(kernel: Kernel, X: Any, training: Any, values: Array, weights: Array) -> tuple[Array, Array]:
     """Sums over the training points, for every row of X.
 
     Parameters
@@ -233,8 +291,6 @@ def log_degrees_and_sums(
         log Σⱼ wⱼ k(x, xⱼ).
     sums : array of shape (m, r)
         Σⱼ pⱼ valuesⱼ with pⱼ = wⱼ k(x, xⱼ) / Σ wₗ k(x, xₗ).
-    log_diagonal : array of shape (m,)
-        log k(x, x).
     """
     gram, xp = GramOperator(kernel, X, training), namespace(values)
     summed = xp.concat([weights[:, None], weights[:, None] * values], axis=1)
@@ -242,9 +298,7 @@ def log_degrees_and_sums(
         scale, products = gram.scaled_product(summed)
     degrees = products[:, 0]
     _require_affinities(degrees, kernel)
-    with np.errstate(divide="ignore", over="ignore"):
-        log_diagonal = xp.log(as_double(gram.kernel_diagonal()))
-    return xp.log(degrees) + scale, products[:, 1:] / degrees[:, None], log_diagonal
+    return xp.log(degrees) + scale, products[:, 1:] / degrees[:, None]
 
 
 def _require_affinities(degrees: Array, kernel: Kernel) -> None:

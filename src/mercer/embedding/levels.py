@@ -18,6 +18,8 @@ from mercer.embedding.extension import SolvedLevel
 from mercer.embedding.solve import EmbeddingSolver, Settings, Solved
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator
+from mercer.operators.diffusion import DegenerateKernelError
+from mercer.problems.elliptope import principal_coordinates
 from mercer.solvers import Iteration, Status
 from mercer.support import Support
 
@@ -25,6 +27,8 @@ _KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps les
 _ENOUGH = 3  # levels, where nobody asked for a number
 _SOONEST = 0.01  # of a level, lost in one step: slower ones count as if they lost that much
 _MINOR = 1e-3  # of the trace of a level: directions with less of it take none away from the levels that follow
+_NOTHING = 1e-20  # of the trace: what rounding leaves of a mean of vectors that cancel
+_NO_LEVEL = 1e-9  # of Σd, on the scale of a Markov matrix, whose eigenvalues are one at most
 _ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.MAX_ITER, Status.MAX_PRODUCTS)
 
 
@@ -40,7 +44,7 @@ class Level:
     eigenvalues : array of shape (rank,)
         Of B / Tr B, in falling order.
     diagonal : array of shape (m,)
-        The prescribed squared lengths of the rows of ``coordinates``.
+        The prescribed squared lengths of the rows of ``coordinates``; where it is a bound these may be shorter.
     correlation : float
         ⟨Ã, B⟩/Tr B: the part of the level that one step of the walk between the points keeps.
     weight : float
@@ -71,6 +75,11 @@ class Level:
     def rank(self) -> int:
         """The number of dimensions."""
         return int(self.coordinates.shape[1])
+
+    @property
+    def purity(self) -> float:
+        """Tr ϱ² of ϱ = B/Tr B, between 1/rank and 1 (PSD17 Remark 5)."""
+        return float((as_double(self.eigenvalues) ** 2).sum())
 
 
 class Extent(NamedTuple):
@@ -150,8 +159,8 @@ class PosedLevel(NamedTuple):
 
     def for_extension(self) -> SolvedLevel:
         """What an extension to new points is made of."""
-        operator: Any = self.posed.exact.operator
-        lengths = self.posed.exact.diagonal / as_double(operator.weights)
+        operator = self.posed.exact_operator
+        lengths = self.posed.exact.diagonal[: operator.shape[0]] / as_double(operator.weights)
         return SolvedLevel(operator, self.coordinates, lengths, self.level.weight, *self.complement[1:])
 
 
@@ -186,6 +195,13 @@ def solve_levels(
         number = len(found)
         kept = None if checkpoint is None else checkpoint.of_level(number)
         solved = EmbeddingSolver(problem, settings, kept).solve(before[number] if number < len(before) else None)
+        if _is_nothing(problem, solved):
+            if found:
+                break
+            raise DegenerateKernelError(
+                "No direction of the affinities is positive beside the stationary one, so that the best B with "
+                "diag B ≤ d is zero: use diagonal_constraint='equal', or give the affinities a larger diagonal."
+            )
         latest = recorded(problem, solved, support, found)
         if found and extent.drops(latest.level):
             break
@@ -203,9 +219,18 @@ def level_weights(levels: Sequence[PosedLevel]) -> list[float]:
     A level of correlation c loses the part 1 - c of itself in a step. All have the mean squared length 1/(1 - c), in
     units of the first level, whose weight is one.
     """
-    traces = [float(namespace(each.coordinates).sum(each.posed.exact.diagonal)) for each in levels]
+    traces = [each.posed.trace_of(each.coordinates) for each in levels]
     losses = [max(1 - each.level.correlation, _SOONEST) for each in levels]
     return [(traces[0] * losses[0] / (trace * loss)) ** 0.5 for trace, loss in zip(traces, losses, strict=True)]
+
+
+def _is_nothing(posed: DiffusionProblem[Any], solved: Solved) -> bool:
+    """Whether a level in which rows may be short has come to nothing: its optimum, or its B where none is proved."""
+    if posed.split is None:
+        return False
+    rows = as_double(posed.lengths[:, None] * posed.rows_of(solved.H))
+    size = float((rows**2).sum()) if solved.certificate is None else solved.certificate.upper
+    return size <= _NO_LEVEL * float(as_double(posed.lengths**2).sum())
 
 
 def _value(posed: DiffusionProblem[Any], solved: Solved) -> float:
@@ -219,18 +244,20 @@ def recorded(
     posed: DiffusionProblem[Any], solved: Solved, support: Support, earlier: Sequence[PosedLevel]
 ) -> PosedLevel:
     """What a solved problem is as a level, and the basis that its coordinates widen."""
-    problem, weights = posed.working, posed.operator.weights
+    weights = posed.operator.weights
     xp = namespace(weights)
-    weighed, eigenvalues = problem.principal(solved.H)
+    weighed, eigenvalues = principal_coordinates(posed.lengths[:, None] * posed.rows_of(solved.H))
+    if posed.split is not None:  # the dimension in which halves differ is none of B
+        weighed, eigenvalues = weighed[:, eigenvalues > _NOTHING], eigenvalues[eigenvalues > _NOTHING]
     coordinates = weighed / xp.sqrt(weights)[:, None]
     coordinates *= deterministic_signs(coordinates)  # those of a row repeated are those of its weight
     level = Level(
-        support.lengths(coordinates),
+        posed.in_units(support, coordinates),
         eigenvalues,
-        support.lengths(problem.diagonal / weights, 2),
-        _value(posed, solved) / float(xp.sum(problem.diagonal)),
+        posed.diagonal_in_units(support),
+        _value(posed, solved) / posed.trace_of(coordinates),
         1.0,
-        solved.certificate,
+        None if solved.certificate is None else posed.certificate_in_units(support, solved.certificate),
         solved.status,
         solved.history,
         solved.multipliers,

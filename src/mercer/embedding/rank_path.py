@@ -19,7 +19,7 @@ from mercer.linalg.lanczos import BlockLanczos
 from mercer.operators import DiffusionOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
 from mercer.solvers import Status
-from mercer.validation import checked_kernel, checked_points, resolved_kernel, whole_number
+from mercer.validation import checked_kernel, checked_points, kernel_on_columns, resolved_kernel, whole_number
 
 _BANDWIDTHS = ("sigma", "length_scale")
 _NEARLY_CONSTANT = 1e-2
@@ -103,9 +103,12 @@ def rank_path(
     count = whole_number(n_eigenvalues, "n_eigenvalues", 1)
     kernel = clone(checked_kernel(kernel))
     name = _bandwidth_name(kernel, parameter)
+    if parameters.get("diagonal") is not None:
+        raise ValueError("rank_path tells bandwidths apart by the lengths that kernels give: leave out diagonal.")
     defaults = {"warm_start": True, "n_levels": 1}
     model = SDPEmbedding(kernel, max_products=max_products, random_state=random_state, **{**defaults, **parameters})
     X = checked_points(model, X, fitting=True)
+    kernel = kernel_on_columns(model, kernel)
     if (X[:1] == X).all():
         raise DegenerateKernelError("All points are equal: there is nothing to embed.")
     middle = clone(kernel).set_params(**{name: "median"}).resolve(X)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends.arrays import Array
 from mercer.backends.config import require_memory
@@ -18,9 +19,11 @@ from mercer.embedding.degeneracy import check_dense, check_room, pad_components,
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, embedded_rows
 from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
+from mercer.embedding.prescribed import Prescribed
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.linalg.tall import unit_rows
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
 from mercer.support import Support, choose_support, without_copies
@@ -32,6 +35,7 @@ from mercer.validation import (
     function_of,
     one_of,
     optional,
+    true_or_false,
 )
 
 _VECTORS = 15  # of the size of an iterate, that a fit keeps at a time
@@ -86,6 +90,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         A file that keeps the best iterates while the solver runs; if it exists, ``fit`` goes on from there.
     radius : {"capped", "paper"}, default="capped"
         The length of an extended vector: √d(x) as in the paper, or at most the largest length in the training set.
+    diagonal : None, number, array of shape (n,) or callable, default=None
+        d ≥ 0, the squared lengths of the coordinates: those of Ā, the user's, or a function of points such as X, which
+        is asked at new points too. There an array is averaged by affinity.
+    diagonal_constraint : {"equal", "at most"}, default="equal"
+        diag B = d, or diag B ≤ d as PSD22 has it: the same unless some ā(x, x) < 0, which takes an indefinite kernel.
+    unit_length : bool, default=False
+        Divide the rows of ``embedding_`` and of :meth:`transform` by their lengths (PSD22 5.2).
     random_state : None, int or generator, default=None
         The starting point.
     callback : callable or None, default=None
@@ -109,6 +120,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         are copies it is solved on one of each.
     diagonal_, stationary_ : arrays of shape (m,)
         The prescribed diagonal d of B, and the stationary distribution, highest in the middle of the data.
+    purity_ : float
+        Tr B²/(Tr B)² of the first level, between 1/rank and 1 (PSD17 Remark 5).
     kernel_ : Kernel
         The kernel with its parameters fixed.
     certificate_, history_, multipliers_ : EmbeddingCertificate or None, tuple of Iteration, array or None
@@ -164,6 +177,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         rank_tol=fraction,
         solver=one_of(*SOLVERS),
         radius=one_of("capped", "paper"),
+        diagonal_constraint=one_of("equal", "at most"),
+        unit_length=true_or_false,
         certify=one_of(True, False, *CERTIFICATE_METHODS),
         callback=function_of("an Iteration"),
     )
@@ -186,6 +201,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         max_products: int | None = None,
         checkpoint: Any = None,
         radius: str = "capped",
+        diagonal: Any = None,
+        diagonal_constraint: str = "equal",
+        unit_length: bool = False,
         random_state: Any = None,
         callback: Any = None,
         verbose: bool = False,
@@ -205,6 +223,9 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.max_products = max_products
         self.checkpoint = checkpoint
         self.radius = radius
+        self.diagonal = diagonal
+        self.diagonal_constraint = diagonal_constraint
+        self.unit_length = unit_length
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -238,13 +259,15 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
                 "lower initial_rank, pass landmarks",
             )
             phases.begin("summing rows", shown=False)
-            posed = DiffusionProblem.of(self.kernel_, points, support.scaled, given.rng, phases)
+            prescribed = Prescribed.read(self.diagonal, self.diagonal_constraint, X, support)
+            posed = DiffusionProblem.of(self.kernel_, points, support.scaled, given.rng, phases, prescribed)
             refuse_degenerate(posed.operator, self.kernel_, points)
-            check_room(posed.operator, self.kernel_)
+            if prescribed is None:
+                check_room(posed.operator, self.kernel_)
             if self.solver == "interior-point":
                 check_dense(int(posed.working.active.sum()), self.max_products)
             path = self.checkpoint
-            kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled)
+            kept = None if path is None else Checkpoint(path, self.kernel_, points, support.scaled, prescribed)
             extent = Extent(self.n_components, self.n_levels, self.kernel_.is_local)
             before = [level.coordinates for level in getattr(self, "levels_", ())] if self.warm_start else []
             with single_threaded_blas():  # products run on our own threads; small eigenproblems are quickest on one
@@ -253,7 +276,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             self._store(X, points, support, solved)
         phases.begin("", shown=False)
         self.phase_seconds_ = phases.seconds
-        self._report(posed.working.diagonal + self.stationary_)  # w k(x, x)/m: in any unit
+        self._report(posed.operator.undeflated().diagonal())  # w k(x, x)/m: in any unit
         return self
 
     def _store(self, X: Any, points: Any, support: Support, solved: list[PosedLevel]) -> None:
@@ -267,12 +290,13 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.n_products_ = sum(each.n_products for each in self.levels_)
         self.n_stand_in_products_ = sum(each.n_stand_in_products for each in self.levels_)
         self.landmarks_, self.sample_weight_ = support
-        self._extension = Extension.of(self.kernel_, points, support, [each.for_extension() for each in solved])
+        levels, prescribed = [each.for_extension() for each in solved], solved[0].posed.prescribed
+        self._extension = Extension.of(self.kernel_, points, support, levels, prescribed)
         available = sum(each.rank for each in self.levels_)
         self._n_features_out = available if self.n_components is None else self.n_components
         coordinates = [each.coordinates for each in self.levels_]
         embedded = embedded_rows(coordinates, self._extension, X, capped=self.radius == "capped")
-        self.embedding_ = pad_components(embedded, self._n_features_out, available)
+        self.embedding_ = self._of_unit_length(pad_components(embedded, self._n_features_out, available))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit to X and return its coordinates."""
@@ -285,12 +309,14 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         ``n_components`` of them are kept. At a training point this gives its row of ``embedding_``.
         """
         coordinates, wanted = self._extend(X), self._n_features_out
-        return widened(coordinates[:, :wanted], wanted)
+        return self._of_unit_length(widened(coordinates[:, :wanted], wanted))
 
     def learned_kernel(self, X: Any, Y: Any = None) -> Array:
-        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction.
+        """Return the learned kernel b(x, y) = Ξ(x) · Ξ(y), positive semi-definite by construction (PSD17 Corollary 2).
 
-        Usable wherever a callable kernel is, as in ``SVC(kernel=model.learned_kernel)``.
+        Usable wherever a callable kernel is, as in ``SVC(kernel=model.learned_kernel)``. Of all dimensions, with the
+        lengths of the programme, whatever ``n_components`` and ``unit_length`` are. b(x, x) = d(x) on the data; away
+        from them it is no larger than the largest there unless ``radius="paper"``, and zero where Σⱼ ā(x, xⱼ) Ξⱼ is.
         """
         left = self._extend(X)
         return left @ (left if Y is None or Y is X else self._extend(Y)).T
@@ -303,6 +329,16 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _extend(self, X: Any) -> Array:
         X = self._new_points(X)
         return self._extension.coordinates(X, capped=self.radius == "capped")
+
+    @property
+    def purity_(self) -> float:
+        """Tr ϱ² of ϱ = B/Tr B of the first level: one where B has rank one, 1/rank where its eigenvalues agree."""
+        check_is_fitted(self, "levels_")
+        return self.levels_[0].purity
+
+    def _of_unit_length(self, rows: Array) -> Array:
+        """The rows divided by their lengths where that is asked for; those at the origin stay there."""
+        return unit_rows(rows) if self.unit_length else rows
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         from mercer.embedding.verify_embedding import verify_embedding  # which knows this class

@@ -59,7 +59,10 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A point H with unit rows, at the rank that is counted, its certificate, and how it came about."""
+    """A point H with unit rows, at the rank that is counted, its certificate, and how it came about.
+
+    The multipliers are those of the points, one for each.
+    """
 
     H: Array
     certificate: EmbeddingCertificate | None
@@ -117,7 +120,8 @@ class EmbeddingSolver:
             self._checkpoint.flush()
         H, certificate = self._certified(solution)
         status = self._status(solution.status, certificate)
-        return Solved(H, certificate, status, history, climb.multipliers, climb.n_stand_in_columns)
+        multipliers = climb.multipliers if climb.multipliers is None else self._posed.multipliers_of(climb.multipliers)
+        return Solved(H, certificate, status, history, multipliers, climb.n_stand_in_columns)
 
     def _factor(self) -> LowRankOperator | None:
         if self._settings.solver != "auto" or not self._posed.stand_in_rank:
@@ -136,7 +140,7 @@ class EmbeddingSolver:
 
     def _first_point(self, last: Array | None) -> Array:
         posed = self._posed
-        if self._kept is not None:
+        if self._kept is not None and self._kept[0].shape[0] == posed.working.size:
             return like(self._kept[0], posed.working.scale, dtype=posed.operator.dtype)
         if self._settings.solver == "conic":
             return solve_conic(posed.working)
@@ -175,7 +179,7 @@ class EmbeddingSolver:
     def _certified(self, solution: Solution[Iterate]) -> tuple[Array, EmbeddingCertificate | None]:
         """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
         for rank_tol in (self._settings.rank_tol, 0.0):
-            H = self._posed.working.reduced(solution.point.H, rank_tol)
+            H = self._posed.reduced(solution.point.H, rank_tol)
             certificate = self._final_certificate(solution, H)
             if solution.status is not Status.FLAT or certificate is None or certificate.holds(self._settings.tol):
                 break
@@ -185,7 +189,8 @@ class EmbeddingSolver:
         """The certificate of H. One that ended the solve is not computed twice: H is the same but for a rotation."""
         if not self._settings.certify:
             return None
-        proof = solution.certificate if H.shape == solution.point.H.shape else None
+        same = H.shape == solution.point.H.shape and self._posed.split is None
+        proof = solution.certificate if same else None
         if proof is not None and proof.least_eigenvalues.shape[0]:
             return proof
         certificate = self._proof(H)

@@ -27,6 +27,7 @@ from mercer.embedding.degeneracy import widened
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.embedding.extension import Extension, LevelExtension, embedded_rows
 from mercer.embedding.levels import Complement, Level, PosedLevel, level_weights
+from mercer.embedding.prescribed import Prescribed
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator
@@ -72,29 +73,49 @@ def verify_embedding(
     _check_rows(model, X, extended)
     support = Support(None, None) if extended else stored_support(model, X)
     points = support.points(X, model.kernel_)
-    programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng)
+    prescribed = _prescribed(model, X, support, extended)
+    programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng, prescribed=prescribed)
     if extended:
-        directions = model._extension.level_coordinates(X, capped=model.radius == "capped")[0]
+        directions = programme.point_of(_directions(model, X, programme))
         return certify_elliptope(programme.exact, directions, rng=rng, failure_probability=failure_probability)
     levels = _posed_levels(model, programme, support)
     _check_model(model, programme.operator)
     _check_extension(model, X, points, support, levels)
-    certificates = []
+    certificates: list[Certificate] = []
     for posed in levels:
         multipliers = _stored_multipliers(posed.level, posed.coordinates.shape[0])
-        certificates.append(
-            certify_elliptope(
-                posed.posed.exact,
-                posed.coordinates,
-                rng=rng,
-                failure_probability=failure_probability,
-                multipliers=multipliers,
-            )
+        proof = certify_elliptope(
+            posed.posed.exact,
+            posed.posed.point_of(_rows(posed.posed, posed.coordinates)),
+            rng=rng,
+            failure_probability=failure_probability,
+            multipliers=posed.posed.multipliers_for(multipliers),
         )
+        _check_correlation(posed, proof, max(_tolerance(model), _EXTENDED))
+        certificates.append(posed.posed.certificate_in_units(support, proof))
         _check_claims(posed.level.certificate, certificates[-1])
-        _check_correlation(posed, certificates[-1], max(_tolerance(model), _EXTENDED))
     _check_claims(getattr(model, "certificate_", None), certificates[0])
     return max(certificates, key=lambda certificate: certificate.relative_gap)
+
+
+def _prescribed(model: SDPEmbedding, X: Any, support: Support, extended: bool) -> Prescribed | None:
+    """The diagonal that the parameters of the model prescribe for the rows of X; of new points, what it is there."""
+    if not extended:
+        return Prescribed.read(model.diagonal, model.diagonal_constraint, X, support)
+    return model._extension.prescribed_at(X)
+
+
+def _rows(posed: DiffusionProblem[Any], coordinates: Array) -> Array:
+    """Coordinates in units of the prescribed lengths, where rows may be shorter than these; else as they are."""
+    if posed.split is None:
+        return coordinates
+    d = posed.exact.diagonal[: coordinates.shape[0]]
+    xp = namespace(d)
+    return coordinates * xp.sqrt(posed.operator.weights / xp.where(d > 0, d, 1.0))[:, None]
+
+
+def _directions(model: SDPEmbedding, X: Any, programme: DiffusionProblem[Any]) -> Array:
+    return _rows(programme, model._extension.level_coordinates(X, capped=model.radius == "capped")[0])
 
 
 def _posed_levels(
@@ -163,7 +184,10 @@ def _check_rows(model: SDPEmbedding, X: Any, extended: bool) -> None:
 
 
 def _stored_coordinates(model: SDPEmbedding, level: Level, posed: DiffusionProblem[Any], support: Support) -> Array:
-    """The coordinates in the scaled weights; those whose lengths are not what X prescribes, ‖Ξᵢ‖² = dᵢ, are refused."""
+    """The coordinates in the scaled weights; those whose lengths are not what X prescribes are refused.
+
+    ‖Ξᵢ‖² = dᵢ, or ‖Ξᵢ‖² ≤ dᵢ for rows that may be short.
+    """
     operator = posed.operator
     stored = like(level.coordinates, operator.reference)
     xp = namespace(stored)
@@ -172,12 +196,14 @@ def _stored_coordinates(model: SDPEmbedding, level: Level, posed: DiffusionProbl
             f"The model has coordinates of shape {tuple(stored.shape)} for {operator.shape[0]} points, or some of them "
             "are not finite: it is damaged."
         )
-    coordinates = as_double(stored) * support.unit
+    coordinates = as_double(stored) * (support.unit if posed.prescribed is None else 1.0)
     lengths = xp.sum(coordinates**2, axis=1)
-    diagonal = as_double(posed.working.diagonal / operator.weights)
+    diagonal = as_double(posed.working.diagonal[: lengths.shape[0]] / operator.weights)
     first: Any = operator.inner if isinstance(operator, ProjectedOperator) else operator
-    staying = float((first.gram.diagonal() / first.degrees).max())
+    staying = float((first.gram.diagonal() / first.degrees if posed.prescribed is None else diagonal).max())
     off = abs(lengths - diagonal)
+    if posed.split is not None:
+        off[posed.split.rows] = xp.clip(lengths - diagonal, 0.0, None)[posed.split.rows]
     if float(off.max()) > _tolerance(model) * staying:
         row = int(xp.argmax(off))
         raise ValueError(
@@ -203,7 +229,7 @@ def _check_readings(
 ) -> None:
     """Refuse a diagonal or a spectrum of a level that X and the coordinates do not have."""
     close, rank, weights = _tolerance(model), coordinates.shape[1], posed.operator.weights
-    _require("diagonal_", level.diagonal, support.lengths(posed.working.diagonal / weights, 2), close)
+    _require("diagonal_", level.diagonal, posed.diagonal_in_units(support), close)
     xp = namespace(coordinates)
     weighted = xp.sqrt(as_double(weights))[:, None] * coordinates
     moments = weighted.T @ weighted
@@ -219,7 +245,8 @@ def _check_readings(
 def _check_extension(model: SDPEmbedding, X: Any, points: Any, support: Support, levels: Sequence[PosedLevel]) -> None:
     """Refuse an ``embedding_`` and an extension to new points that are not those of the coordinates."""
     stored, close = model._extension, _tolerance(model)
-    again = Extension.of(model.kernel_, points, support, [each.for_extension() for each in levels])
+    prescribed = levels[0].posed.prescribed
+    again = Extension.of(model.kernel_, points, support, [each.for_extension() for each in levels], prescribed)
     if repr(stored.kernel) != repr(model.kernel_):
         raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
     if not same_points(stored.points, points):
@@ -234,13 +261,27 @@ def _check_extension(model: SDPEmbedding, X: Any, points: Any, support: Support,
         raise _damaged(f"it extends {len(stored.levels)} levels of {len(again.levels)}")
     for ours, theirs in zip(stored.levels, again.levels, strict=True):
         _check_level_extension(ours, theirs, close)
+    _check_prescribed(stored, again, close)
     coordinates = [like(each.level.coordinates, each.coordinates) for each in levels]
     rows = embedded_rows(coordinates, again, X, capped=model.radius == "capped")
     wanted = rows.shape[1] if model.n_components is None else model.n_components
-    expected = widened(rows[:, :wanted], wanted)
+    expected = model._of_unit_length(widened(rows[:, :wanted], wanted))
     if model._n_features_out != wanted:
         raise _damaged(f"transform gives {model._n_features_out} columns where {wanted} were asked for")
     _require("embedding_", model.embedding_, expected, close if support.indices is None else max(close, _EXTENDED))
+
+
+def _check_prescribed(stored: Extension, again: Extension, close: float) -> None:
+    """Refuse an extension whose lengths at new points, or whose points of the sample, are not what the model says."""
+    if (stored.prescribed is None) != (again.prescribed is None) or len(stored.known) != len(again.known):
+        raise _damaged("its extension prescribes other lengths than its parameters")
+    if stored.prescribed is None or again.prescribed is None:
+        return
+    _require("the diagonal of the extension", stored.prescribed.values, again.prescribed.values, close)
+    if stored.prescribed.at_most != again.prescribed.at_most:
+        raise _damaged("its extension has another diagonal_constraint than its parameters")
+    for ours, theirs in zip(stored.known, again.known, strict=True):
+        _require("the coordinates of the extension", ours, theirs, close)
 
 
 def _check_level_extension(stored: LevelExtension, again: LevelExtension, close: float) -> None:
@@ -264,7 +305,7 @@ def _check_claims(claimed: Certificate | None, certificate: Certificate) -> None
 
 def _check_correlation(posed: PosedLevel, certificate: Certificate, close: float) -> None:
     """Refuse a level whose correlation is not its value over its trace."""
-    trace = float(namespace(posed.coordinates).sum(posed.posed.exact.diagonal))
+    trace = posed.posed.trace_of(posed.coordinates)
     if not abs(posed.level.correlation * trace - certificate.objective) <= close * trace:
         raise _damaged("the correlation of a level is not what its coordinates, the kernel and X give")
 

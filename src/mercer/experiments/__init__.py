@@ -3,10 +3,11 @@
 A folder is a paper. Every public function and class of its files is found here by its name; the files register their
 experiments themselves, see :func:`mercer.experiments.experiment`, and are imported when one is first asked for.
 
-The defaults of every function are the paper's values. These parameters mean the same everywhere: ``sigma`` is the
-bandwidth of the Gaussian kernel; ``random_state`` decides what is drawn and where solvers start (of several samples or
-splits it is that of the first, and the others follow); ``paper_steps`` are the steps of the papers' power method, which
-runs beside ours, 0 for none; ``n`` and ``trace_fraction`` are the number of points and ϰ of a quadrature.
+The defaults are the values that the paper prints. Where it prints none, and where data or a size stand in for the
+paper's, as in the tables of QUAD section 9, a docstring says so. These parameters mean the same everywhere: ``sigma``
+is the bandwidth of the Gaussian kernel; ``random_state`` decides what is drawn and where solvers start (of several
+samples or splits it is that of the first, and the others follow); ``paper_steps`` are the steps of the papers' power
+method, which runs beside ours, 0 for none; ``n`` and ``trace_fraction`` are the number of points and ϰ of a quadrature.
 """
 
 from __future__ import annotations

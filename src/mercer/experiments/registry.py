@@ -25,7 +25,7 @@ _registered: dict[str, tuple[float, Callable[..., Experiment]]] = {}
 
 
 def experiment(name: str, *, place: float | None = None) -> Callable[[Run], Run]:
-    """Register a function, whose defaults are the paper's values, as an experiment that the command runs.
+    """Register a function, whose defaults are the paper's values where it prints them, as an experiment to be run.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def _can(method: str) -> Callable[[Any], bool]:
 
 
 class Kernelized(MetaEstimatorMixin, KernelEstimator):
-    """Make a kernel method of a linear estimator (RKHS section 8).
+    """Make a kernel method of a linear estimator (RKHS section 8, (104)).
 
     The estimator is fitted to coordinates f(x) of the points in the space of the kernel, ⟨f(x), f(y)⟩ = k(x, y): ridge
     regression becomes kernel ridge regression, PCA kernel PCA, k-means kernel k-means, and so on. On all points that is

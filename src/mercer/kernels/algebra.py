@@ -25,7 +25,8 @@ class Sum(Kernel):
     @property
     def properties(self) -> Properties:
         """Properties of the sum."""
-        return known.of_sum(self.left.properties, self.right.properties)
+        left, right = self.left, self.right
+        return known.of_sum_on(left.properties, left.reads, right.properties, right.reads)
 
 
 @final
@@ -42,7 +43,8 @@ class Product(Kernel):
     @property
     def properties(self) -> Properties:
         """Properties of the product."""
-        return known.of_product(self.left.properties, self.right.properties)
+        left, right = self.left, self.right
+        return known.of_product_on(left.properties, left.reads, right.properties, right.reads)
 
 
 @final

@@ -1,6 +1,6 @@
 """Bandwidths chosen from the data.
 
-Two rules, both deterministic, both on at most 1 000 points drawn with a fixed seed:
+Three rules, all deterministic, all on at most 1 000 points drawn with a fixed seed:
 
 ``"median"``
     The median distance between two different points. Robust and customary, but a property of the whole cloud: with
@@ -12,6 +12,10 @@ Two rules, both deterministic, both on at most 1 000 points drawn with a fixed s
     all look alike. The steepest point is thus the scale at which the kernel resolves the data, and its slope estimates
     m (Coifman, Shkolnisky, Sigworth, Singer 2008; Berry, Harlim 2016). Distances between clusters do not move it as
     they move the median.
+``"columns"``
+    A length for each column: the median difference of two points that differ in it, times one number for all columns,
+    which makes the median distance in these lengths one. Columns of any units then count alike. A column that is the
+    same everywhere gets that number itself.
 
 With weights a pair counts wᵢwⱼ times, so that a row of weight two is the same as the row twice.
 """
@@ -24,12 +28,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends import forms, profiles
-from mercer.backends.arrays import Array, as_double, contiguous, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, contiguous, is_tensor, like, namespace, to_numpy
 from mercer.backends.matrix import kernel_matrix
 from mercer.backends.rounding import EPS
 from mercer.kernels.checks import as_points, checked_weights, positive_number, scale_free
 
 RULES = ("median", "slope")
+COLUMN_RULES = (*RULES, "columns")
+Metric = Literal["sqeuclidean", "cityblock", "mismatches"]
 _MOST_POINTS = 1000
 _GRID = 96
 _BINS = 1024
@@ -40,14 +46,18 @@ def resolve_length(
     value: Any,
     name: str,
     X: Any,
-    metric: Literal["sqeuclidean", "cityblock"],
+    metric: Metric,
     kernel_of: Callable[[Array], Array],
     sample_weight: Array | None = None,
-) -> float:
-    """Return a length as a number: itself, or by the rule it names. ``kernel_of`` is k as a function of r / length."""
+) -> float | tuple[float, ...]:
+    """Return a length as a number: itself, or by the rule it names. ``kernel_of`` is k as a function of r / length.
+
+    Lengths of the columns, given or by the rule for them, are a tuple.
+    """
     if not isinstance(value, str):
-        return positive_number(value, name)
-    check_rule(value, name)
+        return checked_lengths(value, name, X.shape[1])
+    if value == "columns":
+        return _column_lengths(as_points(X), name, metric, sample_weight)
     pairs = _pairs(X, name, metric, sample_weight)
     with np.errstate(over="ignore"):
         length = pairs.unit * (_quantile(pairs, 0.5) if value == "median" else _steepest(pairs, kernel_of))
@@ -56,10 +66,39 @@ def resolve_length(
     return length
 
 
-def check_rule(value: Any, name: str) -> None:
+def check_rule(value: Any, name: str, rules: tuple[str, ...] = RULES) -> None:
     """Refuse a text that names no rule."""
-    if isinstance(value, str) and value not in RULES:
-        raise ValueError(f"{name}={value!r} must be a positive number or one of {', '.join(map(repr, RULES))}.")
+    if isinstance(value, str) and value not in rules:
+        raise ValueError(f"{name}={value!r} must be a positive number or one of {', '.join(map(repr, rules))}.")
+
+
+def checked_lengths(value: Any, name: str, n_features: int) -> float | tuple[float, ...]:
+    """A positive number, or one for each column as a tuple."""
+    if is_tensor(value):
+        value = to_numpy(value)
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
+        return positive_number(value, name)
+    if len(value) != n_features:
+        raise ValueError(
+            f"{name} has {len(value)} numbers, but the points have {n_features} columns: give one for each."
+        )
+    return tuple(positive_number(length, f"{name}[{k}]") for k, length in enumerate(value))
+
+
+def _column_lengths(X: Array, name: str, metric: Metric, sample_weight: Any) -> tuple[float, ...]:
+    """The median difference in each column, times what makes the median distance one."""
+    medians = np.ones(X.shape[1])
+    for k in range(X.shape[1]):
+        column = X[:, k : k + 1]
+        if (column != column[:1]).any():
+            pairs = _pairs(column, name, metric, sample_weight)
+            medians[k] = pairs.unit * _quantile(pairs, 0.5)
+    pairs = _pairs(as_double(X) / like(medians, X), name, metric, sample_weight)
+    with np.errstate(over="ignore"):
+        lengths = pairs.unit * _quantile(pairs, 0.5) * medians
+    if not np.all(np.isfinite(lengths)):
+        raise ValueError(f"The distances that {name} is chosen from exceed the largest number: divide X by a constant.")
+    return tuple(lengths.tolist())
 
 
 class _Pairs(NamedTuple):
@@ -71,7 +110,7 @@ class _Pairs(NamedTuple):
     unit: float
 
 
-def _pairs(X: Any, name: str, metric: Literal["sqeuclidean", "cityblock"], sample_weight: Any) -> _Pairs:
+def _pairs(X: Any, name: str, metric: Metric, sample_weight: Any) -> _Pairs:
     """The pairs of points in the sample, as float64, in the library of the points."""
     X = as_points(X)
     w = like(np.ones(X.shape[0]), X)
@@ -104,7 +143,7 @@ def _centred(X: Array) -> tuple[Array, float]:
     return X - X[:1], unit
 
 
-def _distances(X: Array, metric: Literal["sqeuclidean", "cityblock"], length: float) -> Array:
+def _distances(X: Array, metric: Metric, length: float) -> Array:
     """The matrix of distances, squared if they are Euclidean, of points divided by a length."""
     return kernel_matrix(forms.Pairing(metric, profiles.Identity(), length), contiguous(X)).dense()
 

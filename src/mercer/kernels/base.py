@@ -13,8 +13,9 @@ import numpy as np
 from mercer.backends.arrays import Array, cast, dtype_name, is_tensor, namespace
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
-from mercer.kernels.checks import as_points, same_library
+from mercer.kernels.checks import as_sides
 from mercer.kernels.properties import Properties
+from mercer.kernels.tables import Table, is_frame
 
 
 class UnresolvedKernelError(ValueError):
@@ -24,9 +25,10 @@ class UnresolvedKernelError(ValueError):
 class Kernel(ABC):
     """A symmetric function k(x, y) of two points.
 
-    ``k(X, Y=None)`` is a dense block, ``k.diag(X)`` its diagonal. ``k1 + k2``, ``k1 * k2``, ``c * k``, ``k ** p`` and
-    ``k.normalized()`` are kernels. A kernel whose parameters depend on the data (``sigma="median"``) refuses to be
-    called until :meth:`resolve` has fixed them, so that fit and predict cannot use different bandwidths.
+    ``k(X, Y=None)`` is a dense block, ``k.diag(X)`` its diagonal. ``k1 + k2``, ``k1 * k2``, ``c * k``, ``k ** p``,
+    ``k.normalized()`` and ``k.on(columns)`` are kernels. A kernel whose parameters depend on the data
+    (``sigma="median"``) refuses to be called until :meth:`resolve` has fixed them, so that fit and predict cannot use
+    different bandwidths. A data frame may take the place of an array.
     """
 
     __array_ufunc__ = None  # array * kernel is refused instead of becoming an array of kernels
@@ -66,6 +68,9 @@ class Kernel(ABC):
 
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return a kernel with data-dependent parameters fixed from X; the kernel itself is not changed."""
+        kernel, X, _ = self.read(X)
+        if kernel is not self:
+            return kernel.resolve(X, sample_weight)
         changed = {
             name: value.resolve(X, sample_weight) if isinstance(value, Kernel) else value
             for name, value in self._own_params().items()
@@ -95,19 +100,57 @@ class Kernel(ABC):
         """
         if _is_vector(X) and _is_vector(Y):
             return float(self(X[None], Y[None])[0, 0])
-        X, Y = self._checked(X, Y)
+        kernel, X, Y = self.read(X, Y)
+        X, Y = kernel._checked(X, Y)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is named
-            return self._finite(self.matrix(X, Y).dense())
+            return self._finite(kernel.matrix(X, Y).dense())
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for every row of X, equal bit for bit to the diagonal of ``k(X)``."""
-        X = self._checked(X, None)[0]
+        kernel, X, _ = self.read(X)
+        X = kernel._checked(X, None)[0]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._finite(self.matrix(X).diagonal())
+            return self._finite(kernel.matrix(X).diagonal())
 
     def log(self, X: Any, Y: Any = None) -> Array:
         """Return log k(X, Y), finite where k underflows; minus infinity where k is zero."""
-        return self.matrix(*self._checked(X, Y)).log_block(slice(None), slice(None))
+        kernel, X, Y = self.read(X, Y)
+        return kernel.matrix(*kernel._checked(X, Y)).log_block(slice(None), slice(None))
+
+    def on(self, columns: Any) -> Kernel:
+        """Return the kernel of some columns of the points: numbers, or names of a data frame's, one or several."""
+        from mercer.kernels.on_columns import OnColumns
+
+        return OnColumns(self, columns)
+
+    def read_as_numbers(self, n_features: int) -> frozenset[int]:
+        """The columns whose numbers the kernel calculates with; of others it sees at most whether they are equal."""
+        inner = self._inner_kernels()
+        return (
+            frozenset().union(*(k.read_as_numbers(n_features) for k in inner))
+            if inner
+            else frozenset(range(n_features))
+        )
+
+    def bound(self, table: Table) -> Kernel:
+        """The kernel on the columns of a table: those that it names as numbers."""
+        changed = {name: k.bound(table) for name, k in self._own_params().items() if isinstance(k, Kernel)}
+        return type(self)(**{**self._own_params(), **changed}) if changed else self
+
+    @property
+    def reads(self) -> frozenset[Any] | None:
+        """The columns that it depends on, as numbers or names; None for all there are."""
+        sets = [kernel.reads for kernel in self._inner_kernels()]
+        return None if not sets or None in sets else frozenset().union(*sets)  # type: ignore[arg-type]
+
+    def read(self, X: Any, Y: Any = None) -> tuple[Kernel, Any, Any]:
+        """The kernel and points, those of data frames as arrays in which equal categories have equal numbers."""
+        if not is_frame(X):
+            return self, X, Y
+        table = Table.of(X) if Y is None or Y is X else Table.of(X, Y)
+        kernel = self.bound(table)
+        table.require_numbers(kernel)
+        return kernel, table.coded(X), None if Y is None or Y is X else table.coded(Y)
 
     def _finite(self, values: Array) -> Array:
         """The values, if they all are numbers."""
@@ -125,15 +168,7 @@ class Kernel(ABC):
         inner = self._inner_kernels()
         for kernel in inner:
             X, Y = kernel._checked(X, Y)
-        if inner:
-            return X, Y
-        if Y is None or Y is X:
-            return as_points(X), None
-        X, Y = same_library(X, Y)
-        X, Y = as_points(X), as_points(Y, "Y")
-        if X.shape[1] != Y.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
-        return X, Y
+        return (X, Y) if inner else as_sides(X, Y)
 
     def _points(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """What the form is evaluated on: both sides in one dtype, or what a kernel of its own kind makes of them."""

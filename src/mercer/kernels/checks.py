@@ -104,6 +104,17 @@ def same_library(X: Any, Y: Any) -> tuple[Any, Any]:
     return (X, like(as_points(Y, "Y"), X)) if is_tensor(X) else (like(as_points(X), Y), Y)
 
 
+def as_sides(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Both sets of points, of as many features; no second one where Y is None or X itself."""
+    if Y is None or Y is X:
+        return as_points(X), None
+    X, Y = same_library(X, Y)
+    X, Y = as_points(X), as_points(Y, "Y")
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: they must agree.")
+    return X, Y
+
+
 def first_place(mask: Any) -> tuple[int, ...]:
     """The indices of the first entry of a mask, row by row, that is true."""
     return tuple(int(axis[0]) for axis in namespace(mask).nonzero(mask))

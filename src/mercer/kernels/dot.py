@@ -1,4 +1,4 @@
-"""Kernels of the inner product."""
+"""Kernels of the inner product (RKHS (41), (44)-(46))."""
 
 from __future__ import annotations
 

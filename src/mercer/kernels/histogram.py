@@ -1,4 +1,4 @@
-"""Kernels of non-negative data such as counts and histograms."""
+"""Kernels of non-negative data such as counts and histograms (RKHS (47))."""
 
 from __future__ import annotations
 

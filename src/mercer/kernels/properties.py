@@ -38,9 +38,9 @@ class Properties:
     universal : bool or None
         Its functions come uniformly near any continuous function on any compact set.
     characteristic : bool or None
-        The mean embedding tells any two probability measures that have one apart.
+        The mean embedding tells any two probability measures that have one apart (RKHS (120)).
     positive_definite : bool or None
-        Every Gram matrix is positive semi-definite.
+        Every Gram matrix is positive semi-definite (RKHS (40)).
     integrally_strictly_positive_definite : bool or None
         ∬ k(x, y) dμ(x) dμ(y) > 0 for every finite signed measure μ ≠ 0 for which it is defined.
     continuous : bool or None
@@ -174,6 +174,90 @@ def _universal_product(a: Properties, b: Properties) -> bool:
 
 def _strict_product(a: Properties, b: Properties) -> bool:
     return _is_strict(a) and (_has_spectrum(b) or (_is_strict(b) and b.bounded is True and b.continuous is True))
+
+
+Columns = frozenset[object] | None  # that a kernel reads, as numbers or names; None for all
+
+
+def of_sum_on(a: Properties, a_reads: Columns, b: Properties, b_reads: Columns) -> Properties:
+    """Properties of k₁ + k₂ on the columns that either reads.
+
+    Where each reads a column u or v that the other does not, (δ_u - δ_u') ⊗ (δ_v - δ_v') embeds to zero, and sums of
+    functions of either have no mixed differences, nor have their limits.
+    """
+    found = of_sum(*_on_all_columns(a, a_reads, b, b_reads))
+    if _comparable(a_reads, b_reads) and a_reads - b_reads and b_reads - a_reads:  # type: ignore[operator]
+        return replace(found, **dict.fromkeys(_DENIED_BY_FINITE_RANK, False))
+    return found
+
+
+def of_product_on(a: Properties, a_reads: Columns, b: Properties, b_reads: Columns) -> Properties:
+    """Properties of k₁ k₂ on the columns that either reads: where they have none in common, of k₁ ⊗ k₂."""
+    if _comparable(a_reads, b_reads) and not a_reads & b_reads:  # type: ignore[operator]
+        return _of_tensor_product(a, b)
+    return of_product(*_on_all_columns(a, a_reads, b, b_reads))
+
+
+def _of_tensor_product(a: Properties, b: Properties) -> Properties:
+    """Properties of k₁(x, x') k₂(y, y').
+
+    If both are psd it is a multiple of k₁ at any y with k₂(y, y) > 0, so it lacks what either lacks. Products fg come
+    near any continuous function (Stone and Weierstrass). If ∬ k₁k₂ dμ dμ = 0 then ∫ f(x)g(y) dμ = 0 for all functions
+    f, g of the two; with bounded strict kernels first ∫ 1_A(x) g(y) dμ and then μ(A × B) vanish.
+    """
+    psd = all_of(a.positive_definite, b.positive_definite)
+    if not psd:
+        return of_product(*(replace(each, **dict.fromkeys(_DENIED_BY_FINITE_RANK)) for each in (a, b)))
+    strict = _both(
+        _is_strict(a) or a.integrally_strictly_positive_definite,
+        _is_strict(b) or b.integrally_strictly_positive_definite,
+    )
+    tame = all_of(a.bounded, b.bounded)
+    characteristic = False if False in (a.characteristic, b.characteristic) else None
+    return Properties(
+        bounded=_both(a.bounded, b.bounded),
+        stationary=_both(a.stationary, b.stationary),
+        positive=all_of(a.positive, b.positive),
+        universal=_both(a.universal, b.universal),
+        characteristic=True if strict and tame else characteristic,
+        positive_definite=True,
+        integrally_strictly_positive_definite=strict if strict is False else strict and tame,
+        continuous=_both(a.continuous, b.continuous),
+        finite_rank=_both(a.finite_rank, b.finite_rank),
+        infinitely_divisible=all_of(a.infinitely_divisible, b.infinitely_divisible),
+    )
+
+
+def _both(a: Known, b: Known) -> Known:
+    """True if both are, False if one is known not to be."""
+    return False if False in (a, b) else all_of(a, b)
+
+
+def _comparable(a_reads: Columns, b_reads: Columns) -> bool:
+    """Whether the columns of both are known, and all by numbers from the first one or all by names."""
+    if a_reads is None or b_reads is None:
+        return False
+    both = a_reads | b_reads
+    return len({type(column) for column in both}) == 1 and not any(isinstance(k, int) and k < 0 for k in both)
+
+
+def _on_all_columns(a: Properties, a_reads: Columns, b: Properties, b_reads: Columns) -> tuple[Properties, Properties]:
+    """Both as kernels of the columns that either reads: measures that differ in others alone it cannot tell apart."""
+    if a_reads == b_reads:
+        return a, b
+    if not _comparable(a_reads, b_reads):
+        return _blind(a, None if a_reads is not None else True), _blind(b, None if b_reads is not None else True)
+    return _blind(a, not b_reads - a_reads), _blind(b, not a_reads - b_reads)  # type: ignore[operator]
+
+
+def _blind(a: Properties, sees_all: Known) -> Properties:
+    """A kernel on more columns than it reads, or on no more, or perhaps."""
+    if sees_all:
+        return a
+    denied = {
+        name: False if sees_all is False or getattr(a, name) is False else None for name in _DENIED_BY_FINITE_RANK
+    }
+    return replace(a, **denied)
 
 
 def of_power(a: Properties, exponent: float) -> Properties:

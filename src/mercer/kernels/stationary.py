@@ -1,26 +1,27 @@
-"""Kernels of a distance."""
+"""Kernels of a distance (RKHS (42), (43), of stationary ones (58))."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from mercer.backends import forms, profiles
 from mercer.backends.arrays import Array
 from mercer.backends.matrix import kernel_matrix
-from mercer.kernels.bandwidth import check_rule, resolve_length
+from mercer.kernels.bandwidth import COLUMN_RULES, Metric, check_rule, checked_lengths, resolve_length
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points, positive_number
 from mercer.kernels.properties import EVERYTHING, Properties
 
 
 class DistanceKernel(Kernel):
-    """A profile of a distance divided by a length, which may be a rule until it is resolved."""
+    """A profile of a distance divided by a length, or by one for each column; a rule says it until it is resolved."""
 
     _length_name: ClassVar[str]
-    _metric: ClassVar[Literal["sqeuclidean", "cityblock"]] = "sqeuclidean"
+    _metric: ClassVar[Metric] = "sqeuclidean"
+    _rules: ClassVar[tuple[str, ...]] = COLUMN_RULES
 
     @abstractmethod
     def _profile(self, n_features: int) -> tuple[profiles.Profile, float]:
@@ -28,14 +29,15 @@ class DistanceKernel(Kernel):
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the length is a number."""
+        """Whether the length is a number, or numbers."""
         length = getattr(self, self._length_name)
-        check_rule(length, self._length_name)
+        check_rule(length, self._length_name, self._rules)
         return not isinstance(length, str)
 
     def resolve(self, X: Any, sample_weight: Any = None) -> DistanceKernel:
         """Fix the length from X, whose rows may have weights."""
-        profile, factor = self._profile(as_points(X).shape[1])
+        X = as_points(X)
+        profile, factor = self._profile(X.shape[1])
 
         def kernel_of(r: Array) -> Array:
             form = forms.Pairing(self._metric, profile, 1 / factor)
@@ -43,13 +45,15 @@ class DistanceKernel(Kernel):
 
         params = self.get_params(deep=False)
         name = self._length_name
+        check_rule(params[name], name, self._rules)
         params[name] = resolve_length(params[name], name, X, self._metric, kernel_of, sample_weight)
         return type(self)(**params)
 
     def _form(self, n_features: int) -> forms.Form:
         profile, factor = self._profile(n_features)
-        length = positive_number(getattr(self, self._length_name), self._length_name)
-        return forms.Pairing(self._metric, profile, length / factor)
+        length = checked_lengths(getattr(self, self._length_name), self._length_name, n_features)
+        over = tuple(each / factor for each in length) if isinstance(length, tuple) else length / factor
+        return forms.Pairing(self._metric, profile, over)
 
     @property
     def properties(self) -> Properties:
@@ -64,15 +68,16 @@ class DistanceKernel(Kernel):
 
 @final
 class Gaussian(DistanceKernel):
-    """k(x, y) = exp(-‖x - y‖² / σ²).
+    """k(x, y) = exp(-‖x - y‖² / σ²), or exp(-Σᵢ (xᵢ - yᵢ)² / σᵢ²) with a bandwidth for each column.
 
     Note σ², not 2σ²: scikit-learn's ``rbf`` has ``gamma = 1 / σ²``.
 
     Parameters
     ----------
-    sigma : float or {"median", "slope"}, default="median"
-        The bandwidth, or the rule :meth:`resolve` finds it by: the median distance between points, or the length at
-        which the mean of the kernel matrix grows fastest (see :mod:`mercer.kernels.bandwidth`).
+    sigma : float, array of shape (d,) or {"median", "slope", "columns"}, default="median"
+        The bandwidth, one for each column, or the rule :meth:`resolve` finds it by: the median distance between points,
+        the length at which the mean of the kernel matrix grows fastest, or for each column its median difference,
+        brought to a median distance of one (see :mod:`mercer.kernels.bandwidth`).
 
     Examples
     --------
@@ -102,14 +107,14 @@ class Gaussian(DistanceKernel):
 
 @final
 class Laplacian(DistanceKernel):
-    """k(x, y) = exp(-‖x - y‖₁ / σ).
+    """k(x, y) = exp(-‖x - y‖₁ / σ), or exp(-Σᵢ ``abs``(xᵢ - yᵢ) / σᵢ).
 
     The norm is l1; the Euclidean exponential is ``Matern(nu=0.5)``. scikit-learn's ``laplacian`` has ``gamma = 1 / σ``.
 
     Parameters
     ----------
-    sigma : float or {"median", "slope"}, default="median"
-        The bandwidth or the rule it is found by.
+    sigma : float, array of shape (d,) or {"median", "slope", "columns"}, default="median"
+        The bandwidth, one for each column, or the rule it is found by.
     """
 
     _length_name = "sigma"
@@ -134,8 +139,8 @@ class Matern(DistanceKernel):
     ----------
     nu : float, default=1.5
         The order ν: sample paths have ⌈ν⌉ - 1 derivatives.
-    length_scale : float or {"median", "slope"}, default="median"
-        The length ℓ or the rule it is found by.
+    length_scale : float, array of shape (d,) or {"median", "slope", "columns"}, default="median"
+        The length ℓ, one for each column, or the rule it is found by.
     """
 
     _length_name = "length_scale"
@@ -163,8 +168,8 @@ class Sobolev(DistanceKernel):
     ----------
     smoothness : float, default=2
         The order s, any real number above half the number of features.
-    length_scale : float or {"median", "slope"}, default="median"
-        The length ℓ or the rule it is found by.
+    length_scale : float, array of shape (d,) or {"median", "slope", "columns"}, default="median"
+        The length ℓ, one for each column, or the rule it is found by.
     """
 
     _length_name = "length_scale"

@@ -15,7 +15,15 @@ from mercer.kernels.checks import as_generator, first_place
 from mercer.landmarks.standing import standing
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
-from mercer.validation import checked_points, checked_weights, is_precomputed, normalised, resolved_kernel, whole_number
+from mercer.validation import (
+    checked_points,
+    checked_weights,
+    is_precomputed,
+    kernel_on_columns,
+    normalised,
+    resolved_kernel,
+    whole_number,
+)
 
 
 class Landmarks(BaseEstimator):
@@ -98,7 +106,8 @@ class Landmarks(BaseEstimator):
         weights = np.ones(n)
         if sample_weight is not None:
             weights = to_numpy(checked_weights(sample_weight, n, "sample_weight"))
-        kernel = resolved_kernel(self.kernel, points, None if sample_weight is None else like(weights, points))
+        own = kernel_on_columns(self, self.kernel)
+        kernel = resolved_kernel(own, points, None if sample_weight is None else like(weights, points))
         with one_thread_for(n, points):
             present = np.flatnonzero(weights > 0)
             gram = GramOperator(kernel, points if present.size == n else _part(points, present, kernel))

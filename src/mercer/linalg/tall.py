@@ -50,6 +50,12 @@ def row_lengths(A: Array) -> Array:
     return namespace(A).linalg.vector_norm(A, axis=1) if is_tensor(A) else np.sqrt(np.einsum("ij,ij->i", A, A))
 
 
+def unit_rows(A: Array) -> Array:
+    """Every row divided by its length; a row of zeros stays one."""
+    lengths = row_lengths(A)
+    return A / namespace(A).where(lengths > 0, lengths, 1.0)[:, None]
+
+
 def inner_product(A: Array, B: Array) -> float:
     """⟨A, B⟩, the sum of the products of their entries."""
     return float(namespace(A).sum(A * B)) if is_tensor(A) else float(np.vdot(A, B))

@@ -7,6 +7,7 @@ from mercer.operators.gram import GramOperator
 from mercer.operators.lowrank import LowRankOperator, RankOneUpdate
 from mercer.operators.normalized import NormalizedOperator
 from mercer.operators.projected import ProjectedOperator
+from mercer.operators.split import SplitOperator
 
 __all__ = [
     "CenteredOperator",
@@ -17,4 +18,5 @@ __all__ = [
     "NormalizedOperator",
     "ProjectedOperator",
     "RankOneUpdate",
+    "SplitOperator",
 ]

@@ -26,7 +26,7 @@ class DiffusionOperator(LinearMap):
     """W^½ Ā W^½ with Ā = A - v₀v₀ᵀ, A = Diag(m)^-½ K Diag(m)^-½, m = K w, v₀ = sqrt(m / wᵀm).
 
     With unit weights this is the papers' Ā (PSD22 (1.2), whose v₀ = √m/(1ᵀm) is a slip for √(m/1ᵀm)); its spectrum lies
-    in [0, 1) for a positive semi-definite kernel.
+    in [0, 1) for a positive semi-definite kernel. Its diagonal is not negative (PSD22 Lemma 3.3, which says positive).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The quadratic programmes of quadrature sparsification (QUAD 3.1, 3.2, 5.5, 5.7).
 
-    D(v) = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   0 ≤ v ≤ c
+    D(v) = ½ (ω - v)ᵀ S (ω - v),   S = K ∘ K,   0 ≤ v ≤ c      (or S = K, section 10)
 
 with a penalty α dᵀv (regularised) or under dᵀv = ϰ (constrained), and a ridge ½ Σ ρᵢ vᵢ² where one is asked for. With
 A = S + Diag(ρ) the gradient is A v - Sω (+ α d): the vector Sω, the *distortion*, is the one product with S that is
@@ -22,6 +22,7 @@ from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
 from mercer.kernels.checks import checked_nodes, checked_weights
+from mercer.kernels.integrals.law_sections import LawSections
 from mercer.linalg.dense_products import add_product
 from mercer.operators import LinearMap
 from mercer.problems.problem import Problem
@@ -41,14 +42,22 @@ class SparseMeasure:
     gradient: Array
 
 
+@dataclass(frozen=True, eq=False)
+class TargetLaw:
+    """A law by its sections under the squared kernel, and ∫ k(x, x) dμ."""
+
+    sections: LawSections
+    trace: float
+
+
 @final
 class Discrepancy(Problem):
-    """Minimise the squared-kernel discrepancy to a measure ω by a sparse measure v.
+    """Minimise the discrepancy to a measure ω by a sparse measure v, that of the squared kernel or of another.
 
     Parameters
     ----------
     squared : LinearMap
-        S, symmetric, N × N: the Gram matrix of the squared kernel.
+        S, symmetric, N × N, without negative entries: the Gram matrix of the squared kernel, or of the kernel itself.
     weights : array of shape (N,)
         ω > 0.
     penalty : array of shape (N,)
@@ -61,6 +70,12 @@ class Discrepancy(Problem):
         Sω where it is known already; one product with S otherwise.
     errors : (float, float), default=(0, 0)
         Bounds on the relative errors of ω and d: of weights that are normalised, of a diagonal that is evaluated.
+    covariance : LinearMap, optional
+        Σ of QUAD (5.7), symmetric and positive semi-definite, for the term ½ vᵀΣv: ``squared`` is then S + Σ, and the
+        sample comes as a law, for its own product is with S alone.
+    law : TargetLaw, optional
+        A law μ in place of Σ ωₖ δ(xₖ), on points that are candidates for the nodes and no part of it: ω is zero then,
+        Sω is ∫ k²(xᵢ, y) dμ(y), ωᵀSω is ∬ k² dμ dμ, and dᵀω is ∫ k(x, x) dμ (QUAD section 2).
 
     Attributes
     ----------
@@ -78,11 +93,15 @@ class Discrepancy(Problem):
         ridge: Array | None = None,
         distortion: Array | None = None,
         errors: tuple[float, float] = (0.0, 0.0),
+        law: TargetLaw | None = None,
+        covariance: LinearMap | None = None,
     ) -> None:
-        self.squared = squared
+        self.squared, self.law, self.covariance = squared, law, covariance
         self.size = squared.shape[0]
-        self.weights = weights
         self.penalty = penalty
+        if law is not None:
+            weights, distortion = namespace(weights).zeros_like(weights), law.sections.values
+        self.weights = weights
         self.distortion = as_double(squared @ weights if distortion is None else distortion)
         nothing = namespace(self.distortion).zeros_like(self.distortion)
         self.caps = nothing + math.inf if caps is None else caps
@@ -123,12 +142,14 @@ class Discrepancy(Problem):
     @property
     def constant(self) -> float:
         """D(0) = ½ ωᵀSω."""
+        if self.law is not None:
+            return 0.5 * self.law.sections.energy
         return 0.5 * float(self.weights @ self.distortion)
 
     @property
     def total(self) -> float:
         """dᵀω, the trace of the operator of ω if d = diag K: the largest ϰ that makes sense (Lemma 3.3)."""
-        return float(self.penalty @ self.weights)
+        return self.law.trace if self.law is not None else float(self.penalty @ self.weights)
 
     @property
     def largest_alpha(self) -> float:
@@ -178,13 +199,19 @@ class Discrepancy(Problem):
         """
         gradient = self.gradient(nodes, values) if gradient is None else gradient
         on_nodes = gradient[nodes] + self.ridge[nodes] * self.weights[nodes]
-        value = 0.5 * float(values @ on_nodes - self.weights @ gradient)
+        value = 0.5 * float(values @ on_nodes) - 0.5 * self.mean_of(nodes, values, gradient)
         if value < -_NEGATIVE * self.constant:
             raise ValueError(
                 f"The discrepancy of a measure is negative, {value:.1e} where that of the empty one is "
                 f"{self.constant:.1e}: the kernel must be positive semi-definite."
             )
         return max(value, 0.0)
+
+    def mean_of(self, nodes: Array, values: Array, gradient: Array) -> float:
+        """ωᵀ(Sv - Sω): the mean under the measure of the function whose values at the points the gradient has."""
+        if self.law is None:
+            return float(self.weights @ gradient)
+        return float(self.distortion[nodes] @ values) - self.law.sections.energy
 
     def trace(self, nodes: Array, values: Array) -> float:
         """dᵀv."""
@@ -202,9 +229,30 @@ class Discrepancy(Problem):
             return -float(gradient[nodes[below]] @ values[below]) / weight
         return -float((gradient[nodes] / self.penalty[nodes]).max()) if nodes.shape[0] else self.largest_alpha
 
+    def slacks(self, nodes: Array, values: Array, alpha: float) -> Array:
+        """ξ = max(0, -α d - g) with g = S(v - ω), at the nodes: m² kernel evaluations, a panel at a time.
+
+        At a solution these are the slack variables of the soft-margin machines whose duals have caps or a ridge (QUAD
+        5.4, 5.6): ½‖g‖² + (g, g_ω) + cᵀξ, or + ½ Σ ξᵢ²/ρᵢ, is least under g ≥ -α d - ξ. They are ρᵢvᵢ, and more where v
+        is at its cap; they vanish off the nodes, where g ≥ -α d.
+        """
+        witness, width = -self.distortion[nodes], self.panel_width
+        for lo in range(0, int(nodes.shape[0]), width):
+            part = slice(lo, lo + width)
+            add_product(witness, as_double(self.squared.block(nodes, nodes[part])), values[part])
+        witness = witness - (self.pull(nodes, values) - self.ridge[nodes] * values)
+        return namespace(witness).clip(-alpha * self.penalty[nodes] - witness, min=0.0)
+
     def discrepancy(self, nodes: Array, values: Array, gradient: Array | None = None) -> float:
         """D(v) alone."""
-        return self.value(nodes, values, gradient) - 0.5 * float(self.ridge[nodes] @ values**2)
+        return self.value(nodes, values, gradient) - 0.5 * float(self.pull(nodes, values) @ values)
+
+    def pull(self, nodes: Array, values: Array) -> Array:
+        """ρᵢvᵢ and (Σv)ᵢ at the nodes: what the ridge adds to the gradient there."""
+        pull = self.ridge[nodes] * values
+        if self.covariance is None:
+            return pull
+        return pull + as_double(self.covariance.block(nodes, nodes)) @ values
 
 
 @final

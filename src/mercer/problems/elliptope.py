@@ -1,9 +1,10 @@
-"""The semi-definite programme of the embedding in its low-rank form.
+"""The semi-definite programme of the embedding (PSD22 (SDP), PSD17 (6)) in its low-rank form.
 
     p* = max ⟨Ã, B⟩  subject to  B ≽ 0, diag B = d
 
 With s = √d, J = Diag(s) Ã Diag(s) and B = Diag(s) H Hᵀ Diag(s), it reads: maximise ⟨J, H Hᵀ⟩ over n × r matrices H
-whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there.
+whose rows have unit length (PSD22 (C.1)). Rows with dᵢ = 0 take no part: B vanishes there. PSD22's diag B ≤ d is the
+same programme with some rows split in two halves, see :mod:`mercer.operators.split`.
 
 A linear term may be added, ⟨J, H Hᵀ⟩ + 2⟨C, H⟩. The embedding has none, but the lower models by which
 :mod:`mercer.solvers.elliptope.minorise` climbs do.
@@ -50,6 +51,10 @@ class Elliptope(Problem):
         By what the residuals of rows are weighed: their lengths in the embedding; √d if left out.
     failure_probability : float, default=0
         With which J + Diag(c) ≽ 0 may be false; certificates that build on it add it to their own.
+    diagonal_error : array of shape (n,), optional
+        How far d may be from what it stands for; if left out d is the operator's own diagonal, which knows its errors.
+    repulsion : array of shape (n,), optional
+        max(-Jᵢᵢ, 0), where the diagonal of J has negative entries: what row i would lose by its own affinity.
     """
 
     def __init__(
@@ -62,6 +67,8 @@ class Elliptope(Problem):
         linear: Array | None = None,
         lengths: Array | None = None,
         failure_probability: float = 0.0,
+        diagonal_error: Array | None = None,
+        repulsion: Array | None = None,
     ) -> None:
         self.operator = operator
         self.diagonal = like(diagonal, operator.reference)
@@ -72,6 +79,8 @@ class Elliptope(Problem):
         self.linear = linear
         self.lengths = self.scale if lengths is None else like(lengths, operator.reference)
         self.failure_probability = failure_probability
+        self.diagonal_error = diagonal_error
+        self.repulsion = repulsion
 
     @property
     def indefinite(self) -> bool:
@@ -118,12 +127,14 @@ class Elliptope(Problem):
         """How far H is from the fixed point Hᵢ = Gᵢ/‖Gᵢ‖, rows weighed as they are in the embedding.
 
         maxᵢ ℓᵢ ‖Gᵢ/‖Gᵢ‖ - Hᵢ‖ / maxᵢ ℓᵢ: exactly the error, relative to its scale, with which the extension formula
-        reproduces the embedding at the training points.
+        reproduces the embedding at the training points. A row that repels itself, Jᵢᵢ < 0, may have Gᵢ = zᵢHᵢ with
+        zᵢ < 0 at an optimum; zᵢ ≥ Jᵢᵢ always, so that it is compared with Gᵢ - JᵢᵢHᵢ.
         """
         largest = float(self.lengths.max()) if self.size else 0.0
         if largest == 0:  # every row lies at the origin, wherever it is turned
             return 0.0
-        distance = row_lengths(self.project(G, H) - H)
+        towards = G if self.repulsion is None else G + cast(self.repulsion, G.dtype)[:, None] * H
+        distance = row_lengths(self.project(towards, H) - H)
         return float((self.lengths * distance).max()) / largest
 
     def project(self, M: Array, fallback: Array) -> Array:
@@ -144,10 +155,7 @@ class Elliptope(Problem):
 
         They are formed as Diag(s) H V: short rows keep their digits, which U has to the scale of the longest only.
         """
-        xp, rows = namespace(H), self.scale[:, None] * H
-        _, sizes, turn = xp.linalg.svd(rows, full_matrices=False)
-        coordinates = rows @ turn.T
-        return coordinates * deterministic_signs(coordinates), sizes**2 / xp.sum(sizes**2)
+        return principal_coordinates(self.scale[:, None] * H)
 
     def reduced(self, H: Array, rank_tol: float) -> Array:
         """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""
@@ -164,6 +172,14 @@ class Elliptope(Problem):
         problem = DenseElliptope((J + J.T) / 2, self.lengths[active], needs=self.needs)
         problem.n_columns = self.n_columns
         return problem
+
+
+def principal_coordinates(rows: Array) -> tuple[Array, Array]:
+    """Rows turned to their principal directions, of deterministic sign, and the shares of these in their squares."""
+    xp = namespace(rows)
+    _, sizes, turn = xp.linalg.svd(rows, full_matrices=False)
+    coordinates = rows @ turn.T
+    return coordinates * deterministic_signs(coordinates), sizes**2 / xp.sum(sizes**2)
 
 
 def bytes_needed(n: int) -> int:

@@ -5,8 +5,9 @@ functions Σ_p c_p φ(z_p) projected on), by the points, the weights, the kernel
 
     minimise ‖P(w_p - v)‖² + λ Tr(B K̃)   over   B = T C Tᵀ,  C ≽ 0,  Tr(B W) = 1
 
-P the orthogonal projection on the span of the functions with coefficients in the range of Ω. Nothing depends on how
-well T and Ω are orthonormalised.
+P the orthogonal projection on the span of the functions Σ_j c_j ψ_j of some probes ψ, the sections φ(z_r) of the
+support in SOS (12), with coefficients in the range of Ω. Nothing depends on how well T and Ω are orthonormalised. With
+P = I the objective is the whole MMD² of SOS (9), and there is no Ω.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.backends.rounding import EPS
 from mercer.kernels.integrals import KernelIntegrals
+from mercer.kernels.integrals.integral_enclosures import ProbeEnclosures
 
 
 class Sample(NamedTuple):
@@ -68,18 +70,20 @@ class SpanEnclosures:
 
 @final
 class SquaresEnclosures(SpanEnclosures):
-    """W, K̃, the sample's embedding at the support and λ as balls.
+    """W, K̃, the sample's embedding at the probes and λ as balls.
 
     Parameters
     ----------
     integrals : KernelIntegrals
         Whose :meth:`~KernelIntegrals.enclosures` is asked for.
-    basis, whitening : arrays of shape (m, s) and (m, q)
+    basis, whitening : arrays of shape (m, s) and (N, q)
         T and Ω, taken as exact.
-    sample : Sample or array of shape (m,)
-        The data, or the values ⟨v, φ(z_r)⟩ where these are the programme's own.
+    sample : Sample or array of shape (N,)
+        The data, or the values ⟨v, ψ_j⟩ where these are the programme's own.
     regularization : float
         λ ≥ 0.
+    probes : ProbeEnclosures
+        Those of ψ.
 
     Notes
     -----
@@ -93,24 +97,75 @@ class SquaresEnclosures(SpanEnclosures):
         whitening: Array,
         sample: Sample | Array,
         regularization: float,
+        probes: ProbeEnclosures,
     ) -> None:
         super().__init__(integrals.enclosures(), basis, whitening)
+        self.probes = probes
         self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
         self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
     @cached_property
     def target(self) -> Ball:
-        """⟨v, φ(z_r)⟩, of shape (m,)."""
+        """⟨v, ψ_j⟩, of shape (N,)."""
         if not isinstance(self._sample, Sample):
             return ball(self._sample)
-        return embedded_sample(self.integrals, self._sample)
+        return embedded_sample(self.probes, self._sample)
+
+    @cached_property
+    def probe_gram(self) -> Ball:
+        """⟨ψ_i, ψ_j⟩."""
+        return self.probes.gram()
+
+    @cached_property
+    def projected_gram(self) -> Ball:
+        """ΩᵀMΩ, M the Gram matrix of the probes."""
+        return self.whitening.T @ (self.probe_gram @ self.whitening)
 
     def tangent(self, c: Ball) -> Ball:
-        """2 A*(c) + λTᵀK̃T, the matrix of C ↦ 2 ⟨g, w_p⟩ + λ Tr(B K̃) for g = Σ c_r φ(z_r)."""
-        M = self.integrals.weighted_mass(c).scaled(1)
-        if np.any(self.strength.hi):
-            M = M + self.gram * self.strength
-        return self.in_basis(M)
+        """2 A*(c) + λTᵀK̃T, the matrix of C ↦ 2 ⟨g, w_p⟩ + λ Tr(B K̃) for g = Σ c_j ψ_j."""
+        return self.in_basis(_penalised(self.probes.weighted_mass(c).scaled(1), self))
+
+
+@final
+class WholeEnclosures(SpanEnclosures):
+    """W, K̃, λ and all that ‖v - w_p‖² = ‖v‖² - 2⟨V, B⟩ + ⟨B, T(B)⟩ takes (SOS 9) as balls: nothing is projected.
+
+    The parameters are those of :class:`SquaresEnclosures`, without Ω.
+
+    Notes
+    -----
+    Cost: n²/2 exponentials in double precision for ‖v‖², n m of twice the double precision and n m² operations for V;
+    ``energy`` as :meth:`DistanceEnclosures.energy` says.
+    """
+
+    def __init__(self, integrals: KernelIntegrals, basis: Array, sample: Sample, regularization: float) -> None:
+        super().__init__(integrals.enclosures(), basis, basis[:, :0])
+        self._sample = _plain(sample)
+        self._shares = exact_shares(self._sample.weights, self._sample.points.shape[0])
+        self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
+
+    @cached_property
+    def squared_norm(self) -> Ball:
+        """‖v‖²."""
+        return self.integrals.sample_norm(self._sample.points, self._shares)
+
+    @cached_property
+    def potential(self) -> Ball:
+        """V."""
+        return self.integrals.potential(self._sample.points, self._shares)
+
+    def energy(self, factor: Ball) -> Ball:
+        """T(F Fᵀ), of shape (m, m)."""
+        return self.integrals.energy(factor)
+
+    def tangent(self, energy: Ball) -> Ball:
+        """2Tᵀ(T(B) - V)T + λTᵀK̃T, the matrix of C ↦ 2 ⟨w - v, w_p⟩ + λ Tr(B K̃), w the embedding behind T(B)."""
+        return self.in_basis(_penalised((energy - self.potential).scaled(1), self))
+
+
+def _penalised(M: Ball, programme: SquaresEnclosures | WholeEnclosures) -> Ball:
+    """M + λK̃."""
+    return M + programme.gram * programme.strength if np.any(programme.strength.hi) else M
 
 
 def _plain(sample: Sample) -> Sample:
@@ -129,11 +184,11 @@ def weighted_sum(sections: Iterable[tuple[slice, Ball]], shares: Ball) -> Ball:
 
 
 def exact_shares(weights: Array | None, n: int) -> Ball:
-    """Weights over their sum."""
+    """Weights over their sum; those of a signed target cancel in it, and their radii say so."""
     if weights is None:
         share = Ball(1.0) / Ball(float(n))
         return Ball(*(np.full(n, part) for part in (share.hi, share.lo, share.radius)))
-    scaled = ball(np.ldexp(weights, -int(np.frexp(np.max(weights))[1])))
+    scaled = ball(np.ldexp(weights, -int(np.frexp(np.max(np.abs(weights)))[1])))
     return scaled * scaled.sum().inverse()
 
 

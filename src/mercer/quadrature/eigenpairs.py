@@ -31,7 +31,7 @@ from mercer.operators import GramOperator, LinearMap
 from mercer.operators.sections import KernelSections
 from mercer.problems.discrepancy import checked_measure
 from mercer.progress import warn_user
-from mercer.validation import checked_weights, whole_number
+from mercer.validation import checked_weights, positive_number, whole_number
 
 Progress = Callable[[float], None] | None
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
@@ -86,6 +86,24 @@ class ApproximateEigenpairs:
         each = places(int(overlap.shape[0]), overlap)
         overlap[each, each] = 0.0
         return float(overlap.max())
+
+    @property
+    def correction(self) -> float:
+        """ρ_c = Σ ϑ_l / Σ λ̃_l over the pairs at hand: the factor ρ corrected for what is not approximated (QUAD 4).
+
+        ρ compares with the whole trace of T_μ, to which eigenvalues add that ν has no like of. The sum of the leading
+        ones is not known; λ̃ estimates it well, where λ̂ does not for functions that Υ calls poor.
+        """
+        return float(self.canonical.sum()) / float(self.eigenvalues_tilde.sum())
+
+    @property
+    def corrected(self) -> Array:
+        """ϑ_l/ρ_c, the eigenvalues of ν, scaled to the sum of the estimates."""
+        return self.canonical / self.correction
+
+    def rescaled_to(self, largest: float) -> Array:
+        """ϑ_l times a factor that gives the first of them a value that is known, such as λ̂₁ or 1 (QUAD 4)."""
+        return self.canonical * (positive_number(largest, "largest") / float(self.canonical[0]))
 
     def extend(self, X: Any) -> Array:
         """φ̂_l at other points, one column each; for ``Precomputed()`` from their kernel values with the sample."""

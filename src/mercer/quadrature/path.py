@@ -34,7 +34,7 @@ class PathPoint(NamedTuple):
 
 
 class QuadraturePath:
-    """All solutions from α₀ down, piecewise linear in α and in ϰ.
+    """All solutions from α₀ down, piecewise linear in α and in ϰ (QUAD Lemma 6.1).
 
     Attributes
     ----------

@@ -25,6 +25,7 @@ def _part_of_trace(value: Any, name: str) -> None:
 
 
 CHECKS = declared(
+    discrepancy=one_of("squared", "mmd"),
     solver=one_of("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain"),
     merge=one_of(None, "eliminate", "strong", "weak"),
     trace_fraction=optional(_part_of_trace),
@@ -151,7 +152,9 @@ def _whole_sample(choice: Choice, problem: Discrepancy) -> Choice:
 
 
 def is_its_own_best(problem: Discrepancy) -> bool:
-    """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps or a ridge forbid."""
+    """Whether v = ω is the solution at ϰ = dᵀω (QUAD Lemma 3.2): it is, unless caps, a ridge or a law forbid."""
+    if problem.law is not None:
+        return False
     return bool((problem.caps >= problem.weights).all()) and not bool((problem.ridge > 0).any())
 
 
@@ -171,6 +174,8 @@ def refuse_idle(model: Any) -> None:
         raise ValueError(
             f"solver={model.solver!r} solves the constrained programme: give trace_fraction, not {instead}."
         )
+    if model.measure is not None and model.penalty is not None:
+        raise ValueError("penalty goes with a sample: with measure it is diag K, whose mean under the law is known.")
     if model.solver == "path" and model.tol is not None:
         raise ValueError("tol has no effect with solver='path', whose solutions are exact: leave it out.")
     alone = model.trace_fraction is None and model.alpha is None

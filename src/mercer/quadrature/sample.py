@@ -10,13 +10,18 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.config import require_free_memory
 from mercer.backends.ordering import as_integers, flatnonzero, places, totals
-from mercer.backends.rounding import UNIT, exact_sum, gamma
+from mercer.backends.rounding import UNIT, exact_sum, gamma, unit_of
 from mercer.backends.threads import watch
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.checks import positive_number, scale_free
+from mercer.kernels.checks import as_points, positive_number, scale_free
+from mercer.kernels.integrals.given_measure import checked_measure
+from mercer.kernels.integrals.law_sections import LawSections, law_sections
+from mercer.kernels.integrals.measures import DiscreteMeasure, Measure
 from mercer.operators import GramOperator
+from mercer.operators.gram_sum import GramSum
 from mercer.problems import Discrepancy
-from mercer.validation import checked_weights, distinct_rows
+from mercer.problems.discrepancy import TargetLaw
+from mercer.validation import checked_weights, distinct_rows, require_points, resolved_kernel
 
 _VECTORS = 64  # of the length of the sample, that the methods and the proof keep at a time
 
@@ -130,42 +135,118 @@ def _places(X: Any, kernel: Kernel, d: Array, alive: Array) -> tuple[Array, Arra
     return distinct_rows(namespace(points).concat([as_double(points), d[alive][:, None]], axis=1))
 
 
+def discrepancy_kernel(kernel: Kernel, discrepancy: str) -> Kernel:
+    """The kernel of S: k², whose D compares integral operators (QUAD 2.3), or k itself, whose D is ½ MMD² (QUAD 10)."""
+    return kernel**2 if discrepancy == "squared" else kernel
+
+
 def make_problem(
     X: Any,
     kernel: Kernel,
     sample: Sample,
     *,
+    discrepancy: str = "squared",
     max_weight: Any = None,
     ridge: Any = None,
     report: Callable[[float], None] | None = None,
     dtype: Any = None,
+    law: Measure | None = None,
 ) -> Discrepancy:
-    """The programme on a sample; Sω is computed here, and its progress reported.
+    """The programme on a sample, or for a law with the sample's points as candidates; Sω is computed here.
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
     _check_memory(int(sample.rows.shape[0]))
-    squared = GramOperator(kernel**2, sample.points(X, kernel), dtype=dtype)
+    squared = GramOperator(discrepancy_kernel(kernel, discrepancy), sample.points(X, kernel), dtype=dtype)
+    if not squared.nonnegative:
+        raise ValueError(
+            f"{kernel!r} takes negative values, or may: discrepancy='mmd' needs a kernel that has none, such as the "
+            "Gaussian; discrepancy='squared' takes any."
+        )
     n, reference = int(X.shape[0]), sample.weights
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
-    strengths = None if ridge is None else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
+    full = isinstance(ridge, Kernel) or np.ndim(ridge) == 2
+    strengths = None if ridge is None or full else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
-        distortion = squared @ sample.weights
+        target = None if law is None else _target(kernel, squared, law)
+        distortion = squared @ sample.weights if target is None else target.sections.values
+    covariance = _covariance(ridge, X, kernel, sample, squared) if full else None
+    if covariance is not None and target is None:
+        target = _as_target(squared, sample, as_double(distortion))
     problem = Discrepancy(
-        squared,
+        squared if covariance is None else GramSum(squared, covariance),
         sample.weights,
         sample.penalty,
         caps=caps,
         ridge=strengths,
         distortion=distortion,
         errors=(sample.weight_error, sample.penalty_error),
+        law=target,
+        covariance=covariance,
     )
     xp = namespace(problem.distortion)
     if not xp.isfinite(problem.distortion).all() or not xp.isfinite(problem.diagonal).all():
+        what = "squares" if discrepancy == "squared" else "sums"
         raise ValueError(
-            f"The squares of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
+            f"The {what} of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
         )
     return problem
+
+
+def read_law(measure: Any, kernel: Any, X: Any, sample_weight: Any) -> Measure | None:
+    """The law that a quadrature on the rows of X stands for, checked; None where it is the sample itself."""
+    if measure is None:
+        return None
+    require_points(kernel, "The integrals against a measure are taken at points")
+    if sample_weight is not None:
+        raise ValueError("sample_weight has no effect with measure, of which the rows of X are no part: leave it out.")
+    law = checked_measure(measure, X, "measure")
+    if law is None:
+        raise ValueError(f"measure={measure!r} must be a Box, a GaussianMeasure or a DiscreteMeasure.")
+    return law
+
+
+def _target(kernel: Kernel, squared: GramOperator, law: Measure) -> TargetLaw:
+    """Sω and ωᵀSω of a law, and the mean of k(x, x), which is the same everywhere for kernels with closed forms."""
+    if isinstance(law, DiscreteMeasure):
+        trace = float(law.weights @ as_double(kernel.diag(law.points))) / exact_sum(law.weights)
+    else:
+        trace = float(kernel.diag(squared.points[:1])[0])
+    return TargetLaw(law_sections(squared.kernel, squared.points, law), trace)
+
+
+def _as_target(squared: GramOperator, sample: Sample, distortion: Array) -> TargetLaw:
+    """The sample by its product Sω and ωᵀSω, where the quadratic term of the programme is not S alone.
+
+    No entry exceeds κ_i κ_j, so that errors η of the entries and of the weights, and the k roundings of each term, miss
+    by (η + γ_k) κ_i κᵀω at most.
+    """
+    entry, roots = squared.entry_error, as_double(squared.diagonal()) ** 0.5
+    weight = 1.02 * float(roots @ sample.weights)
+    relative = entry.relative + entry.scaled + (entry.absolute / float(roots.min()) ** 2 if entry.absolute > 0 else 0.0)
+    rounding = gamma(squared.summation_depth + 8, unit_of(squared.dtype))
+    slip = 1.02 * (relative + rounding + sample.weight_error)
+    energy = exact_sum(sample.weights * distortion)
+    sections = LawSections(distortion, slip * weight * roots, energy, 2 * slip * weight**2)
+    return TargetLaw(sections, float(sample.penalty @ sample.weights))
+
+
+def _covariance(ridge: Any, X: Any, kernel: Kernel, sample: Sample, squared: GramOperator) -> GramOperator:
+    """Σ of (5.7) between the points of the sample, from its matrix between the rows of X, or from a kernel."""
+    n = int(X.shape[0])
+    if isinstance(ridge, Kernel):
+        require_points(kernel, "ridge is a kernel of points")
+        found = GramOperator(resolved_kernel(ridge, X), squared.points, dtype=squared.dtype)
+    else:
+        matrix = like(as_points(ridge, "ridge"), sample.weights)
+        if tuple(matrix.shape) != (n, n):
+            raise ValueError(f"ridge has shape {tuple(matrix.shape)}: a matrix must be {n} × {n}.")
+        if bool((matrix != matrix.T).any()):
+            raise ValueError("ridge is not symmetric.")
+        found = GramOperator(Precomputed(), rows_and_columns(matrix, sample.rows, sample.rows), dtype=squared.dtype)
+    if not found.nonnegative:
+        raise ValueError("ridge has negative entries, or may: the bounds are for matrices that have none.")
+    return found
 
 
 def _check_memory(size: int) -> None:

@@ -16,14 +16,16 @@ from mercer.certificates import Certificate, certify_measure
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
+from mercer.kernels.integrals.law_sections import law_sections
+from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, refuse_idle
-from mercer.quadrature.sample import Sample, make_problem, make_sample, rows_and_columns
+from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_its_own_best, refuse_idle
+from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -38,6 +40,7 @@ _SENTENCES = {
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
+_PROPORTIONAL = 1e-6  # the spread of quotients up to which two vectors are proportional
 _ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
@@ -68,10 +71,17 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         Take nodes out until D has grown by this part: 0.05 allows 5 %. With ``n_nodes``, whichever comes first.
     max_weight : float or array of shape (n,), default=None
         An upper bound c of the weight of a node (QUAD 5.5).
-    ridge : float or array of shape (n,), default=None
-        ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out (QUAD 5.7).
+    ridge : float, array of shape (n,) or (n, n), or Kernel, default=None
+        ρ ≥ 0: the term ½ Σ ρᵢ vᵢ², which evens the weights out; or ½ vᵀΣv for a covariance Σ, positive semi-definite
+        and without negative entries, by its matrix or as that of a kernel at the rows of X (QUAD 5.7).
+    measure : Box, GaussianMeasure or DiscreteMeasure, default=None
+        The law μ that is to be integrated in place of the sample (QUAD 2): the rows of X are candidates for the nodes.
+        Measures are brought to mass one, so that a box is its uniform law.
     penalty : array of shape (n,) or callable, default=None
         d > 0, or a function of X that gives it; None means diag K, so that dᵀv is the trace of T_ν.
+    discrepancy : {"squared", "mmd"}, default="squared"
+        ``"mmd"`` puts S = K in the place of K ∘ K: D(v) is half the squared maximum mean discrepancy of ν and μ (QUAD
+        10), and ν a quadrature of functions rather than of operators. The kernel must have no negative values.
     reweight : bool, default=None
         Settle the weights at last for the lowest D on the nodes. None means yes where ``n_nodes`` is given alone.
     tol : float, default=None
@@ -95,6 +105,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         D(v), dᵀv, and its part of dᵀω.
     alpha_, margin_ : float
         The penalty that v is optimal for (QUAD Lemma 3.3), and γ = vᵀS(v - ω).
+    slacks_ : array of shape (m,) or None
+        Where ``max_weight`` or ``ridge`` is given: ξ, by which the machine of :meth:`witness` gives way at the nodes
+        (QUAD 5.4, 5.6); elsewhere it does not.
     certificate_ : MeasureCertificate
         The objective and a lower bound: over all measures, or over those on the same nodes where some were taken out
         or weights settled.
@@ -125,11 +138,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     kappa_: float
     trace_fraction_: float
     margin_: float
+    slacks_: Array | None
     certificate_: Certificate
     path_: QuadraturePath
     reduction_: MergeSequence | EliminationSequence | None
     sample_weight_: Array | None
     components_: Array
+    measure_: Measure | None
     history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
@@ -149,7 +164,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         max_increase: float | None = None,
         max_weight: Any = None,
         ridge: Any = None,
+        measure: Any = None,
         penalty: Any = None,
+        discrepancy: str = "squared",
         reweight: bool | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -165,7 +182,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.max_increase = max_increase
         self.max_weight = max_weight
         self.ridge = ridge
+        self.measure = measure
         self.penalty = penalty
+        self.discrepancy = discrepancy
         self.reweight = reweight
         self.tol = tol
         self.max_iter = max_iter
@@ -178,10 +197,12 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
+        self.measure_ = read_law(self.measure, self.kernel_, X, given.weights)
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
         problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
+        _warn_of_dense_penalty(problem, choice)
         selection = select(problem, choice)
         dtype = double(problem.weights)  # of what is proved, and of what a person reads of the measure
         if problem.squared.dtype != dtype:
@@ -199,20 +220,25 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             return self._finite(self._features.transform(X))
 
     def witness(self, X: Any) -> Array:
-        """The function g = Σ (v - ω)ₖ k²(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3).
+        """The function g = Σ (v - ω)ₖ s(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3); s is k² or k.
 
         At a solution g ≥ -α d on the sample, with equality on the nodes: g is the solution of a one-class
-        support-vector machine with the squared kernel, whose support vectors are the nodes (Lemmas 5.1, 5.2).
+        support-vector machine with the kernel s, whose support vectors are the nodes (Lemmas 5.1, 5.2).
         """
         X = self._new_points(X)
-        signed = -self._weights
+        signed = -self._weights if self.measure_ is None else 0.0 * self._weights
         signed[place_of(self.indices_, self._rows)] += self.weights_
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if isinstance(self.kernel_, Precomputed):
                 part = rows_and_columns(X, None, self._rows)
-                squared = part.multiply(part) if issparse(part) else part * part
-                return self._finite(squared @ like(signed, signed, dtype=part.dtype))
-            return self._finite(GramOperator(self.kernel_**2, X, self._points) @ signed)
+                if self.discrepancy == "squared":
+                    part = part.multiply(part) if issparse(part) else part * part
+                return self._finite(part @ like(signed, signed, dtype=part.dtype))
+            kernel = discrepancy_kernel(self.kernel_, self.discrepancy)
+            values = as_double(GramOperator(kernel, X, self._points) @ signed)
+            if self.measure_ is not None:
+                values = values - law_sections(kernel, X, self.measure_).values
+            return self._finite(values)
 
     def _finite(self, values: Any) -> Array:
         """Values at some points, in double precision, refused where the kernel has none that can be written."""
@@ -237,6 +263,11 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             sample) instead of the paper's canonical extension, which uses the weights and the nodes alone.
         """
         check_is_fitted(self)
+        if self.measure_ is not None:
+            raise ValueError(
+                "The eigenpairs are tested on a sample, and a model with measure has none: draw points of the law, and "
+                "pass them with the nodes to mercer.quadrature.approximate_eigenpairs."
+            )
         with progress_bar("Υ-test", shown=bool(self.verbose and upsilon)) as report:
             return approximate_eigenpairs(
                 self.kernel_,
@@ -280,6 +311,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         proof = certify_measure(problem, nodes, values, **self._claim._asdict(), definiteness=definiteness)
         self.certificate_, self.discrepancy_, self.margin_ = proof, proof.discrepancy, proof.margin
         self.kappa_, self.trace_fraction_, self.alpha_ = proof.trace, proof.trace / problem.total, proof.multiplier
+        soft = self.max_weight is not None or self.ridge is not None
+        self.slacks_ = problem.slacks(nodes, values, self.alpha_) if soft else None
         self.__dict__.pop("path_", None)  # of an earlier fit
         if selection.kinks is not None:
             self.path_ = QuadraturePath(problem, selection.kinks, sample.rows)
@@ -294,9 +327,9 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     def _problem(self, X: Any, sample: Sample, dtype: Any = None, title: str = "Sω") -> Discrepancy:
         """The discrepancy on the sample, in the arithmetic of X or in another."""
-        options = {"max_weight": self.max_weight, "ridge": self.ridge, "dtype": dtype}
+        options = {"discrepancy": self.discrepancy, "max_weight": self.max_weight, "ridge": self.ridge, "dtype": dtype}
         with progress_bar(title, shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report)
+            return make_problem(X, self.kernel_, sample, **options, report=report, law=self.measure_)
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
@@ -314,3 +347,35 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
                 f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
             )
+        if self.penalty is not None:
+            _warn_of_dense_solution(problem, choice, found)
+
+
+def _warn_of_dense_penalty(problem: Discrepancy, choice: Choice) -> None:
+    """Tell of d = θ Sω, where v = (1 - αθ) ω is the solution at every level: no weight is zero (QUAD 3.4)."""
+    if _is_to_be_sparse(problem, choice) and _is_multiple_of_distortion(problem):
+        warn_user(
+            "penalty is a multiple of Sω, so that every point keeps the same part of its weight and the solution is "
+            "not sparse (QUAD 3.4): choose another penalty, or ask for n_nodes."
+        )
+
+
+def _warn_of_dense_solution(problem: Discrepancy, choice: Choice, found: int) -> None:
+    """Tell of other d = Sη, where v = ω - αη is the solution for as long as no weight vanishes (QUAD 3.4)."""
+    if found == problem.size and _is_to_be_sparse(problem, choice) and not _is_multiple_of_distortion(problem):
+        warn_user(
+            f"All {found} points have weight: with this penalty nothing is spared at this level (QUAD 3.4). Raise "
+            "alpha or lower trace_fraction, choose another penalty or a wider kernel, or ask for n_nodes."
+        )
+
+
+def _is_to_be_sparse(problem: Discrepancy, choice: Choice) -> bool:
+    """Whether the penalty alone, at a level below the whole trace, is to leave points out."""
+    level = 1.0 if choice.kappa is None else choice.kappa / problem.total
+    penalised = bool(choice.alpha) or level < 1 - _PROPORTIONAL
+    return penalised and choice.reduction is None and problem.size > 1 and is_its_own_best(problem)
+
+
+def _is_multiple_of_distortion(problem: Discrepancy) -> bool:
+    ratio = problem.penalty / problem.distortion
+    return float(ratio.max() - ratio.min()) <= _PROPORTIONAL * float(ratio.max())

@@ -12,7 +12,7 @@ from mercer.backends.arrays import dtype_name
 from mercer.backends.threads import watch
 from mercer.kernels.checks import in_one_unit
 from mercer.operators.signed_measure import difference, energy
-from mercer.validation import require_points, resolved_kernel, two_samples
+from mercer.validation import checked_kernel, require_points, resolved_kernel, two_samples
 
 
 def squared_kernel_discrepancy(
@@ -74,6 +74,7 @@ def squared_kernel_discrepancy(
     0.546443
     """
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
+    kernel, X, Y = checked_kernel(kernel).read(X, Y)
     X, Y, of_X, of_Y = two_samples(X, Y, x_weights, y_weights)
     fixed = resolved_kernel(kernel, X, None if x_weights is None else of_X)
     of_X, of_Y, power = in_one_unit(of_X, of_Y)

@@ -16,10 +16,11 @@ from mercer.backends.arrays import Array, as_double, double, dtype_name, is_spar
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
 from mercer.kernels.checks import checked_nodes
+from mercer.kernels.integrals.given_measure import same_measure
 from mercer.problems import Discrepancy
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.sample import Sample, make_problem, make_sample
+from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
 from mercer.quadrature.sparsifier import QuadratureSparsifier
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -42,10 +43,13 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     with config_context(dtype=dtype_name(model._points.dtype)):
         X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
+    law = read_law(model.measure, model.kernel_, X, model.sample_weight_)
     sample = make_sample(X, model.kernel_, model.sample_weight_, model.penalty)
+    if not same_measure(model.measure_, law):
+        raise _damaged("measure_", "another", "the one of its parameter measure")
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
-    options = {"max_weight": model.max_weight, "ridge": model.ridge}
+    options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge, "law": law}
     problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
     if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
@@ -54,6 +58,7 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
         claim = claim._replace(kappa=problem.trace(places, weights))
     proof = certify_measure(problem, places, weights, **claim._asdict())
     _check_numbers(model, proof, problem)
+    _check_slacks(model, problem, places, weights)
     _check_features(model, X)
     _check_record(model, problem, sample)
     _check_bounds(model.certificate_, proof, problem.constant)
@@ -112,6 +117,19 @@ def _check_numbers(model: QuadratureSparsifier, proof: MeasureCertificate, probl
         said = getattr(model, name)
         if not abs(said - true) <= _STORED_NUMBER * abs(true) + _OF_SAMPLE * scale:
             raise _damaged(name, f"{said:.9g}", f"{true:.9g}")
+
+
+def _check_slacks(model: QuadratureSparsifier, problem: Discrepancy, places: Array, weights: Array) -> None:
+    """``slacks_``, to what rounding makes of differences of products."""
+    said, soft = model.slacks_, model.max_weight is not None or model.ridge is not None
+    if said is None or not soft:
+        if soft or said is not None:
+            raise _damaged("slacks_", "missing, or there without a cap or a ridge", "another")
+        return
+    found = problem.slacks(places, weights, model.alpha_)
+    scale = _STORED_NUMBER * float(problem.distortion.max())
+    if said.shape != found.shape or not bool((abs(like(said, found) - found) <= scale).all()):
+        raise _damaged("slacks_", "another array", "slacks that differ from it")
 
 
 def _check_features(model: QuadratureSparsifier, X: Any) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.backends.arrays import Array, contiguous, namespace
 from mercer.kernels import Gaussian
+from mercer.kernels.bandwidth import check_rule
 from mercer.kernels.integrals.squared_loss import PairSupport
-from mercer.validation import normalised
+from mercer.validation import normalised, positive_number, resolved_kernel
 
 _LEAST_SIZE = 1e-150
 _LARGEST_WIDTH = 1e100
@@ -59,12 +60,7 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
     The unit is a power of two, so that no digit of y or of f is lost to it.
     """
     weights = normalised(given, X.shape[0], reference=X)
-    largest = float(abs(y[weights > 0]).max())
-    size = 1.0
-    if largest > 0:
-        size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
-    if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
-        raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
+    size = target_unit(y, weights)
     if not 1 / _LARGEST_WIDTH < target_sigma / size < _LARGEST_WIDTH:
         raise ValueError(
             f"target_sigma={target_sigma:g} is beyond all measure for y of size {size:.1e}: take one near it, "
@@ -72,6 +68,28 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
         )
     chosen = PairSupport(contiguous(support[:, :-1]), support[:, -1] / size, sigma, target_sigma / size)
     return Pairs(X, y / size, weights, chosen, size, given)
+
+
+def target_unit(y: Array, weights: Array) -> float:
+    """The power of two nearest to the root mean square of targets; one where all of them are zero."""
+    largest = float(abs(y[weights > 0]).max())
+    size = 1.0
+    if largest > 0:
+        size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
+    if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
+        raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
+    return size
+
+
+def target_width(rule: Any, y: Array, weights: Array) -> float:
+    """τ, the bandwidth of targets: a number, or what a rule finds; 1 where all targets are equal."""
+    check_rule(rule, "target_sigma")
+    if not isinstance(rule, str):
+        return positive_number(rule, "target_sigma")
+    present = y[weights > 0]
+    if bool((present == present[0]).all()):
+        return 1.0
+    return float(resolved_kernel(Gaussian(sigma=rule), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
 
 def beside(X: Array, y: Array) -> Array:

@@ -15,12 +15,12 @@ from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import choose_support
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
-from mercer.kernels.bandwidth import check_rule
+from mercer.kernels.integrals import require_one_length
 from mercer.operators import GramOperator
 from mercer.robust.advice import warn_of_regression
 from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
 from mercer.robust.game import Game
-from mercer.robust.pairs import Pairs, beside, make_pairs
+from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
 from mercer.robust.relaxation import Relaxation
 from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
@@ -30,7 +30,6 @@ from mercer.validation import (
     function_of,
     non_negative,
     positive_number,
-    resolved_kernel,
     true_or_false,
 )
 
@@ -173,7 +172,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         X, y, weights = given.points, given.targets, given.shares
         with config_context(dtype="float64"):
             kernel = self._checked_kernel(given.kernel)
-            tau = self._resolved_target_sigma(y, weights)
+            tau = target_width(self.target_sigma, y, weights)
             support = self._chosen_support(given, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
             with one_thread_for(support.shape[0], X):
@@ -237,20 +236,12 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
             raise ValueError(
                 f"kernel={kernel!r} has no closed form for the integrals of the squared loss: use Gaussian()."
             )
+        require_one_length(kernel, self.n_features_in_)
         if not 1 / _LARGEST_WIDTH < float(kernel.sigma) < _LARGEST_WIDTH:
             raise ValueError(
                 f"{kernel!r} has a width whose square leaves double precision: bring X to a scale near one."
             )
         return kernel
-
-    def _resolved_target_sigma(self, y: Array, weights: Array) -> float:
-        check_rule(self.target_sigma, "target_sigma")
-        if not isinstance(self.target_sigma, str):
-            return positive_number(self.target_sigma, "target_sigma")
-        present = y[weights > 0]
-        if bool((present == present[0]).all()):
-            return 1.0
-        return float(resolved_kernel(Gaussian(sigma=self.target_sigma), y[:, None], weights).sigma)  # type: ignore[attr-defined]
 
     def _chosen_support(self, given: FitInput, stretch: float) -> Array:
         """Pairs (ξ, η), chosen among (x, y σ/τ), where one distance fits all coordinates."""

@@ -13,9 +13,16 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.robust.formulation import Coefficients, Formulation, Span, coordinates
-from mercer.robust.pairs import Pairs, beside, make_pairs
+from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
 from mercer.robust.ridge import RobustKernelRidge
-from mercer.validation import are_rows_of, checked_weights, normalised, require_rows, resolved_kernel
+from mercer.validation import (
+    are_rows_of,
+    checked_weights,
+    kernel_on_columns,
+    normalised,
+    require_rows,
+    resolved_kernel,
+)
 
 _OUTSIDE = 1e-6  # of coefficients, that no member of a span has; rounding of α = Uβ is 1e-12
 _SQUARES = 1e-9
@@ -54,8 +61,8 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
 def _read_pairs(model: RobustKernelRidge, X: Array, y: Array, given: Array | None) -> Pairs:
     """The sample and the support, the bandwidths being what the parameters make of the data."""
     weights = normalised(given, X.shape[0], reference=X)
-    require_kernel(model, resolved_kernel(model.kernel, X, weights))
-    require_equal(model, "target_sigma_", model._resolved_target_sigma(y, weights), "its parameters and y")
+    require_kernel(model, resolved_kernel(kernel_on_columns(model, model.kernel), X, weights))
+    require_equal(model, "target_sigma_", target_width(model.target_sigma, y, weights), "its parameters and y")
     support = like(require_numbers(model, "support_"), X)
     if support.ndim != 2 or support.shape[0] < 1 or support.shape[1] != X.shape[1] + 1:
         raise ValueError(

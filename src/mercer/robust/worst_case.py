@@ -150,7 +150,7 @@ def worst_case_expectation(
                 raise ValueError("relaxation='rkhs' is over vectors, not distributions: leave box and candidates out.")
             return _relaxed(integrand, chosen, points, weights, request)
         answer = _true(integrand, BallAround(chosen, points, weights, request.radius), box, candidates, request)
-    return _result(answer, chosen, request)
+        return _result(answer, chosen, request)
 
 
 def _sample(X: Any, sample_weight: Any) -> tuple[Array, Array]:

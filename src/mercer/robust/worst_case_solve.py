@@ -81,7 +81,7 @@ def worst_on_box(
         upper = math.nextafter(top.bound + ball.price_of(answer.dual), math.inf)
         proof = min(proof, (upper, answer.dual), key=lambda pair: pair[0])
         best = answer if best is None or answer.lower > best.lower else best
-        grown = _enlarged(ball, top.points)
+        grown = _enlarged(ball, np.clip(top.points, *corners))  # centres of tiny cells may lie outside by rounding
         if proof[0] - best.lower <= request.tol * answer.spread or grown.points.shape[0] == ball.points.shape[0]:
             break
         ball = grown

@@ -92,7 +92,7 @@ def conic_spectrahedron(problem: SumOfSquares, *, tol: float = _LOOSEST) -> Arra
         )
     cvxpy, entries = conic_package(), SymmetricEntries(s)
     identity = namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
-    pairs, goal, penalty = (to_numpy(part) for part in (problem.embed_pairs(identity), problem.goal, problem.penalty))
+    pairs, goal, penalty = (to_numpy(part) for part in (problem.embed_pairs(identity), problem.goal, problem.linear))
     columns = entries.unpack(pairs * entries.scale).reshape(goal.size, s * s)  # ⟨A, C⟩ entry by entry
     C = cvxpy.Variable((s, s), PSD=True)
     misfit = cvxpy.sum_squares(columns @ cvxpy.vec(C, order="C") - goal)

@@ -30,14 +30,15 @@ def pair_strip(program, rows, row, cols, col, x, yt, start, height, w, g, addres
     n, m, d, side = rows.shape[1], cols.shape[1], rows.shape[2], g.shape[2]
     for leaf in range(program.pairings.size):
         if program.pairings[leaf] in (INNER, DOT, COSINE):
+            own = program.widths[leaf]
             if yt.shape[2] != side:  # many features: BLAS reads the points where they lie
                 left, right = (leaf * m + col) * d, (leaf * n + row) * d
-                gemm(address, _T, _N, w, height, d, cols, left, d, rows, right, d, g, leaf * g.shape[1] * side, side)
+                gemm(address, _T, _N, w, height, own, cols, left, d, rows, right, d, g, leaf * g.shape[1] * side, side)
             elif g.shape[1] > r4.BLOCK:  # without a transpose OpenBLAS has quicker ways for small matrices
                 left, right = leaf * d * side, (leaf * x.shape[1] + start) * d
-                gemm(address, _N, _N, w, height, d, yt, left, side, x, right, d, g, leaf * g.shape[1] * side, side)
+                gemm(address, _N, _N, w, height, own, yt, left, side, x, right, d, g, leaf * g.shape[1] * side, side)
             else:
-                r4.inner_products(x[leaf], start, yt[leaf], w, height, g[leaf])
+                r4.inner_products(x[leaf], start, yt[leaf], own, w, height, g[leaf])
 
 
 @njit(nogil=True, cache=True)
@@ -46,7 +47,7 @@ def gaussian_block(program, x, row_norms, yt, col_norms, g, i, strip, w, logs, o
     count = out.shape[0]
     if program.pairings[0] != INNER:
         factor, most = type(out[0, 0])(program.numbers[0, FACTOR]), type(out[0, 0])(program.numbers[0, MOST])
-        r4.squared_differences(x[0], i, yt[0], w, count, factor, most, out)
+        r4.squared_differences(x[0], i, yt[0], program.widths[0], w, count, factor, most, out)
         r4.exponential(out, w, count, logs)
     elif not logs:
         r4.exponential_of_products(g[0, i % strip :], w, count, row_norms[0], i, col_norms[0], out)
@@ -77,8 +78,10 @@ def any_block(  # type: ignore[no-untyped-def]
                 elif program.pairings[argument] in (DOT, COSINE):
                     r4.copied(g[argument, i % strip :], w, count, stack[top])
                 else:
+                    pairing, own = program.pairings[argument], program.widths[argument]
+                    left, right = x[argument], yt[argument]
                     r4.differences(
-                        program.pairings[argument], x[argument], i, yt[argument], w, count, numbers, stack[top]
+                        pairing, left, i, right, own, w, count, numbers, program.weights, argument, stack[top]
                     )
                 r4.apply_profile(profile, numbers, in_log, w, count, stack[top])
             top += 1

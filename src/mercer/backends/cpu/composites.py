@@ -1,4 +1,4 @@
-"""Evaluators made of evaluators: sums, products, multiples, powers, normalised kernels."""
+"""Evaluators made of evaluators: sums, products, multiples, powers, normalised kernels, some columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer.backends.arrays import Array
 from mercer.backends.cpu.profiles import log_in_place
 from mercer.backends.cpu.program import Builder, Evaluator
 from mercer.backends.cpu.steps import ADD, LOGARITHM, MULTIPLY, RAISE, SCALE
-from mercer.backends.entries import NormalizedForm, PairForm, ScalarForm, Which
+from mercer.backends.entries import ColumnsForm, NormalizedForm, PairForm, ScalarForm, Which
 
 
 @final
@@ -66,6 +66,18 @@ class ScalarEvaluator(ScalarForm, Evaluator):
 
     def _changed(self, values: Array) -> Array:
         return (np.power if self._power else np.multiply)(values, values.dtype.type(self._value), out=values)
+
+
+@final
+class ColumnsEvaluator(ColumnsForm, Evaluator):
+    """An evaluator on some columns of the points."""
+
+    def emit(self, builder: Builder, *, log: bool) -> None:
+        with builder.on(self._columns):
+            self._inner.emit(builder, log=log)
+
+    def values(self, rows: Which, cols: Which, out: Array, *, log: bool = False) -> None:
+        self._inner.values(rows, cols, out, log=log)
 
 
 @final

@@ -10,10 +10,10 @@ import numpy as np
 from mercer.backends import forms
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import TALL_ROWS, row_chunks
-from mercer.backends.cpu.composites import NormalizedEvaluator, PairEvaluator, ScalarEvaluator
+from mercer.backends.cpu.composites import ColumnsEvaluator, NormalizedEvaluator, PairEvaluator, ScalarEvaluator
 from mercer.backends.cpu.panels import largest_norm
 from mercer.backends.cpu.profiles import apply, apply_log, log_in_place
-from mercer.backends.cpu.program import Builder, Compiled, Evaluator, NotCompiledError
+from mercer.backends.cpu.program import Builder, Compiled, Evaluator, Leaf, NotCompiledError
 from mercer.backends.cpu.steps import (
     ABSOLUTE,
     CHI2,
@@ -22,10 +22,13 @@ from mercer.backends.cpu.steps import (
     EXPONENTIAL,
     IDENTITY,
     INNER,
+    MISMATCHES,
     POWER,
     ROOT_EXPONENTIAL,
     SQUARED,
     TANH,
+    WEIGHED_ABSOLUTE,
+    WEIGHED_SQUARED,
 )
 from mercer.backends.cpu.tasks import fill
 from mercer.backends.entries import FunctionForm, Side, StoredForm, Which, entries_of
@@ -35,6 +38,7 @@ from mercer.backends.threads import run_chunks, unwatched
 
 _PREPARE_ROWS = 4096
 _PAIRINGS = {"sqeuclidean": SQUARED, "cityblock": ABSOLUTE, "chi2": CHI2, "dot": DOT, "cosine": COSINE}
+_WEIGHED = {"sqeuclidean": WEIGHED_SQUARED, "cityblock": WEIGHED_ABSOLUTE, "mismatches": MISMATCHES}
 
 
 class _PairingEvaluator(PairingForm, Evaluator):
@@ -60,7 +64,7 @@ class _PairingEvaluator(PairingForm, Evaluator):
 
 @final
 class _DistanceEvaluator(DistanceForm, _PairingEvaluator):
-    """Squared Euclidean, l1 and chi-squared distances of scaled points."""
+    """Distances of scaled points, and the weight of columns that differ."""
 
     def _center_of(self, points: Array) -> Array:
         """The mean, halved before the sum so that it cannot overflow."""
@@ -73,20 +77,21 @@ class _DistanceEvaluator(DistanceForm, _PairingEvaluator):
     def _largest_norm(self) -> float:
         sides = ("rows", "cols") if not self.symmetric else ("rows",)
         chunks = [self._points[side][part] for side in sides for part in row_chunks(len(self._points[side]), TALL_ROWS)]
-        numbers = np.array([self._length, self._limit])
+        lengths, limit, center = self._lengths, self._limit, self._center
         with unwatched():
-            norms = run_chunks(lambda points: largest_norm(points, INNER, numbers, self._center), chunks)
+            norms = run_chunks(lambda points: largest_norm(points, INNER, lengths, limit, center), chunks)
         return max(norms, default=0.0)
 
     def emit(self, builder: Builder, *, log: bool) -> None:
         profile, parameters = profile_step(self._profile)
+        none = np.zeros(self.n_features)
         if self._by_products:
-            numbers = [self._length, self._limit, 0.0, 0.0, *parameters]
-            builder.leaf(INNER, profile, numbers, self._center, self._work, log)
+            leaf = Leaf(INNER, profile, [self._limit, 0.0, 0.0, *parameters], self._center, self._lengths, none)
         else:
             factor, most = float(self.dtype.type(self._factor)), LARGEST_DISTANCE[self._name]
-            numbers = [self._scale, 0.0, factor, most, *parameters]
-            builder.leaf(_PAIRINGS[self._metric], profile, numbers, None, self._work, log)
+            pairing = (_WEIGHED if self._weighed else _PAIRINGS)[self._metric]
+            leaf = Leaf(pairing, profile, [0.0, factor, most, *parameters], none, self._scales, self._weights)
+        builder.leaf(leaf, self._work, log)
 
 
 @final
@@ -95,7 +100,9 @@ class _InnerProductEvaluator(InnerProductForm, _PairingEvaluator):
 
     def emit(self, builder: Builder, *, log: bool) -> None:
         profile, parameters = profile_step(self._profile)
-        builder.leaf(_PAIRINGS[self._metric], profile, [0.0, 0.0, 0.0, 0.0, *parameters], None, self.dtype, log)
+        none = np.zeros(self.n_features)
+        leaf = Leaf(_PAIRINGS[self._metric], profile, [0.0, 0.0, 0.0, *parameters], none, self._lengths, none)
+        builder.leaf(leaf, self.dtype, log)
 
     def diagonal(self, side: Side = "rows") -> Array:
         points: Array = self._points[side]
@@ -158,6 +165,7 @@ compile_form = partial(
         forms.MultipleOf: ScalarEvaluator,
         forms.PowerOf: ScalarEvaluator,
         forms.NormalizedOf: NormalizedEvaluator,
+        forms.OnColumns: ColumnsEvaluator,
     },
 )
 

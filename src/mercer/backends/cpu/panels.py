@@ -5,30 +5,28 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mercer.backends.cpu.steps import COSINE, DOT, INNER, LENGTH, LIMIT
+from mercer.backends.cpu.steps import COSINE, DOT, INNER, LIMIT
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _prepare(raw, pairing, numbers, center, out):  # type: ignore[no-untyped-def]
+def _prepare(raw, pairing, scales, limit, center, out):  # type: ignore[no-untyped-def]
     """One point as a pairing wants it, into out; returns its squared norm where the pairing needs that.
 
     Centring is exact where it matters (Sterbenz), so an offset common to all points costs no digit; the limit keeps
-    squares finite. A scale is a power of two and costs nothing.
+    squares finite. A scale is a length that a coordinate is divided by, or a power of two, which costs nothing.
     """
     total = 0.0
     if pairing == INNER:
-        length, limit = numbers[LENGTH], numbers[LIMIT]
         for k in range(raw.size):
-            value = (raw[k] - center[k]) / length
+            value = (raw[k] - center[k]) / scales[k]
             out[k] = min(max(value, -limit), limit)
         for k in range(raw.size):
             total += np.float64(out[k]) * np.float64(out[k])
     elif pairing == COSINE:
         _direction(raw, out)
     else:
-        scale = 1.0 if pairing == DOT else numbers[LENGTH]
         for k in range(raw.size):
-            out[k] = raw[k] * scale
+            out[k] = raw[k] if pairing == DOT else raw[k] * scales[k]
     return total
 
 
@@ -49,14 +47,16 @@ def _direction(raw, out):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def prepare(program, points, start, stop, out, norms):  # type: ignore[no-untyped-def]
-    """Points from start to stop into out[leaf, start:stop], and their squared norms."""
-    raw = np.empty(points.shape[1])
-    for i in range(start, stop):
-        for k in range(raw.size):
-            raw[k] = points[i, k]
-        for leaf in range(program.pairings.size):
-            center, numbers = program.centers[leaf], program.numbers[leaf]
-            norms[leaf, i] = _prepare(raw, program.pairings[leaf], numbers, center, out[leaf, i])
+    """The columns of every leaf of points from start to stop into out[leaf, start:stop], and their squared norms."""
+    raw = np.zeros(out.shape[2])
+    for leaf in range(program.pairings.size):
+        center, scales, limit = program.centers[leaf], program.scales[leaf], program.numbers[leaf, LIMIT]
+        width = program.widths[leaf]
+        raw[width:] = 0
+        for i in range(start, stop):
+            for k in range(width):
+                raw[k] = points[i, program.columns[leaf, k]]
+            norms[leaf, i] = _prepare(raw, program.pairings[leaf], scales, limit, center, out[leaf, i])
 
 
 @njit(nogil=True, cache=True)
@@ -88,11 +88,11 @@ def load_scales(scales, lo, count, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def largest_norm(points, pairing, numbers, center):  # type: ignore[no-untyped-def]
+def largest_norm(points, pairing, scales, limit, center):  # type: ignore[no-untyped-def]
     """The largest squared norm of the prepared points."""
     raw, out, largest = np.empty(points.shape[1]), np.empty(points.shape[1]), 0.0
     for i in range(points.shape[0]):
         for k in range(raw.size):
             raw[k] = points[i, k]
-        largest = max(largest, _prepare(raw, pairing, numbers, center, out))
+        largest = max(largest, _prepare(raw, pairing, scales, limit, center, out))
     return largest

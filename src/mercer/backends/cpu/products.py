@@ -34,7 +34,8 @@ def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Arra
 def summation_depth(evaluator: Evaluator) -> int:
     """The most roundings that a term of a product goes through: those inside a tile, over tiles and over chunks."""
     longest = max(evaluator.shape)
-    return min(longest, tasks.longest_sum(longest, evaluator.n_features, evaluator.dtype, evaluator.symmetric))
+    n_features = evaluator.n_features if evaluator.compiled is None else evaluator.compiled.n_features
+    return min(longest, tasks.longest_sum(longest, n_features, evaluator.dtype, evaluator.symmetric))
 
 
 def dense(evaluator: Evaluator) -> Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,10 +29,12 @@ class Program(NamedTuple):
         Blocks of entries that exist at the same time.
     pairings, profiles : arrays of shape (l,)
         Of the leaves.
-    numbers : array of shape (l, 7)
-        Lengths, factors and parameters of the leaves.
-    centers : array of shape (l, d)
-        What is subtracted from points before inner products.
+    numbers : array of shape (l, 6)
+        Limits, factors and parameters of the leaves.
+    widths, columns : arrays of shape (l,) and (l, d)
+        How many columns of the points each leaf reads, and which; d is the most that one reads.
+    centers, scales, weights : arrays of shape (l, d)
+        What is subtracted from points before inner products, what they are scaled by, and what differences count.
     row_scales, col_scales : arrays of shape (k, n) and (k, m)
         Of normalised kernels.
     diagonal : array of shape (n,) or (0,)
@@ -45,7 +49,11 @@ class Program(NamedTuple):
     pairings: Array
     profiles: Array
     numbers: Array
+    widths: Array
+    columns: Array
     centers: Array
+    scales: Array
+    weights: Array
     row_scales: Array
     col_scales: Array
     diagonal: Array
@@ -68,12 +76,23 @@ class Compiled(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Coordinates of a point."""
-        return int(self.points[0].shape[1])
+        """Coordinates of a point that a leaf reads, at most."""
+        return int(self.program.columns.shape[1])
 
 
 class NotCompiledError(Exception):
     """A form has a part that compiled loops do not know."""
+
+
+class Leaf(NamedTuple):
+    """A pairing of points that are centred and scaled column by column, and its profile."""
+
+    pairing: int
+    profile: int
+    numbers: list[float]
+    centers: Array
+    scales: Array
+    weights: Array
 
 
 @dataclass
@@ -82,21 +101,30 @@ class Builder:
 
     steps: list[tuple[int, int, bool]] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    leaves: list[tuple[int, int, list[float], Array]] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    columns: list[Array] = field(default_factory=list)
     scales: list[tuple[Array, Array]] = field(default_factory=list)
     work: list[np.dtype[Any]] = field(default_factory=list)
     depth: int = 0
     _height: int = 0
+    _read: Array | None = None
 
-    def leaf(
-        self, pairing: int, profile: int, numbers: list[float], center: Array | None, work: np.dtype[Any], log: bool
-    ) -> None:
+    def leaf(self, leaf: Leaf, work: np.dtype[Any], log: bool) -> None:
         """A pairing with its profile: a block of entries on top of the others."""
         self._height += 1
         self.depth = max(self.depth, self._height)
         self.step(LEAF, len(self.leaves), log)
-        self.leaves.append((pairing, profile, numbers, np.zeros(0) if center is None else center))
+        self.leaves.append(leaf)
+        self.columns.append(np.arange(leaf.scales.size) if self._read is None else self._read)
         self.work.append(work)
+
+    @contextmanager
+    def on(self, columns: tuple[int, ...]) -> Iterator[None]:
+        """What is emitted inside reads these columns of what is read outside."""
+        outside, chosen = self._read, np.array(columns, np.int64)
+        self._read = chosen if outside is None else outside[chosen]
+        yield
+        self._read = outside
 
     def join(self, step: int, log: bool) -> None:
         """The two topmost blocks become one."""
@@ -118,11 +146,8 @@ class Builder:
         """The arithmetic that is accurate enough for every pairing."""
         return np.result_type(*self.work)
 
-    def program(self, n_features: int, shape: tuple[int, int], diagonal: Array, dtype: Any) -> Program:
+    def program(self, shape: tuple[int, int], diagonal: Array, dtype: Any) -> Program:
         """The arrays of what was emitted."""
-        centers = np.zeros((len(self.leaves), n_features))
-        for row, leaf in zip(centers, self.leaves, strict=True):
-            row[: leaf[3].size] = leaf[3]
         rows, cols = (
             np.array([pair[side] for pair in self.scales], dtype).reshape(len(self.scales), shape[side])
             for side in (0, 1)
@@ -131,16 +156,28 @@ class Builder:
             np.array(self.steps, np.int64),
             np.array(self.values, np.float64),
             self.depth,
-            np.array([leaf[0] for leaf in self.leaves], np.int64),
-            np.array([leaf[1] for leaf in self.leaves], np.int64),
-            np.array([leaf[2] for leaf in self.leaves], np.float64),
-            centers,
+            np.array([leaf.pairing for leaf in self.leaves], np.int64),
+            np.array([leaf.profile for leaf in self.leaves], np.int64),
+            np.array([leaf.numbers for leaf in self.leaves], np.float64),
+            np.array([columns.size for columns in self.columns], np.int64),
+            _padded(self.columns, np.int64),
+            _padded([leaf.centers for leaf in self.leaves]),
+            _padded([leaf.scales for leaf in self.leaves], fill=1.0),
+            _padded([leaf.weights for leaf in self.leaves]),
             rows,
             cols,
             diagonal,
-            all(leaf[0] in (INNER, DOT, COSINE) for leaf in self.leaves),
-            any(leaf[0] in (INNER, DOT, COSINE) for leaf in self.leaves),
+            all(leaf.pairing in (INNER, DOT, COSINE) for leaf in self.leaves),
+            any(leaf.pairing in (INNER, DOT, COSINE) for leaf in self.leaves),
         )
+
+
+def _padded(rows: list[Array], dtype: Any = np.float64, fill: float = 0.0) -> Array:
+    """Arrays of several lengths as rows of one."""
+    out = np.full((len(rows), max(row.size for row in rows)), fill, dtype)
+    for place, row in zip(out, rows, strict=True):
+        place[: row.size] = row
+    return out
 
 
 class Evaluator(FormEntries):
@@ -180,4 +217,4 @@ class Evaluator(FormEntries):
             return None
         diagonal = self._diagonal if self.symmetric else np.empty(0, self.dtype)
         points = self._points["rows"], self._points["cols"]
-        return Compiled(builder.program(self.n_features, self.shape, diagonal, self.dtype), points, builder.widest, {})
+        return Compiled(builder.program(self.shape, diagonal, self.dtype), points, builder.widest, {})

@@ -16,6 +16,7 @@ from mercer.backends.cpu.steps import (
     EXPONENTIAL,
     FACTOR,
     FIRST,
+    MISMATCHES,
     MOST,
     POWER,
     ROOT_EXPONENTIAL,
@@ -23,15 +24,16 @@ from mercer.backends.cpu.steps import (
     SQUARED,
     TANH,
     THIRD,
+    WEIGHED_ABSOLUTE,
+    WEIGHED_SQUARED,
 )
 
 BLOCK = 4  # rows at a time; loops get it as a number, or LLVM would write each of them out four times
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def inner_products(x, i, yt, w, count, t):  # type: ignore[no-untyped-def]
+def inner_products(x, i, yt, d, w, count, t):  # type: ignore[no-untyped-def]
     """t[b, j] = Σ_k x[i + b, k] yt[k, j], four coordinates a pass."""
-    d = x.shape[1]
     for b in range(count):
         for j in range(w):
             t[b, j] = 0
@@ -49,9 +51,8 @@ def inner_products(x, i, yt, w, count, t):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def squared_differences(x, i, yt, w, count, factor, most, t):  # type: ignore[no-untyped-def]
+def squared_differences(x, i, yt, d, w, count, factor, most, t):  # type: ignore[no-untyped-def]
     """t[b, j] = min(factor Σ_k (x[i + b, k] - yt[k, j])², most)."""
-    d = x.shape[1]
     for b in range(count):
         for j in range(w):
             t[b, j] = 0
@@ -73,9 +74,8 @@ def squared_differences(x, i, yt, w, count, factor, most, t):  # type: ignore[no
 
 
 @njit(nogil=True, cache=True)
-def absolute_differences(x, i, yt, w, count, factor, most, t):  # type: ignore[no-untyped-def]
+def absolute_differences(x, i, yt, d, w, count, factor, most, t):  # type: ignore[no-untyped-def]
     """t[b, j] = min(factor Σ_k |x[i + b, k] - yt[k, j]|, most)."""
-    d = x.shape[1]
     for b in range(count):
         for j in range(w):
             t[b, j] = 0
@@ -95,12 +95,12 @@ def absolute_differences(x, i, yt, w, count, factor, most, t):  # type: ignore[n
 
 
 @njit(nogil=True, cache=True)
-def chi_squared_differences(x, i, yt, w, count, factor, most, t):  # type: ignore[no-untyped-def]
+def chi_squared_differences(x, i, yt, d, w, count, factor, most, t):  # type: ignore[no-untyped-def]
     """t[b, j] = min(factor Σ_k (x - y)² / (x + y), most), a coordinate where both vanish counting zero."""
     for b in range(count):
         for j in range(w):
             t[b, j] = 0
-        for k in range(x.shape[1]):
+        for k in range(d):
             p = x[i + b, k]
             for j in range(w):
                 total = p + yt[k, j]
@@ -108,6 +108,70 @@ def chi_squared_differences(x, i, yt, w, count, factor, most, t):  # type: ignor
                 t[b, j] += difference * (difference / total) if total > 0 else type(total)(0)
         for j in range(w):
             t[b, j] = min(t[b, j] * factor, most)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def weighed_squares(x, i, yt, d, w, count, a, leaf, most, t):  # type: ignore[no-untyped-def]
+    """t[b, j] = min(Σ_k a[leaf, k] (x[i + b, k] - yt[k, j])², most)."""
+    real = type(t[0, 0])
+    for b in range(count):
+        for j in range(w):
+            t[b, j] = 0
+        k = 0
+        while k + 3 < d:
+            p, q, r, s = x[i + b, k], x[i + b, k + 1], x[i + b, k + 2], x[i + b, k + 3]
+            e, f, g, h = real(a[leaf, k]), real(a[leaf, k + 1]), real(a[leaf, k + 2]), real(a[leaf, k + 3])
+            for j in range(w):
+                u, v, y, z = p - yt[k, j], q - yt[k + 1, j], r - yt[k + 2, j], s - yt[k + 3, j]
+                t[b, j] += (e * u * u + f * v * v) + (g * y * y + h * z * z)
+            k += 4
+        while k < d:
+            p, e = x[i + b, k], real(a[leaf, k])
+            for j in range(w):
+                u = p - yt[k, j]
+                t[b, j] += e * u * u
+            k += 1
+        for j in range(w):
+            t[b, j] = min(t[b, j], most)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def weighed_absolutes(x, i, yt, d, w, count, a, leaf, most, t):  # type: ignore[no-untyped-def]
+    """t[b, j] = min(Σ_k a[leaf, k] |x[i + b, k] - yt[k, j]|, most)."""
+    real = type(t[0, 0])
+    for b in range(count):
+        for j in range(w):
+            t[b, j] = 0
+        k = 0
+        while k + 3 < d:
+            p, q, r, s = x[i + b, k], x[i + b, k + 1], x[i + b, k + 2], x[i + b, k + 3]
+            e, f, g, h = real(a[leaf, k]), real(a[leaf, k + 1]), real(a[leaf, k + 2]), real(a[leaf, k + 3])
+            for j in range(w):
+                u, v, y, z = p - yt[k, j], q - yt[k + 1, j], r - yt[k + 2, j], s - yt[k + 3, j]
+                t[b, j] += (e * abs(u) + f * abs(v)) + (g * abs(y) + h * abs(z))
+            k += 4
+        while k < d:
+            p, e = x[i + b, k], real(a[leaf, k])
+            for j in range(w):
+                t[b, j] += e * abs(p - yt[k, j])
+            k += 1
+        for j in range(w):
+            t[b, j] = min(t[b, j], most)
+
+
+@njit(nogil=True, cache=True)
+def mismatches(x, i, yt, d, w, count, a, leaf, most, t):  # type: ignore[no-untyped-def]
+    """t[b, j] = min(the sum of a[leaf, k] where x[i + b, k] and yt[k, j] differ, most)."""
+    real = type(t[0, 0])
+    for b in range(count):
+        for j in range(w):
+            t[b, j] = 0
+        for k in range(d):
+            p, e = x[i + b, k], real(a[leaf, k])
+            for j in range(w):
+                t[b, j] += e if p != yt[k, j] else real(0)
+        for j in range(w):
+            t[b, j] = min(t[b, j], most)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -207,15 +271,21 @@ def apply_profile(profile, numbers, in_log, w, count, out):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def differences(pairing, x, i, yt, w, count, numbers, t):  # type: ignore[no-untyped-def]
-    """Distances by differences of the coordinates."""
+def differences(pairing, x, i, yt, d, w, count, numbers, weights, leaf, t):  # type: ignore[no-untyped-def]
+    """Distances by differences of d coordinates."""
     factor, most = type(t[0, 0])(numbers[FACTOR]), type(t[0, 0])(numbers[MOST])
     if pairing == SQUARED:
-        squared_differences(x, i, yt, w, count, factor, most, t)
+        squared_differences(x, i, yt, d, w, count, factor, most, t)
     elif pairing == ABSOLUTE:
-        absolute_differences(x, i, yt, w, count, factor, most, t)
+        absolute_differences(x, i, yt, d, w, count, factor, most, t)
     elif pairing == CHI2:
-        chi_squared_differences(x, i, yt, w, count, factor, most, t)
+        chi_squared_differences(x, i, yt, d, w, count, factor, most, t)
+    elif pairing == WEIGHED_SQUARED:
+        weighed_squares(x, i, yt, d, w, count, weights, leaf, most, t)
+    elif pairing == WEIGHED_ABSOLUTE:
+        weighed_absolutes(x, i, yt, d, w, count, weights, leaf, most, t)
+    elif pairing == MISMATCHES:
+        mismatches(x, i, yt, d, w, count, weights, leaf, most, t)
 
 
 @njit(nogil=True, cache=True)

@@ -228,7 +228,8 @@ def _both_prepared(compiled: Compiled) -> tuple[tuple[Array, Array], tuple[Array
 def _prepared(compiled: Compiled, points: Array) -> tuple[Array, Array]:
     """Points made ready for every leaf, and their squared norms."""
     leaves, work = compiled.program.pairings.size, compiled.work
-    out, norms = np.empty((leaves, *points.shape), work), np.empty((leaves, points.shape[0]), work)
+    out = np.empty((leaves, points.shape[0], compiled.n_features), work)
+    norms = np.empty((leaves, points.shape[0]), work)
 
     def fill(part: slice) -> None:
         panels.prepare(compiled.program, points, part.start, part.stop, out, norms)

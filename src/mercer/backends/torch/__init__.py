@@ -9,7 +9,7 @@ from mercer.backends import forms
 from mercer.backends.arrays import is_sparse_tensor
 from mercer.backends.entries import entries_of
 from mercer.backends.matrix import KernelMatrix
-from mercer.backends.torch.composites import NormalizedEntries, PairEntries, ScalarEntries
+from mercer.backends.torch.composites import ColumnsEntries, NormalizedEntries, PairEntries, ScalarEntries
 from mercer.backends.torch.distances import DistanceEntries
 from mercer.backends.torch.entries import Entries
 from mercer.backends.torch.functions import FunctionEntries
@@ -33,6 +33,7 @@ compile_form = partial(
         forms.MultipleOf: ScalarEntries,
         forms.PowerOf: ScalarEntries,
         forms.NormalizedOf: NormalizedEntries,
+        forms.OnColumns: ColumnsEntries,
     },
 )
 

@@ -1,4 +1,4 @@
-"""Entries made of entries on tensors: sums, products, multiples, powers, normalised kernels."""
+"""Entries made of entries on tensors: sums, products, multiples, powers, normalised kernels, some columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, final
 
 import torch
 
-from mercer.backends.entries import NormalizedForm, PairForm, ScalarForm, Side, Which
+from mercer.backends.entries import ColumnsForm, NormalizedForm, PairForm, ScalarForm, Side, Which
 from mercer.backends.torch.entries import Entries, Tensor, log_in_place
 
 
@@ -47,6 +47,17 @@ class ScalarEntries(ScalarForm, Entries):
 
     def _changed(self, values: Tensor) -> Tensor:
         return values.pow_(self._value) if self._power else values.mul_(self._value)
+
+
+@final
+class ColumnsEntries(ColumnsForm, Entries):
+    """A kernel on some columns of the points."""
+
+    def panel(self, side: Side, which: Which) -> Any:
+        return self._inner.panel(side, which)
+
+    def tile(self, rows: Any, cols: Any, *, log: bool = False) -> Tensor:
+        return self._inner.tile(rows, cols, log=log)
 
 
 @final

@@ -1,11 +1,13 @@
-"""Profiles of distances on tensors: squared Euclidean, l1 and chi-squared."""
+"""Profiles of distances on tensors: squared Euclidean, l1, chi-squared, and the weight of columns that differ."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, final
 
 import torch
 
+from mercer.backends.arrays import like
 from mercer.backends.entries import Side, Which
 from mercer.backends.pairings import LARGEST_DISTANCE, DistanceForm
 from mercer.backends.torch.entries import Entries, Tensor
@@ -16,7 +18,17 @@ _PREPARE_ROWS = 4096
 
 @final
 class DistanceEntries(DistanceForm, Entries):
-    """A profile of squared Euclidean, l1 or chi-squared distances of scaled points."""
+    """A profile of distances of scaled points, or of the weight of columns that differ."""
+
+    @cached_property
+    def _divisors(self) -> Tensor:
+        """The length of every column, where the points lie."""
+        return like(self._lengths, self._points["rows"], dtype=torch.float64)
+
+    @cached_property
+    def _multipliers(self) -> Tensor:
+        """The power of two of every column, where the points lie."""
+        return like(self._scales, self._points["rows"], dtype=self._work)
 
     def _center_of(self, points: Tensor) -> Tensor:
         """The mean, halved before the sum so that it cannot overflow."""
@@ -38,15 +50,15 @@ class DistanceEntries(DistanceForm, Entries):
         return applied(self._profile, values)
 
     def _centered(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """(points - centre) / length, cut where squares would overflow, and the squared norms of that."""
-        scaled = ((points.double() - self._center) / self._length).clamp_(-self._limit, self._limit).to(self._work)
+        """(points - centre) / lengths, cut where squares would overflow, and the squared norms of that."""
+        scaled = ((points.double() - self._center) / self._divisors).clamp_(-self._limit, self._limit).to(self._work)
         return scaled, scaled.double().square().sum(dim=1).to(self._work)
 
     def panel(self, side: Side, which: Which) -> Any:
         points = self._points[side][which]
         if self._by_products:
             return self._centered(points)
-        scaled = points.to(self._work) * self._scale
+        scaled = points.to(self._work) * self._multipliers
         return scaled if side == "rows" else scaled.T.contiguous()
 
     def tile(self, rows: Any, cols: Any, *, log: bool = False) -> Tensor:
@@ -63,11 +75,14 @@ class DistanceEntries(DistanceForm, Entries):
         total = torch.zeros((x.shape[0], yt.shape[1]), dtype=self._work, device=self.device)
         off = torch.empty_like(total)
         for k in range(x.shape[1]):
+            weight = float(self._weights[k]) if self._weighed else 1.0
             torch.sub(x[:, k, None], yt[k], out=off)
             if self._metric == "sqeuclidean":
-                total.addcmul_(off, off)
+                total.addcmul_(off, off, value=weight)
             elif self._metric == "cityblock":
-                total.add_(off.abs_())
+                total.add_(off.abs_(), alpha=weight)
+            elif self._metric == "mismatches":
+                total.add_((off != 0).to(self._work), alpha=weight)
             else:
                 both = x[:, k, None] + yt[k]
                 total.add_(torch.where(both > 0, off * (off / both), 0.0))

@@ -11,7 +11,14 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.datasets import load_real
 from mercer.embedding import SDPEmbedding
-from mercer.experiments.conventions import PAPER_STEPS, compare_rank, in_the_plane, spectrum_text, stopped_power_method
+from mercer.experiments.conventions import (
+    PAPER_STEPS,
+    StoppedRun,
+    compare_rank,
+    in_the_plane,
+    spectrum_text,
+    stopped_power_method,
+)
 from mercer.experiments.registry import experiment
 from mercer.experiments.report import Comparison, Experiment, compare
 from mercer.kernels import Gaussian
@@ -63,7 +70,7 @@ class DigitsInSpace(Experiment):
 
     sdp: SDPEmbedding
     labels: Array
-    stopped: SDPEmbedding | None
+    stopped: StoppedRun | None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -14,6 +14,7 @@ from mercer.backends.arrays import Array
 from mercer.datasets import radial_moons, standardized
 from mercer.embedding import DiffusionMaps, SDPEmbedding
 from mercer.experiments.conventions import (
+    StoppedRun,
     both_embeddings,
     claim_convergence,
     directions,
@@ -53,7 +54,7 @@ class TwoMoonsEmbedding(Experiment):
     X: Array
     labels: Array
     sdp: SDPEmbedding
-    stopped: SDPEmbedding
+    stopped: StoppedRun
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -117,7 +118,7 @@ class TwoMoonsClustering(Experiment):
     raw: Array  #: (runs,): the same for k-means on the points themselves
     sdp_spectra: tuple[Array, ...]  #: eigenvalues of B / Tr B for the last sample
     diffusion_spectra: tuple[Array, ...]  #: and of Ā
-    stopped: dict[float, SDPEmbedding]  #: the papers' power method on the last sample, by bandwidth
+    stopped: dict[float, StoppedRun]  #: the papers' power method on the last sample, by bandwidth
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

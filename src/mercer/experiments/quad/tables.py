@@ -164,7 +164,7 @@ class LargeQuadrature(Experiment):
 @final
 @dataclass(frozen=True)
 class TableProtocol:
-    """How a table is sparsified; the defaults are the paper's values for MiniBooNE."""
+    """How a table is sparsified; the defaults are the paper's values for MiniBooNE, but for the solver."""
 
     path_fractions: Sequence[float] = (0.3, 0.655)  #: values of ϰ that are read off the path
     large_fraction: float = 0.8  #: a larger ϰ
@@ -215,7 +215,8 @@ def covtype_quadrature(
     Parameters
     ----------
     n : int or None, default=20000
-        Rows to draw at random, without replacement; None for all 581 012.
+        Rows to draw at random, without replacement; None for all 581 012. The paper's tables, which are not at hand,
+        have 129 596 and 500 000; ``benchmarks/quadrature_section9.py`` has the latter size.
     sigma : float, default=√50
         The bandwidth of the Gaussian kernel on standardised columns, the paper's for the 50 columns of MiniBooNE.
     **protocol

@@ -70,8 +70,16 @@ class KernelIntegrals(ABC):
         """∫ (Σ_i c_i k(x, y_i)) k_x k_xᵀ dρ, of shape (m, m): the adjoint of :meth:`embed`."""
 
     @abstractmethod
+    def contracted(self, c: Array, Y: Array) -> Array:
+        """∫ (Σ_p c_p k(x, z_p)) k(x, y_i) k(x, z_q) dρ, of shape (n, m)."""
+
+    @abstractmethod
     def enclosures(self) -> IntegralEnclosures:
         """The same with proved errors, for a certificate."""
+
+    @abstractmethod
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        """Those of the support and the points Y behind it, scaled as these."""
 
     def square_masses(self, F: Array) -> SquareMasses:
         """∫ (Fᵀk_x)_c² dρ for every column c of F: the diagonal of FᵀWF.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import final
@@ -35,6 +36,10 @@ class LoopIntegrals(KernelIntegrals):
             total += namespace(c).tensordot(c[rows], self._slab(Y[rows]), axes=1)
         return total
 
+    def contracted(self, c: Array, Y: Array) -> Array:
+        xp, Y = namespace(c), self._checked(Y)
+        return xp.concat([xp.tensordot(self._slab(Y[rows]), c, axes=1) for rows in self._blocks(Y.shape[0])])
+
     def enclosures(self) -> IntegralEnclosures:
         """The entries of W and of the tensor, as NumPy arrays."""
 
@@ -43,6 +48,11 @@ class LoopIntegrals(KernelIntegrals):
             return ((rows, to_numpy(self._slab(self.points[rows]))) for rows in parts)
 
         return SlabEnclosures(self.kernel, to_numpy(self.points), to_numpy(self.mass()), slabs)
+
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        joint = copy.copy(self)
+        joint.points = namespace(Y).concat([self.points, self._checked(Y)])
+        return joint.enclosures()
 
     def _blocks(self, n: int, entries: int = SLAB_ENTRIES) -> list[slice]:
         return row_chunks(n, rows_within(entries, self.points.shape[0] ** 2))
@@ -175,6 +185,7 @@ class LaplacianNormalIntegrals(LoopIntegrals):
 
     def __init__(self, kernel: Laplacian, points: Array, measure: GaussianMeasure) -> None:
         super().__init__(kernel, points, measure, 0.0)
+        assert measure.std is not None
         self._rate = measure.std / float(kernel.sigma)
         self._mean, self._std = measure.mean, measure.std
         self.log_scale = float(np.log(float(namespace(points).linalg.diagonal(self.mass()).max())))

@@ -1,16 +1,18 @@
-"""Reference measures ρ that densities are taken with respect to: Lebesgue's on R^d or on a box, and a Gaussian.
+"""Measures that densities are taken with respect to, and laws that quadratures stand for.
 
-Corners and means are arrays of the library of the points that they are used with.
+Lebesgue's measure on R^d or on a box, a normal law, and finitely many points with weights. Estimators read what is
+given with :mod:`mercer.kernels.integrals.given_measure`: from then on corners, means and points are arrays of the
+library of the points that they are used with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, double, namespace
+from mercer.backends.arrays import Array, as_double, double, namespace
 
 
 @final
@@ -52,23 +54,63 @@ class Box:
 @final
 @dataclass(frozen=True)
 class GaussianMeasure:
-    """The normal law N(mean, std² I), whose tails a density with respect to it inherits.
+    """The normal law N(mean, std² I) or N(mean, covariance), whose tails a density with respect to it inherits.
 
     Attributes
     ----------
     mean : array of shape (d,)
         The mean μ₀.
-    std : float
-        The standard deviation s > 0 of every coordinate.
+    std : float or None
+        The standard deviation s > 0 of every coordinate; None where a covariance is given.
+    covariance : array of shape (d, d) or None
+        Σ, symmetric and positive definite.
     """
 
     mean: Array
-    std: float
+    std: float | None = None
+    covariance: Array | None = None
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X."""
-        squares = namespace(X).sum(((X - self.mean) / self.std) ** 2, axis=1)
-        return -0.5 * squares - X.shape[1] * float(np.log(self.std) + 0.5 * np.log(2 * np.pi))
+        xp, apart = namespace(X), X - self.mean
+        if self.covariance is None:
+            assert self.std is not None
+            squares = xp.sum((apart / self.std) ** 2, axis=1)
+            return -0.5 * squares - X.shape[1] * float(np.log(self.std) + 0.5 * np.log(2 * np.pi))
+        root = xp.linalg.cholesky(self.covariance)
+        squares = xp.sum(xp.linalg.solve(root, as_double(apart).T) ** 2, axis=0)
+        volume = float(xp.sum(xp.log(xp.linalg.diagonal(root)))) + 0.5 * X.shape[1] * float(np.log(2 * np.pi))
+        return -0.5 * squares - volume
+
+    def deviations(self) -> Array:
+        """The standard deviation of every coordinate, of shape (d,)."""
+        if self.covariance is not None:
+            return namespace(self.covariance).linalg.diagonal(self.covariance) ** 0.5
+        assert self.std is not None
+        return namespace(self.mean).full_like(self.mean, self.std)
 
 
-Measure = Lebesgue | Box | GaussianMeasure
+@final
+@dataclass(frozen=True)
+class DiscreteMeasure:
+    """Σ_q w_q δ(x_q): the nodes and weights of a quadrature that stands for a measure, or a weighted sample.
+
+    A density with respect to it is a function whose values at the nodes, times the weights, are probabilities.
+
+    Attributes
+    ----------
+    points : array of shape (Q, d)
+        The nodes x.
+    weights : array of shape (Q,), float or None
+        w, none negative and not all zero; None means 1/Q each.
+    """
+
+    points: Array
+    weights: Any = None
+
+    def log_density(self, X: Array) -> Array:
+        """Zero everywhere: a density is with respect to the measure itself, which has none in dx."""
+        return namespace(X).zeros(X.shape[0], dtype=double(X), device=X.device)
+
+
+Measure = Lebesgue | Box | GaussianMeasure | DiscreteMeasure

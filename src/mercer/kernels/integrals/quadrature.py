@@ -12,7 +12,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses, summed_squares
 from mercer.kernels.integrals.gaussian import GaussianMixture
 from mercer.kernels.integrals.integral_enclosures import IntegralEnclosures, NodeEnclosures
-from mercer.kernels.integrals.measures import Box, GaussianMeasure, Measure
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Measure
 from mercer.kernels.stationary import Gaussian
 
 MOST_FEATURES = 3
@@ -42,7 +42,8 @@ class _Rule(NamedTuple):
 class NodeIntegrals(KernelIntegrals):
     """∫ g dρ ≈ Σ_q w_q g(x_q) for every g, on a tensor product of Gauss-Legendre rules in at most three dimensions.
 
-    The rule is refined until two of them agree to 1e-12 on W and on a third-order integral, or until the matrix
+    Of a measure that is a sum over nodes, these are taken, in any dimension, and nothing is approximated. Elsewhere the
+    rule is refined until two of them agree to 1e-12 on W and on a third-order integral, or until the matrix
     k(nodes, support) would exceed 6·10⁶ entries; ``error`` is how much the last two differ, relative to the largest
     entry. Smooth kernels reach rounding; a kernel with kinks does so in one dimension, where the panels end at the
     support points (at other points Y an error of the square of a panel's length is left), and has an error that falls
@@ -53,27 +54,19 @@ class NodeIntegrals(KernelIntegrals):
     """
 
     def __init__(self, kernel: Kernel, points: Array, measure: Measure) -> None:
-        plain, where = to_numpy(points), _at_home(measure)
-        lower, upper = _extent(kernel, plain, where)
-        panels = _panels(kernel, plain, lower, upper)
-        coarse: tuple[Array, Array] | None = None
-        error, count = np.inf, float(_FIRST if panels is None else _PANEL_NODES)
-        while error > _GOAL:
-            rule = _tensor_rule(lower, upper, panels, int(count), where)
-            if coarse is not None and not _affordable(rule, points):
-                break
+        if isinstance(measure, DiscreteMeasure):
+            rule, error = _Rule(measure.points, measure.weights), 0.0
             _require_memory(kernel, rule.weights.shape[0] * points.shape[0])
-            rule = _Rule(*(like(part, points) for part in rule))
             K = as_double(kernel(rule.nodes, points))
-            fine = (K.T * rule.weights) @ K, (K.T * (rule.weights * K.sum(axis=1))) @ K
-            if coarse is not None:
-                error = max(float(abs(f - c).max()) / float(abs(f).max()) for f, c in zip(fine, coarse, strict=True))
-            coarse, self._K, self._rule = fine, K, rule
-            count *= _GROWTH
-        assert coarse is not None
-        log_scale = float(np.log(float(namespace(points).linalg.diagonal(coarse[0]).max())))
-        self._weights = self._rule.weights * float(np.exp(-log_scale))
-        super().__init__(kernel, points, measure, log_scale, float(error))
+        else:
+            rule, K, error = _refined(kernel, points, measure)
+        self._rule, self._K = rule, K
+        masses = namespace(K).sum(rule.weights[:, None] * K**2, axis=0)
+        if not float(masses.max()) > 0:
+            raise ValueError(f"{kernel!r} vanishes at all nodes of the reference: take one nearer to the support.")
+        log_scale = float(np.log(float(masses.max())))
+        self._weights = rule.weights * float(np.exp(-log_scale))
+        super().__init__(kernel, points, measure, log_scale, error)
 
     @property
     def n_nodes(self) -> int:
@@ -96,9 +89,20 @@ class NodeIntegrals(KernelIntegrals):
         function = self._K @ c if Y is None else self._multiply(self._rule.nodes, Y, c)
         return (self._K.T * (self._weights * function)) @ self._K
 
+    def contracted(self, c: Array, Y: Array) -> Array:
+        towards = as_double(self.kernel(self._rule.nodes, Y))
+        return (towards.T * (self._weights * (self._K @ c))) @ self._K
+
     def enclosures(self) -> IntegralEnclosures:
         """The values at the nodes and the weights, as NumPy arrays."""
-        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in (self.points, self._K, self._weights)))
+        parts = self.points, self._rule.nodes, self._K, self._weights
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in parts))
+
+    def enclosures_with(self, Y: Array) -> IntegralEnclosures:
+        xp, nodes = namespace(Y), self._rule.nodes
+        values = xp.concat([self._K, as_double(self.kernel(nodes, Y))], axis=1)
+        parts = xp.concat([self.points, Y]), nodes, values, self._weights
+        return NodeEnclosures(self.kernel, *(to_numpy(part) for part in parts))
 
     def square_masses(self, F: Array) -> SquareMasses:
         return summed_squares(self._K, self._weights, F)
@@ -121,12 +125,37 @@ class NodeIntegrals(KernelIntegrals):
         return self.kernel.matrix(X, Y).multiply(v[:, None])[:, 0]
 
 
+def _refined(kernel: Kernel, points: Array, measure: Measure) -> tuple[_Rule, Array, float]:
+    """A rule in the library of the points, k(nodes, support), and how much it differs from the rule before it."""
+    plain, where = to_numpy(points), _at_home(measure)
+    lower, upper = _extent(kernel, plain, where)
+    panels = _panels(kernel, plain, lower, upper)
+    kept: tuple[_Rule, Array] | None = None
+    coarse: tuple[Array, Array] | None = None
+    error, count = np.inf, float(_FIRST if panels is None else _PANEL_NODES)
+    while error > _GOAL:
+        rule = _tensor_rule(lower, upper, panels, int(count), where)
+        if coarse is not None and not _affordable(rule, points):
+            break
+        _require_memory(kernel, rule.weights.shape[0] * points.shape[0])
+        rule = _Rule(*(like(part, points) for part in rule))
+        K = as_double(kernel(rule.nodes, points))
+        fine = (K.T * rule.weights) @ K, (K.T * (rule.weights * K.sum(axis=1))) @ K
+        if coarse is not None:
+            error = max(float(abs(f - c).max()) / float(abs(f).max()) for f, c in zip(fine, coarse, strict=True))
+        coarse, kept = fine, (rule, K)
+        count *= _GROWTH
+    assert kept is not None
+    return *kept, float(error)
+
+
 def _at_home(measure: Measure) -> Measure:
     """The measure with its corners, or its mean, as NumPy arrays."""
     if isinstance(measure, Box):
         return Box(to_numpy(measure.lower), to_numpy(measure.upper))
     if isinstance(measure, GaussianMeasure):
-        return GaussianMeasure(to_numpy(measure.mean), measure.std)
+        covariance = None if measure.covariance is None else to_numpy(measure.covariance)
+        return GaussianMeasure(to_numpy(measure.mean), measure.std, covariance)
     return measure
 
 
@@ -147,7 +176,8 @@ def _extent(kernel: Kernel, points: Array, measure: Measure) -> tuple[Array, Arr
     if isinstance(measure, Box):
         ends = measure.lower, measure.upper
     elif isinstance(measure, GaussianMeasure):
-        ends = measure.mean - _NORMAL_REACH * measure.std, measure.mean + _NORMAL_REACH * measure.std
+        reaching = _NORMAL_REACH * measure.deviations()
+        ends = measure.mean - reaching, measure.mean + reaching
     elif np.isfinite(reach):
         return lower, upper
     else:

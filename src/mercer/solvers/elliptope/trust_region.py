@@ -80,7 +80,8 @@ class _Model:
     def __init__(self, problem: Elliptope, H: Array, G: Array) -> None:
         self.problem, self.H = problem, H
         self.z = problem.multipliers(H, G)
-        sizes = abs(as_double(self.z))
+        own = 0.0 if problem.repulsion is None else as_double(problem.repulsion)  # their curvature where z vanishes
+        sizes = abs(as_double(self.z) + own)
         least = EPS * max(float(sizes.max()), _LEAST) if self.z.shape[0] else _LEAST
         self.metric = namespace(sizes).clip(sizes, least, None)
         self.size = float(namespace(sizes).sum(self.metric))

@@ -135,7 +135,7 @@ def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
     """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
     xp, entries = namespace(face), SymmetricEntries(face.shape[1], face)
     A = problem.embed_pairs(face) * entries.scale
-    S = minimise_small(A, problem.goal, face.T @ problem.penalty @ face, tol=tol)
+    S = minimise_small(A, problem.goal, face.T @ problem.linear @ face, tol=tol)
     values, vectors = xp.linalg.eigh(S)
     kept = values > _NO_DIRECTION * values[-1]
     return face @ (vectors[:, kept] * xp.sqrt(values[kept]))

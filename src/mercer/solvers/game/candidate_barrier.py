@@ -1,0 +1,248 @@
+"""The saddle point of a game on candidates by a barrier method with Newton steps.
+
+With the adversary's maximum replaced by its dual the game is the convex programme
+
+    min  Σ_j μ̂_j T_j + ε‖g‖ + λ‖β‖²   over   ℓ_p(f_j, y_j) ≤ T_j  for every candidate j and piece p of the loss
+
+where the levels T_j = t + g_j are those of a constant and a function of pairs; without an adversary they are free. The
+norm is taken as the least of (‖g‖²/v + v)/2 over v > 0: a second-order cone in its place would keep long steps from
+centring, and the quotient goes with the barrier -log v as a quadratic does. The multipliers of a candidate's
+constraints are the adversary's weight of it, and the mean of the slopes of its pieces, weighed by them, is the slope of
+the tangent that bounds its loss from below. For a barrier weight w the minimiser of
+
+    w (objective) - Σ log(T_j - ℓ_p) - log v
+
+is followed while w grows. Multipliers are taken with the Newton step's correction, which sum to one before the step has
+converged.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends.arrays import Array, add_to_diagonal, cholesky_factor, cholesky_solve
+from mercer.backends.rounding import TINY
+from mercer.problems.candidate_game import CandidateGame, Play
+from mercer.solvers.run import Method, Report
+from mercer.solvers.solution import Status
+
+_GROWTH = 10.0  # of the barrier weight
+_CENTRED = 0.5  # Newton decrement below which a point counts as central
+_ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
+_SHORTEST = 1e-8
+_PATIENCE = 40  # Newton steps for one weight
+_STUCK = 0.5  # a raised weight that leaves more of the gap than this, and more than theory says, has met rounding
+_PROMISED = 3.0  # times the gap of a central point
+_NOISE = 1e-12  # of the barrier function, by which rounding may raise it
+_JITTER = 1e-14  # of a Hessian scaled to unit diagonal
+
+
+class _Here(NamedTuple):
+    """A point x = (β, levels, v), and what its Newton steps are made of for every barrier weight."""
+
+    slack: Array  # T_j - ℓ_p, of shape (pieces, N)
+    slopes: Array  # of the pieces
+    curvatures: Array
+    gradient: Array  # of the barrier
+    hessian: Array
+
+
+@final
+class CandidateBarrier(Method[CandidateGame, Play]):
+    """Newton steps along the central path; a line of the history is a point of it, or the end of the steps allowed.
+
+    The play at hand is the learner with the least upper bound and the admissible adversary with the largest lower one,
+    which may belong to different points of the path. It starts where it knows best, whatever it is given.
+
+    Notes
+    -----
+    About fifty steps for a gap of 1e-6. Cost of a step: N (l + q)² + (l + q)³/3 operations. Memory: (l + q)² numbers.
+    """
+
+    name = phase = "barrier"
+    handles = frozenset({"candidates"})
+
+    def start(self, problem: CandidateGame, point: Any) -> Report[Play]:
+        self._problem = problem
+        N, l = problem.functions.shape
+        self._size = l
+        self._levels, self._cost = self._level_map(problem)
+        losses = problem.losses(np.zeros(l))
+        top = 1.5 * float(losses.max()) + (0.0 if losses.max() > 0 else 1.0)
+        pieces = problem.loss.pieces(np.zeros(N), problem.targets).values.shape[0]
+        self._parameter = pieces * N + 1
+        self._weight = self._parameter / top
+        self._point = self._first_point(top)
+        nothing = problem.loss.admissible(np.zeros(N), problem.targets)
+        self._best = Play(np.zeros(l), np.zeros(problem.price_functions.shape[1]), problem.shares, nothing)
+        self._upper = problem.upper_bound(*self._best[:2])
+        self._lower = problem.lower_bound(*self._best[2:])
+        self._value = self._terms(self._point)
+        self._narrowest, self._at_weight, self._stuck = np.inf, 0, 0
+        self._arrive()
+        return self._report(0)
+
+    def step(self, problem: CandidateGame, most: int) -> Report[Play]:
+        for taken in range(1, most + 1):
+            if not self._walked():
+                return self._given_up(taken - 1)
+            if self._arrive():
+                return self._report(taken, Status.STALLED if self._stuck == 2 else None)
+            if self._newton is None:
+                return self._given_up(taken)
+        return self._report(most)
+
+    def _level_map(self, problem: CandidateGame) -> tuple[Array, Array]:
+        """The levels T as a matrix of their variables, and the linear cost of all variables."""
+        N, l = problem.functions.shape
+        if not problem.has_adversary:
+            return np.eye(N), np.concatenate([np.zeros(l), problem.shares])
+        levels = np.column_stack([problem.price_functions, np.ones(N)])
+        return levels, np.concatenate([np.zeros(l), problem.shares @ levels, [problem.radius / 2]])
+
+    def _first_point(self, top: float) -> Array:
+        """f = 0 and levels above all losses; v is where the barrier is least without prices."""
+        x = np.zeros(self._cost.shape[0])
+        if self._problem.has_adversary:
+            x[-2], x[-1] = top, 2 / (self._weight * self._problem.radius)
+        else:
+            x[self._size :] = top
+        return x
+
+    def _report(self, steps: int, status: Status | None = None) -> Report[Play]:
+        return Report(self._best, self._upper, gap=self._upper - self._lower, steps=steps, status=status)
+
+    def _given_up(self, steps: int) -> Report[Play]:
+        """Rounding leaves no direction of descent: the bounds of this point are the last."""
+        self._bound(np.zeros_like(self._point))
+        return self._report(steps, Status.STALLED)
+
+    def _arrive(self) -> bool:
+        """Find the next step from here; a central point is bounded first, and its weight raised. Whether it is one."""
+        self._here = self._derivatives()
+        self._newton = self._newton_step()
+        self._at_weight += 1
+        if self._newton is None or (self._newton[1] >= _CENTRED and self._at_weight <= _PATIENCE):
+            return False
+        self._bound(self._newton[0])
+        self._weight *= _GROWTH
+        self._at_weight = 0
+        self._newton = self._newton_step()
+        return True
+
+    def _values(self, x: Array) -> tuple[Array, Array]:
+        """f and T at the candidates."""
+        l, q = self._size, self._levels.shape[1]
+        return self._problem.functions @ x[:l], self._levels @ x[l : l + q]
+
+    def _prices(self, x: Array) -> Array:
+        return x[self._size : -2] if self._problem.has_adversary else np.zeros(self._best.prices.shape)
+
+    def _derivatives(self) -> _Here:
+        problem, x, l, q = self._problem, self._point, self._size, self._levels.shape[1]
+        f, T = self._values(x)
+        values, slopes, curvatures = problem.loss.pieces(f, problem.targets)
+        inverse = 1 / (T - values)
+        gradient, hessian = np.zeros_like(x), np.zeros((x.size, x.size))
+        gradient[:l] = problem.functions.T @ np.sum(slopes * inverse, axis=0)
+        gradient[l : l + q] = -self._levels.T @ np.sum(inverse, axis=0)
+        across = np.sum(slopes * inverse**2, axis=0)
+        own = np.sum(slopes**2 * inverse**2 + curvatures * inverse, axis=0)
+        hessian[:l, :l] = _weighted_gram(problem.functions, own)
+        hessian[:l, l : l + q] = -(problem.functions.T * across) @ self._levels
+        hessian[l : l + q, :l] = hessian[:l, l : l + q].T
+        hessian[l : l + q, l : l + q] = _weighted_gram(self._levels, np.sum(inverse**2, axis=0))
+        if problem.has_adversary:
+            gradient[-1], hessian[-1, -1] = -1 / x[-1], 1 / x[-1] ** 2
+        return _Here(T - values, slopes, curvatures, gradient, hessian)
+
+    def _add_penalties(self, gradient: Array, hessian: Array) -> None:
+        """Add what λ‖β‖² and ε‖g‖²/(2v) give, times the barrier weight."""
+        x, l, w = self._point, self._size, self._weight
+        gradient[:l] += 2 * w * self._problem.regularization * x[:l]
+        add_to_diagonal(hessian[:l, :l], 2 * w * self._problem.regularization)
+        if self._problem.has_adversary:
+            tilt, strength = self._prices(x) / x[-1], w * self._problem.radius
+            gradient[l:-2] += strength * tilt
+            gradient[-1] -= strength / 2 * float(tilt @ tilt)
+            add_to_diagonal(hessian[l:-2, l:-2], strength / x[-1])
+            hessian[l:-2, -1] -= strength / x[-1] * tilt
+            hessian[-1, l:-2] -= strength / x[-1] * tilt
+            hessian[-1, -1] += strength / x[-1] * float(tilt @ tilt)
+
+    def _newton_step(self) -> tuple[Array, float] | None:
+        """The Newton step for the weight at hand, and the root of the decrease that it predicts; None for rounding."""
+        gradient, matrix = self._here.gradient + self._weight * self._cost, self._here.hessian.copy()
+        self._add_penalties(gradient, matrix)
+        scale = 1 / np.sqrt(np.maximum(np.diag(matrix), TINY))
+        matrix *= scale[:, None]
+        matrix *= scale
+        add_to_diagonal(matrix, _JITTER)
+        try:
+            step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
+        except np.linalg.LinAlgError:
+            return None
+        return step, float(np.sqrt(max(-float(gradient @ step), 0.0)))
+
+    def _terms(self, x: Array) -> tuple[float, float]:
+        """The objective and the barrier; infinite outside."""
+        problem, beta = self._problem, x[: self._size]
+        f, T = self._values(x)
+        slack = T - problem.loss.pieces(f, problem.targets).values
+        if not float(slack.min()) > 0:
+            return np.inf, np.inf
+        value, barrier = (
+            float(self._cost @ x) + problem.regularization * float(beta @ beta),
+            -float(np.log(slack).sum()),
+        )
+        if problem.has_adversary:
+            if x[-1] <= 0:
+                return np.inf, np.inf
+            prices = self._prices(x)
+            value += problem.radius * float(prices @ prices) / (2 * x[-1])
+            barrier -= float(np.log(x[-1]))
+        return value, barrier
+
+    def _walked(self) -> bool:
+        """Move along the step as far as the barrier allows; whether that was possible."""
+        if self._newton is None:
+            return False
+        step, decrement = self._newton
+        here, length = self._weight * self._value[0] + self._value[1], 1.0
+        noise = _NOISE * abs(here)
+        while length > _SHORTEST:
+            x = self._point + length * step
+            value, barrier = self._terms(x)
+            if self._weight * value + barrier <= here - _ENOUGH * length * decrement**2 + noise:
+                self._point, self._value = x, (value, barrier)
+                return True
+            length /= 2
+        return False
+
+    def _bound(self, step: Array) -> None:
+        """Bounds from this point and its next step; the best ones are kept."""
+        problem, here, x = self._problem, self._here, self._point
+        moved, raised = self._values(step)
+        change = (raised - here.slopes * moved) / here.slack
+        multipliers = np.maximum((1 - change) / here.slack, 0.0) / self._weight
+        weights = multipliers.sum(axis=0)
+        tilted = np.sum(multipliers * (here.slopes + here.curvatures * moved), axis=0)
+        slopes = np.where(weights > 0, tilted / np.where(weights > 0, weights, 1.0), here.slopes.mean(axis=0))
+        weights, slopes = problem.admissible(weights), problem.loss.admissible(slopes, problem.targets)
+        beta, prices = x[: self._size], self._prices(x)
+        upper, lower = problem.upper_bound(beta, prices), problem.lower_bound(weights, slopes)
+        promised = _PROMISED * self._parameter / self._weight
+        self._stuck = self._stuck + 1 if upper - lower > max(_STUCK * self._narrowest, promised) else 0
+        self._narrowest = min(self._narrowest, upper - lower)
+        if upper < self._upper:
+            self._upper, self._best = upper, self._best._replace(beta=beta, prices=prices)
+        if lower > self._lower:
+            self._lower, self._best = lower, self._best._replace(weights=weights, slopes=slopes)
+
+
+def _weighted_gram(A: Array, weights: Array) -> Array:
+    """Aᵀ Diag(w) A for w ≥ 0, as the product of a matrix with its own transpose, which costs half."""
+    scaled = np.sqrt(weights)[:, None] * A
+    return np.asarray(scaled.T @ scaled)
