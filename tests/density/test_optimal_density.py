@@ -12,7 +12,7 @@ from mercer.certificates.convex_squares import certify_convex_squares
 from mercer.density import CellMasses, ConvexFunctional, EmbeddingValues, Expectations, Moments
 from mercer.density.optimal_problem import pose
 from mercer.density.setting import Setting
-from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Lebesgue
 from mercer.problems.convex_squares import PricedFactor
 
 Z = np.linspace(0.0, 1.0, 10)[:, None]
@@ -103,7 +103,10 @@ def test_moments_with_a_tolerance_are_those_of_a_conic_solver():
     assert 0.44 <= moments[2] <= 0.45
 
 
-@pytest.mark.parametrize("measure", [Lebesgue(), GaussianMeasure(np.array([0.2, 0.1]), 1.5)])
+TILTED = GaussianMeasure(np.array([0.2, 0.1]), covariance=np.array([[2.0, 0.7], [0.7, 1.0]]))
+
+
+@pytest.mark.parametrize("measure", [Lebesgue(), GaussianMeasure(np.array([0.2, 0.1]), 1.5), TILTED])
 def test_projected_distance_to_a_sample_is_that_of_the_estimator(measure):
     """F(u) = (u - v)ᵀK̃⁻¹(u - v) of the embedding's values at the support is SOS (12): two solvers, two certificates."""
     rng = np.random.default_rng(0)
@@ -167,6 +170,33 @@ def test_functionals_of_other_kernels():
     p, inside = found.density(X[:, None]), np.linspace(0.2, 0.4, 20_001)
     expected = [np.trapezoid(p * X, X), np.trapezoid(found.density(inside[:, None]), inside)]
     np.testing.assert_allclose(found.functionals_, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", [GaussianMeasure(np.array([0.2, 0.1]), 1.5), TILTED])
+def test_moments_under_a_normal_law_are_those_of_the_density(measure):
+    support = np.random.default_rng(0).standard_normal((8, 2))
+    functional = ConvexFunctional(Moments(2), *quadratic(np.array([0.1, 0.2, 1.0, 0.3, 0.8])))
+    found = mercer.optimal_density(functional, support, mercer.Gaussian(sigma=1.5), reference=measure, tol=1e-5)
+    mean, second = found.mean(), found.covariance() + np.outer(found.mean(), found.mean())
+    np.testing.assert_allclose(found.functionals_, [*mean, *second[np.triu_indices(2)]], atol=1e-9)
+
+
+def test_a_density_on_the_nodes_of_a_quadrature():
+    """With respect to a sum over nodes every functional is a sum: expectations are exact, in any dimension."""
+    rng = np.random.default_rng(0)
+    nodes, weights = rng.standard_normal((40, 4)), rng.uniform(0.5, 1.5, 40)
+    functional = ConvexFunctional(Expectations(lambda x: x), *quadratic(np.full(4, 0.2)))
+    found = mercer.optimal_density(
+        functional,
+        nodes[:8],
+        mercer.Gaussian(sigma=2.0),
+        reference=DiscreteMeasure(nodes, weights),
+        regularization=1e-3,
+    )
+    masses = found.density(nodes) * weights
+    assert masses.sum() == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(found.functionals_, masses @ nodes, atol=1e-9)
+    assert found.certificate_.holds(1e-5)
 
 
 def test_five_dimensions():
