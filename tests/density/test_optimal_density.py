@@ -407,6 +407,16 @@ def test_a_density_answers_keeps_and_is_proved_again():
         found.density([[0.1, 0.2]])
     with pytest.raises(TypeError, match="ConvexFunctional that it minimises"):
         mercer.verify(again, Z)
+    for name, changed in (("functionals_", 1.01), ("coefficients_", 2.0), ("_factor", 1.5), ("prices_", np.inf)):
+        damaged = pickle.loads(pickle.dumps(found))
+        with np.errstate(invalid="ignore"):
+            setattr(damaged, name, getattr(damaged, name) * changed)
+        with pytest.raises(ValueError, match="damaged"):
+            mercer.verify(damaged, functional)
+    narrower = pickle.loads(pickle.dumps(found))
+    narrower._spans = narrower._spans._replace(basis=narrower._spans.basis[:, :-1])
+    with pytest.raises(ValueError, match="span of densities leaves out"):
+        mercer.verify(narrower, functional)
     embedded = mercer.MeanEmbedding.of_density(found)
     np.testing.assert_allclose(
         embedded([[0.5]]), np.trapezoid(found.density(X[:, None]) * KERNEL(X[:, None], [[0.5]])[:, 0], X), rtol=1e-6
