@@ -31,7 +31,7 @@ KERNELS = [
 ]
 
 
-def nodes_of(law, count=120):
+def nodes_of(law, count=80):
     """A tensor rule for a law: Legendre on a box, trapezoidal in the axes of a normal law."""
     if isinstance(law, Box):
         x, w = np.polynomial.legendre.leggauss(count)
@@ -151,14 +151,14 @@ def test_points_of_a_law_are_summed_and_come_near_it():
     X, rng, kernel = 0.4 * np.random.default_rng(3).normal(size=(5, 2)), np.random.default_rng(4), Gaussian(0.8) ** 2
     for law in LAWS.values():
         drawn = (
-            rng.uniform(law.lower, law.upper, (4000, 2))
+            rng.uniform(law.lower, law.upper, (1200, 2))
             if isinstance(law, Box)
             else rng.multivariate_normal(
-                law.mean, law.covariance if law.covariance is not None else law.std**2 * np.eye(2), 4000
+                law.mean, law.covariance if law.covariance is not None else law.std**2 * np.eye(2), 1200
             )
         )
-        exact, near = law_sections(kernel, X, law), law_sections(kernel, X, DiscreteMeasure(drawn, np.full(4000, 7.0)))
-        band = 5 * kernel(X, drawn).std(axis=1) / np.sqrt(4000)
+        exact, near = law_sections(kernel, X, law), law_sections(kernel, X, DiscreteMeasure(drawn, np.full(1200, 7.0)))
+        band = 5 * kernel(X, drawn).std(axis=1) / np.sqrt(1200)
         assert np.all(np.abs(exact.values - near.values) <= band)
         plain = kernel(X, drawn).mean(axis=1)
         assert np.all(np.abs(near.values - plain) <= near.errors + 1e-15)
