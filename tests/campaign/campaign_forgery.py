@@ -52,7 +52,7 @@ def _feasible(posed, H, directions):
     short[posed.split.rows] = True
     H = H / np.where(short, np.maximum(lengths, 1), np.where(lengths > 0, lengths, 1))[:, None]
     H[~short & (lengths == 0)] = directions[~short & (lengths == 0)]
-    return posed.point_of(H)
+    return posed.working.point_of(H)
 
 
 class Seen:

@@ -163,9 +163,9 @@ def test_every_point_of_the_ball_is_a_mean_of_two_of_the_sphere():
     rows *= np.random.default_rng(2).uniform(0, 1, (12, 1)) ** 0.3 / np.linalg.norm(rows, axis=1, keepdims=True)
     kept = np.setdiff1d(np.arange(12), posed.split.rows)
     rows[kept] /= np.linalg.norm(rows[kept], axis=1, keepdims=True)
-    H = posed.point_of(rows)
+    H = posed.working.point_of(rows)
     np.testing.assert_allclose(np.linalg.norm(H, axis=1), 1, rtol=1e-14)
-    np.testing.assert_allclose(posed.rows_of(H)[:, :3], rows, atol=1e-15)
+    np.testing.assert_allclose(posed.working.rows_of(H)[:, :3], rows, atol=1e-15)
     value = posed.working.objective(H, posed.working.apply(H))
     assert value == pytest.approx(np.sum(diffusion(K) * (rows @ rows.T)), rel=1e-12)
 

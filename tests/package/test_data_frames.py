@@ -21,6 +21,7 @@ from mercer import (
     Landmarks,
     MeanEmbedding,
     QuadratureSparsifier,
+    RobustKernelRegressor,
     RobustKernelRidge,
     SDPEmbedding,
     SumOfSquaresDensity,
@@ -170,6 +171,8 @@ def test_types_of_columns():
     X["weight"] = pandas.Categorical((X["weight"] > 0).astype(int))
     with pytest.raises(ValueError, match="The column 'weight' of X holds categories"):
         KernelPCA(KERNEL).fit(X)
+    with pytest.raises(ValueError, match="The column 'size' of X holds List.*where numbers are expected"):
+        KernelPCA(KERNEL).fit(frame("polars", size=[[1.0, 2.0]] * 50))
     polars = pytest.importorskip("polars")
     Y = frame("polars").with_columns(polars.col("colour").cast(polars.Categorical))
     assert_allclose(KERNEL(Y), BY_NUMBERS(coded(frame())), rtol=1e-13)
@@ -237,6 +240,10 @@ def test_a_search_reaches_kernels_inside_columns():
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["kernelpca__kernel__right__kernel__sigma"] == 0.3
     assert search.best_score_ > 0.9
+    default = GridSearchCV(
+        KernelPCA(Mixed()), {"kernel__categories__sigma": [0.5]}, cv=2, scoring=lambda m, X: 0.0
+    ).fit(X)
+    assert default.best_estimator_.kernel_.right.kernel.sigma == 0.5
     on_names = GridSearchCV(
         KernelPCA(Gaussian([1.0, 2.0])), {"kernel__sigma": [[1.0, 2.0], "columns"]}, cv=2, scoring=lambda m, X: 0.0
     )
@@ -250,6 +257,11 @@ def test_regressions_and_estimators_of_others_take_frames():
 
     model = Kernelized(Ridge(0.1), Mixed()).fit(X, y)
     assert model.score(X, y) > 0.9
+    robust = RobustKernelRegressor(KERNEL).fit(X, y)
+    assert robust.score(X, y) > 0.9
+    assert verify(robust, X, y).upper >= robust.certificate_.lower
+    with pytest.raises(ValueError, match="feature names should match"):
+        robust.predict(X.rename(columns={"size": "length"}))
 
 
 def test_densities_refuse_what_has_no_integral():

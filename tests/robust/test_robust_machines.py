@@ -172,6 +172,17 @@ def test_a_bound_for_pairs_that_are_no_candidates(loss):
         make(loss, radius=0).fit(X, y).risk_bound(X, y)
 
 
+def test_a_radius_that_was_cut_at_the_candidates_says_nothing_of_points_farther_apart():
+    """Distributions on the candidates are 2√(max k(x, x)) apart at most; those on a point with a larger k(x, x) more."""
+    X, y, _ = sample(2)
+    model = RobustKernelRegressor(Linear(), radius=100.0).fit(X, y)
+    assert model.risk_bound(X / 2, y) >= model.robust_risk_
+    with pytest.raises(
+        ValueError, match=r"^radius=100 exceeds the distance of any two distributions on the candidates"
+    ):
+        model.risk_bound(2 * X, y)
+
+
 @every_loss
 def test_risks_grow_with_the_radius_and_with_the_candidates(loss):
     X, y, _ = sample(4)

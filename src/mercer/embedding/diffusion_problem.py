@@ -26,7 +26,6 @@ from mercer.operators import (
     SplitOperator,
 )
 from mercer.problems import Elliptope
-from mercer.problems.elliptope import principal_coordinates
 from mercer.progress import Phases
 from mercer.support import Support
 
@@ -144,32 +143,9 @@ class DiffusionProblem(Generic[Operator]):
         return whole
 
     @property
-    def lengths(self) -> Array:
-        """√d of every point, in the arithmetic of the fit: rows of B that are not short have these lengths."""
-        return self.working.scale[: self.operator.shape[0]]
-
-    @property
     def split(self) -> SplitOperator | None:
         """The operator in which rows that may be short stand twice; None where there are none."""
-        operator = self.working.operator
-        return operator if isinstance(operator, SplitOperator) else None
-
-    def rows_of(self, H: Array) -> Array:
-        """The rows of H that the points have, one each: of two halves, their mean."""
-        return H if self.split is None else self.split.merged(H)
-
-    def point_of(self, rows: Array) -> Array:
-        """The point H of given rows; two unit vectors are found for each row that may be short, in one dimension more.
-
-        Rows that are not split are brought to unit length by whoever works with H.
-        """
-        if self.split is None:
-            return rows
-        xp = namespace(rows)
-        missing = xp.zeros_like(rows[:, 0])
-        missing[self.split.rows] = xp.sqrt(xp.clip(1 - row_lengths(rows[self.split.rows]) ** 2, 0.0, None))
-        sides = xp.concat([missing, -missing[self.split.rows]])
-        return xp.concat([self.split.repeated(rows), sides[:, None]], axis=1)
+        return self.working.split
 
     def multipliers_of(self, y: Array) -> Array:
         """Dual variables of the points from those of a low-rank form; of two halves, what they prove of the whole.
@@ -189,17 +165,6 @@ class DiffusionProblem(Generic[Operator]):
     def multipliers_for(self, y: Array | None) -> Array | None:
         """The dual variables of a low-rank form from those of the points: each half has half of them."""
         return y if y is None or self.split is None else self.split.halved(as_double(like(y, self.working.scale)))
-
-    def reduced(self, H: Array, rank_tol: float) -> Array:
-        """The point of lowest rank near H: directions of B above the tolerance, with the lengths that rows had."""
-        if self.split is None:
-            return self.working.reduced(H, rank_tol)
-        rows = self.rows_of(H)
-        coordinates, eigenvalues = principal_coordinates(self.lengths[:, None] * rows)
-        kept = coordinates[:, eigenvalues > rank_tol]
-        lengths = row_lengths(kept)
-        stretch = row_lengths(rows) / namespace(lengths).where(lengths > 0, lengths, 1.0)
-        return self.point_of(stretch[:, None] * kept)
 
     def in_units(self, support: Support, values: Array, power: int = 1) -> Array:
         """Lengths of this problem, or their squares, in the user's unit, which is that of a prescribed diagonal."""
@@ -257,8 +222,8 @@ class DiffusionProblem(Generic[Operator]):
             last = last / abs(last).max()  # lengths of any unit, whose squares are finite
         else:
             xp = namespace(last)
-            lengths = self.lengths / xp.sqrt(self.operator.weights)
-            last = self.point_of(last / xp.where(lengths > 0, lengths, 1.0)[:, None])
+            lengths = problem.lengths_of_rows / xp.sqrt(self.operator.weights)
+            last = problem.point_of(last / xp.where(lengths > 0, lengths, 1.0)[:, None])
         wide = widened(last, max(rank, last.shape[1]))
         elsewhere = problem.random_point(wide.shape[1], self.rng)
         noise = _WARM_NOISE * row_lengths(last)[:, None] * elsewhere

@@ -228,9 +228,10 @@ def _is_nothing(posed: DiffusionProblem[Any], solved: Solved) -> bool:
     """Whether a level in which rows may be short has come to nothing: its optimum, or its B where none is proved."""
     if posed.split is None:
         return False
-    rows = as_double(posed.lengths[:, None] * posed.rows_of(solved.H))
+    lengths = as_double(posed.working.lengths_of_rows)
+    rows = lengths[:, None] * posed.working.rows_of(solved.H)
     size = float((rows**2).sum()) if solved.certificate is None else solved.certificate.upper
-    return size <= _NO_LEVEL * float(as_double(posed.lengths**2).sum())
+    return size <= _NO_LEVEL * float((lengths**2).sum())
 
 
 def _value(posed: DiffusionProblem[Any], solved: Solved) -> float:
@@ -246,7 +247,9 @@ def recorded(
     """What a solved problem is as a level, and the basis that its coordinates widen."""
     weights = posed.operator.weights
     xp = namespace(weights)
-    weighed, eigenvalues = principal_coordinates(posed.lengths[:, None] * posed.rows_of(solved.H))
+    weighed, eigenvalues = principal_coordinates(
+        posed.working.lengths_of_rows[:, None] * posed.working.rows_of(solved.H)
+    )
     if posed.split is not None:  # the dimension in which halves differ is none of B
         weighed, eigenvalues = weighed[:, eigenvalues > _NOTHING], eigenvalues[eigenvalues > _NOTHING]
     coordinates = weighed / xp.sqrt(weights)[:, None]

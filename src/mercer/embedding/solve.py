@@ -179,7 +179,7 @@ class EmbeddingSolver:
     def _certified(self, solution: Solution[Iterate]) -> tuple[Array, EmbeddingCertificate | None]:
         """The point to store, at the rank that is counted, and its certificate; the whole of it where that is flat."""
         for rank_tol in (self._settings.rank_tol, 0.0):
-            H = self._posed.reduced(solution.point.H, rank_tol)
+            H = self._posed.working.reduced(solution.point.H, rank_tol)
             certificate = self._final_certificate(solution, H)
             if solution.status is not Status.FLAT or certificate is None or certificate.holds(self._settings.tol):
                 break

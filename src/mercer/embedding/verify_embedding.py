@@ -76,7 +76,7 @@ def verify_embedding(
     prescribed = _prescribed(model, X, support, extended)
     programme = DiffusionProblem.of(model.kernel_, points, support.scaled, rng, prescribed=prescribed)
     if extended:
-        directions = programme.point_of(_directions(model, X, programme))
+        directions = programme.exact.point_of(_directions(model, X, programme))
         return certify_elliptope(programme.exact, directions, rng=rng, failure_probability=failure_probability)
     levels = _posed_levels(model, programme, support)
     _check_model(model, programme.operator)
@@ -86,7 +86,7 @@ def verify_embedding(
         multipliers = _stored_multipliers(posed.level, posed.coordinates.shape[0])
         proof = certify_elliptope(
             posed.posed.exact,
-            posed.posed.point_of(_rows(posed.posed, posed.coordinates)),
+            posed.posed.exact.point_of(_rows(posed.posed, posed.coordinates)),
             rng=rng,
             failure_probability=failure_probability,
             multipliers=posed.posed.multipliers_for(multipliers),

@@ -39,6 +39,20 @@ class Mixed(Kernel):
         self.numbers = numbers
         self.categories = categories
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, if deep those of the kernels that None stands for too."""
+        params = super().get_params(deep)
+        for name, kernel in self._parts().items() if deep else ():
+            params.update({f"{name}__{key}": value for key, value in kernel.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Set parameters in place and return self; ``numbers__sigma`` puts a kernel in the place of None."""
+        for name, kernel in self._parts().items():
+            if name not in params and any(key.startswith(f"{name}__") for key in params):
+                setattr(self, name, kernel)
+        return super().set_params(**params)
+
     @property
     def is_resolved(self) -> bool:
         """Never: it becomes another kernel when it is resolved."""
@@ -47,7 +61,8 @@ class Mixed(Kernel):
     @property
     def properties(self) -> Properties:
         """Those of a product of kernels of different columns."""
-        return (self._numbers.on([0]) * self._categories.on([1])).properties
+        parts = self._parts()
+        return (parts["numbers"].on([0]) * parts["categories"].on([1])).properties
 
     @property
     def reads(self) -> frozenset[Any] | None:
@@ -56,25 +71,23 @@ class Mixed(Kernel):
 
     def bound(self, table: Table) -> Kernel:
         """The product on the columns of a table."""
+        parts, categories = self._parts(), sorted(table.categories)
         numbers = [k for k in range(len(table.names)) if k not in table.categories]
-        if not numbers:
-            return self._categories
-        if not table.categories:
-            return self._numbers
-        return self._numbers.on(numbers) * self._categories.on(sorted(table.categories))
+        if not numbers or not categories:
+            return parts["numbers" if numbers else "categories"]
+        return parts["numbers"].on(numbers) * parts["categories"].on(categories)
 
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """Return the kernel of the columns of X."""
         kernel, X, _ = self.read(X)
-        return (self._numbers if kernel is self else kernel).resolve(X, sample_weight)
+        return (self._parts()["numbers"] if kernel is self else kernel).resolve(X, sample_weight)
 
     def _form(self, n_features: int) -> forms.Form:
         raise UnresolvedKernelError(f"{self!r} depends on the columns: call kernel = kernel.resolve(X) first.")
 
-    @property
-    def _numbers(self) -> Kernel:
-        return Gaussian("columns") if self.numbers is None else self.numbers
-
-    @property
-    def _categories(self) -> Kernel:
-        return Categories() if self.categories is None else self.categories
+    def _parts(self) -> dict[str, Kernel]:
+        """The two kernels."""
+        return {
+            "numbers": Gaussian("columns") if self.numbers is None else self.numbers,
+            "categories": Categories() if self.categories is None else self.categories,
+        }

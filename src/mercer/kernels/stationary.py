@@ -107,7 +107,7 @@ class Gaussian(DistanceKernel):
 
 @final
 class Laplacian(DistanceKernel):
-    """k(x, y) = exp(-‖x - y‖₁ / σ), or exp(-Σᵢ ``abs``(xᵢ - yᵢ) / σᵢ).
+    """k(x, y) = exp(-‖x - y‖₁ / σ); with a bandwidth for each column, each difference is divided by its own.
 
     The norm is l1; the Euclidean exponential is ``Matern(nu=0.5)``. scikit-learn's ``laplacian`` has ``gamma = 1 / σ``.
 

@@ -117,7 +117,7 @@ def _kind(column: Any, name: str) -> str:
             f"The column {name!r} of X holds dates or times ({column.dtype}): turn them into numbers first, such as "
             "days since the first."
         )
-    if kind.startswith(("categor", "enum", "str", "utf", "large_string")):
+    if kind.startswith(("categor", "dictionary", "enum", "str", "utf", "large_string")):
         return "category"
     if kind != "object":
         return "boolean" if kind.startswith("bool") else "number"
@@ -166,6 +166,8 @@ def _codes(column: Any, categories: tuple[Any, ...], name: str) -> Array:
 def _numbers(column: Any, name: str) -> Array:
     """The numbers of a column, NaN where there is none."""
     try:
-        return np.array([np.nan if _is_missing(value) else value for value in column.to_list()], np.float64)
+        return np.array([np.nan if _is_missing(value) else float(value) for value in column.to_list()])
     except (TypeError, ValueError):
-        raise ValueError(f"The column {name!r} of X held numbers in the fit, and does not now.") from None
+        raise ValueError(
+            f"The column {name!r} of X holds {column.dtype}, where numbers are expected: leave it out."
+        ) from None

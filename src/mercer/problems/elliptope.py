@@ -20,7 +20,7 @@ from mercer.backends.arrays import Array, as_double, cast, like, namespace
 from mercer.kernels.checks import first_place
 from mercer.linalg.eigen import deterministic_signs
 from mercer.linalg.tall import first_axis, inner_product, row_lengths, row_products
-from mercer.operators import LinearMap
+from mercer.operators import LinearMap, SplitOperator
 from mercer.problems.problem import Problem
 
 INDEFINITE, LINEAR = "an indefinite matrix", "a linear term"
@@ -158,10 +158,58 @@ class Elliptope(Problem):
         return principal_coordinates(self.scale[:, None] * H)
 
     def reduced(self, H: Array, rank_tol: float) -> Array:
-        """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again."""
+        """The point of lowest rank near H: principal directions above the tolerance, rows of unit length again.
+
+        Where rows are split, the directions are those of B, with the lengths that its rows had, and one more, in which
+        the halves part: how they do so is of no account.
+        """
+        if self.split is not None:
+            coordinates, eigenvalues = principal_coordinates(self.lengths_of_rows[:, None] * self.rows_of(H))
+            return self._of_directions(H, coordinates[:, eigenvalues > rank_tol])
         coordinates, eigenvalues = self.principal(H)
         kept = coordinates[:, eigenvalues > rank_tol]
         return self.project(kept, first_axis(kept.shape[1], kept))
+
+    def leading(self, H: Array, rank: int) -> Array:
+        """The point of that many columns near H, whose columns rise in weight."""
+        if self.split is not None:
+            coordinates, _ = principal_coordinates(self.lengths_of_rows[:, None] * self.rows_of(H))
+            return self._of_directions(H, coordinates[:, : max(rank - 1, 1)])
+        return self.project(H[:, -rank:], first_axis(rank, H))
+
+    @property
+    def split(self) -> SplitOperator | None:
+        """The operator, where some points stand in it twice; None where all stand once."""
+        return self.operator if isinstance(self.operator, SplitOperator) else None
+
+    @property
+    def lengths_of_rows(self) -> Array:
+        """√d of every point, once."""
+        return self.scale if self.split is None else self.scale[: self.split.inner.shape[0]]
+
+    def rows_of(self, H: Array) -> Array:
+        """The rows of H that the points have, one each: of two halves, their mean."""
+        return H if self.split is None else self.split.merged(H)
+
+    def point_of(self, rows: Array) -> Array:
+        """The point H of given rows; two unit vectors are found for each row that may be short, in one dimension more.
+
+        Rows that are not split are brought to unit length by whoever works with H.
+        """
+        if self.split is None:
+            return rows
+        xp = namespace(rows)
+        missing = xp.zeros_like(rows[:, 0])
+        missing[self.split.rows] = xp.sqrt(xp.clip(1 - row_lengths(rows[self.split.rows]) ** 2, 0.0, None))
+        sides = xp.concat([missing, -missing[self.split.rows]])
+        return xp.concat([self.split.repeated(rows), sides[:, None]], axis=1)
+
+    def _of_directions(self, H: Array, kept: Array) -> Array:
+        """The point whose rows have these directions, and the lengths that those of H have."""
+        lengths = row_lengths(kept)
+        stretch = row_lengths(self.rows_of(H)) / namespace(lengths).where(lengths > 0, lengths, 1.0)
+        point = self.point_of(stretch[:, None] * kept)
+        return self.project(point, first_axis(point.shape[1], point))
 
     def dense(self) -> DenseElliptope:
         """The same problem with the matrix of its active rows formed, as so many columns are counted."""

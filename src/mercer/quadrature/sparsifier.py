@@ -202,7 +202,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
-        _warn_of_dense_penalty(problem, choice)
+        if self.penalty is not None:
+            _warn_of_dense_penalty(problem, choice)
         selection = select(problem, choice)
         dtype = double(problem.weights)  # of what is proved, and of what a person reads of the measure
         if problem.squared.dtype != dtype:

@@ -147,6 +147,7 @@ class RobustMachine(KernelEstimator):
         X, y = self._checked_data(X, y, fitting=False)
         unit, targets = self._units.loss, self._coded(y) / self._units.target
         with config_context(dtype="float64"):
+            self._require_counted_radius(X)
             near = kernel_ball(self.kernel_, X, self.inputs_)
             known = self._coded(self.candidate_targets_) / self._units.target
             pairs = near[:, to_numpy(self.candidate_index_)] * self._similarity(targets, known, self._units.target)
@@ -154,6 +155,16 @@ class RobustMachine(KernelEstimator):
         losses = self._chosen_loss().scaled(self._units.target).enclosed(values, targets)
         left = (losses - pairs @ ball(to_numpy(self.price_coef_) / unit)) * unit - self.level_
         return float((Ball(max(float(left.upper().max()), 0.0)) + self.robust_risk_).upper())
+
+    def _require_counted_radius(self, X: Any) -> None:
+        """Refuse points at which distributions lie farther apart than the radius that the proof counted."""
+        known, new = (float(to_numpy(self.kernel_.diag(points)).max()) for points in (self.inputs_, X))
+        if self.radius > _WHOLE * float(np.sqrt(known)) and new > known:
+            raise ValueError(
+                f"radius={self.radius:g} exceeds the distance of any two distributions on the candidates, "
+                f"{2 * float(np.sqrt(known)):.3g}, which the proof counted, and k(x, x) is larger at these points: add "
+                "them to the candidates, or fit with a smaller radius."
+            )
 
     def _values(self, X: Any) -> Array:
         """f at the rows of X."""

@@ -15,7 +15,7 @@ from mercer.certificates.candidate_game import Strategy
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, same_points
 from mercer.robust.candidates import CandidateProblem
 from mercer.robust.machine import COEFFICIENTS, RobustMachine, Units, out_of_units
-from mercer.validation import checked_weights, normalised, require_rows, resolved_kernel
+from mercer.validation import checked_weights, kernel_on_columns, normalised, require_rows, resolved_kernel
 
 _SQUARES = 1e-9
 _OUTSIDE = 1e-7  # of the radius, by which rounding may take the worst distribution out of the ball
@@ -39,7 +39,9 @@ def verify_machine(model: RobustMachine, X: Any, y: Any) -> Certificate:
     given = None if given is None else checked_weights(given, X.shape[0], "The model's sample_weight_", reference=X)
     with config_context(dtype="float64"):
         weights = normalised(given, X.shape[0], reference=X)
-        require_kernel(model, model._checked_kernel(resolved_kernel(model.kernel, X, weights)))
+        require_kernel(
+            model, model._checked_kernel(resolved_kernel(kernel_on_columns(model, model.kernel), X, weights))
+        )
         for name, expected in model._of_targets(y, weights).items():
             _require_same(model, name, expected, "its parameters and y")
         problem, units = model._posed(X, y, given)

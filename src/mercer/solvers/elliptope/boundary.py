@@ -21,16 +21,20 @@ def point_near(problem: Elliptope, X: Array, cut: float) -> Array:
     xp, s = namespace(X), as_double(problem.scale[problem.active])
     S = s[:, None] * X * s
     few = extreme_rank(problem.size) + _FURTHER
-    values, vectors = xp.linalg.eigh(S) if cut == 0 or s.shape[0] <= 4 * few else _leading(S, few)
-    kept = values > cut * float(xp.sum(S.diagonal()))
+    whole = cut == 0 or s.shape[0] <= 4 * few or problem.split is not None
+    values, vectors = xp.linalg.eigh(S) if whole else _leading(S, few)
+    kept = values > (cut if problem.split is None else 0.0) * float(xp.sum(S.diagonal()))
     H = xp.zeros((problem.size, int(kept.sum())), dtype=xp.float64, device=X.device)
     H[problem.active] = vectors[:, kept] * xp.sqrt(values[kept])
+    if problem.split is not None:  # each pair of halves parts in a dimension of its own there
+        H[problem.active] /= s[:, None]
+        return cast(problem.reduced(H, cut), problem.operator.dtype)
     return cast(problem.project(H, first_axis(H.shape[1], H)), problem.operator.dtype)
 
 
 def leading_columns(problem: Elliptope, H: Array, rank: int) -> Array:
     """The point of the last columns of H, which are those of most weight, alone."""
-    return problem.project(H[:, -rank:], first_axis(rank, H))
+    return problem.leading(H, rank)
 
 
 def _leading(S: Array, count: int) -> tuple[Array, Array]:

@@ -338,11 +338,11 @@ class Climb:
     def _narrowed(self, H: Array, rank_tol: float) -> Array:
         """The point of lowest rank near H, but not of rank one: rows that are ±1 cannot turn."""
         narrow = self.problem.reduced(H, rank_tol)
-        if narrow.shape[1] > 1:
+        if narrow.shape[1] > (1 if self.problem.split is None else 2):
             return narrow
         noise = like(self.rng.standard_normal((self.problem.size, 1)), narrow)
         turned = namespace(narrow).concat([narrow, _TURN * noise], axis=1)
-        return self.problem.project(turned, first_axis(2, narrow))
+        return self.problem.project(turned, first_axis(turned.shape[1], narrow))
 
     def _stand_in_shift(self, stand_in: LinearMap) -> float:
         """A number c with J̃ + cI ≽ 0: J̃ ≼ J ≽ 0 leaves out no more than the difference of the traces.
