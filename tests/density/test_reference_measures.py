@@ -234,7 +234,7 @@ def test_embeddings_of_densities_under_a_covariance(model):
 
 def test_nodes_of_a_quadrature_stand_for_the_measure_that_they_integrate(X):
     """A Legendre rule for a box, given as nodes, leads to the density on the box."""
-    x, w = np.polynomial.legendre.leggauss(30)
+    x, w = np.polynomial.legendre.leggauss(40)
     nodes = np.stack(np.meshgrid(4 * x, 4 * x, indexing="ij"), -1).reshape(-1, 2)
     rule = DiscreteMeasure(nodes, 16 * np.outer(w, w).reshape(-1))
     on_box = SumOfSquaresDensity(KERNEL, support=X[::10], reference=Box(-4.0, 4.0)).fit(X)
