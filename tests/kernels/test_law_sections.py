@@ -166,6 +166,35 @@ def test_points_of_a_law_are_summed_and_come_near_it():
         assert abs(near.energy - kernel(drawn).mean()) <= near.energy_error + 1e-14
 
 
+def test_sums_over_points_state_an_error_that_they_need():
+    """Against forty digits some sums are wrong, none by more than is stated."""
+    rng = np.random.default_rng(5)
+    X, points, weights = rng.normal(size=(6, 2)), rng.normal(size=(60, 2)), rng.uniform(0.1, 1.0, 60)
+    found = law_sections(Gaussian(0.7) ** 2, X, DiscreteMeasure(points, weights))
+    with mpmath.workdps(40):
+        total = mpmath.fsum(map(mpmath.mpf, weights))
+
+        def exact(x):
+            terms = (
+                mpmath.mpf(float(w))
+                * mpmath.exp(
+                    -2
+                    * sum((mpmath.mpf(a) - mpmath.mpf(b)) ** 2 for a, b in zip(x, y, strict=True))
+                    / mpmath.mpf(0.7) ** 2
+                )
+                for w, y in zip(weights, points, strict=True)
+            )
+            return mpmath.fsum(terms) / total
+
+        off = np.array(
+            [abs(float(mpmath.mpf(float(value)) - exact(x))) for x, value in zip(X, found.values, strict=True)]
+        )
+        energy = mpmath.fsum(mpmath.mpf(float(w)) * exact(y) for w, y in zip(weights, points, strict=True)) / total
+    assert np.any(off > 0)
+    assert np.all(off <= found.errors)
+    assert 0 < abs(float(mpmath.mpf(found.energy) - energy)) <= found.energy_error
+
+
 @pytest.mark.parametrize(
     ("measure", "kernel", "sentence"),
     [
