@@ -169,7 +169,7 @@ def test_points_of_a_law_are_summed_and_come_near_it():
 def test_sums_over_points_state_an_error_that_they_need():
     """Against forty digits some sums are wrong, none by more than is stated."""
     rng = np.random.default_rng(5)
-    X, points, weights = rng.normal(size=(6, 2)), rng.normal(size=(60, 2)), rng.uniform(0.1, 1.0, 60)
+    X, points, weights = rng.normal(size=(6, 2)), rng.normal(size=(30, 2)), rng.uniform(0.1, 1.0, 30)
     found = law_sections(Gaussian(0.7) ** 2, X, DiscreteMeasure(points, weights))
     with mpmath.workdps(40):
         total = mpmath.fsum(map(mpmath.mpf, weights))
