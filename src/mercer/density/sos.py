@@ -302,11 +302,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
         projected = problem.distance_on_support(self._factor)
-        if problem.comparison.is_whole:
+        weights = normalised(self.sample_weight_, X.shape[0], reference=X)
+        squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
+        if error > 0 and problem.comparison.is_whole:  # nothing of it is projected: rounding alone
             squared, error = problem.squared_distance(self._factor), 0.0
-        else:
-            weights = normalised(self.sample_weight_, X.shape[0], reference=X)
-            squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
         squared = max(squared, projected**2)  # which rounding alone could undercut
         return {
             "projected_mmd_": projected,
