@@ -219,7 +219,7 @@ def _verified(trial, model, X, d, truth, kind):
 
 
 def _arbitrary(trial, rng, kernel, X, w, d, at_most, family):
-    """Proofs from any points, in the arithmetic of the fit and in double."""
+    """Proofs from any points, in the arithmetic of the fit and in double; a filter's polynomials need the latter."""
     generator = np.random.default_rng(trial.seed)
     if w is not None:
         if not np.all(w > 1e-30 * w.max()):
@@ -237,7 +237,7 @@ def _arbitrary(trial, rng, kernel, X, w, d, at_most, family):
         return
     truth = DiagonalTruth(kernel, X, w, trial.precision, d, at_most)
     for method in METHODS:
-        problem = posed.working if rng.random() < 0.5 else posed.exact
+        problem = posed.working if rng.random() < 0.5 and method != "chebyshev-filter" else posed.exact
         H = rng.normal(size=(problem.size, int(rng.integers(1, 5))))
         for _ in range(int(rng.choice([0, 2, 30]))):
             with np.errstate(all="ignore"):

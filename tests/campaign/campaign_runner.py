@@ -30,6 +30,7 @@ WHOLE = {
     "densities": range(450),
     "regressions": range(600),
     "adversaries": range(800),
+    "whole_densities": range(300),
 }
 
 

@@ -30,6 +30,7 @@ SAMPLE = {
     "densities": range(6),
     "regressions": range(4),
     "adversaries": range(10),
+    "whole_densities": range(2),
 }
 
 

@@ -239,7 +239,7 @@ def test_damaged_coordinates_are_refused(clusters):
 
 def test_what_is_no_fitted_embedding_is_refused(clusters):
     X, _ = clusters
-    with pytest.raises(TypeError, match="SumOfSquaresDensity or RobustKernelRidge, not DiffusionMaps"):
+    with pytest.raises(TypeError, match="RobustKernelClassifier, not DiffusionMaps"):
         verify(mercer.DiffusionMaps(), X)
     with pytest.raises(ValueError, match="not fitted"):
         verify(SDPEmbedding(), X)

@@ -83,7 +83,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         prove, n² for the sample) and is worth it for some 50 support points or fewer.
     reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
-        from the data. :meth:`density` is with respect to Lebesgue's measure, but for :class:`DiscreteMeasure`.
+        from the data. :meth:`density` is with respect to Lebesgue's, but for :class:`mercer.DiscreteMeasure`.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
     signed : bool, default=False
