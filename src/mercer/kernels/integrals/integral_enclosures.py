@@ -28,7 +28,7 @@ _PRECISE_ENTRIES = 10**6  # of k(x_i, z_p); beyond, they are made in double prec
 
 
 class ProbeEnclosures(Protocol):
-    """What a proof asks of the probes ψ_j that embeddings are compared on (:class:`~mercer.kernels.integrals.probes.Probes`).
+    """What a proof asks of the probes ψ_j that embeddings are compared on, :mod:`mercer.kernels.integrals.probes`.
 
     Those of the support are its sections, ψ_p = k(·, z_p).
     """
