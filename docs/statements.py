@@ -16,7 +16,7 @@ from typing import Any
 FOLDER = Path(__file__).parent / "papers"
 _RANGE = re.compile(r"(?P<stem>.*?)(?P<first>\d+)–(?P<stem2>.*?)(?P<last>\d+)")
 _LISTS = ("file", "test", "experiment", "erratum")
-_KINDS = {"built": "built", "definition": "definitions and facts", "not built": "not built"}
+_KINDS = {"built": "built", "definition": "background", "not built": "not built"}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mercer.certificates.convex_squares import certify_convex_squares
 from mercer.density import CellMasses, ConvexFunctional, EmbeddingValues, Expectations, Moments
 from mercer.density.optimal_problem import pose
 from mercer.density.setting import Setting
-from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue
+from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Lebesgue
 from mercer.problems.convex_squares import PricedFactor
 
 Z = np.linspace(0.0, 1.0, 10)[:, None]
@@ -103,7 +103,10 @@ def test_moments_with_a_tolerance_are_those_of_a_conic_solver():
     assert 0.44 <= moments[2] <= 0.45
 
 
-@pytest.mark.parametrize("measure", [Lebesgue(), GaussianMeasure(np.array([0.2, 0.1]), 1.5)])
+TILTED = GaussianMeasure(np.array([0.2, 0.1]), covariance=np.array([[2.0, 0.7], [0.7, 1.0]]))
+
+
+@pytest.mark.parametrize("measure", [Lebesgue(), GaussianMeasure(np.array([0.2, 0.1]), 1.5), TILTED])
 def test_projected_distance_to_a_sample_is_that_of_the_estimator(measure):
     """F(u) = (u - v)ᵀK̃⁻¹(u - v) of the embedding's values at the support is SOS (12): two solvers, two certificates."""
     rng = np.random.default_rng(0)
@@ -169,6 +172,33 @@ def test_functionals_of_other_kernels():
     np.testing.assert_allclose(found.functionals_, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("measure", [GaussianMeasure(np.array([0.2, 0.1]), 1.5), TILTED])
+def test_moments_under_a_normal_law_are_those_of_the_density(measure):
+    support = np.random.default_rng(0).standard_normal((8, 2))
+    functional = ConvexFunctional(Moments(2), *quadratic(np.array([0.1, 0.2, 1.0, 0.3, 0.8])))
+    found = mercer.optimal_density(functional, support, mercer.Gaussian(sigma=1.5), reference=measure, tol=1e-5)
+    mean, second = found.mean(), found.covariance() + np.outer(found.mean(), found.mean())
+    np.testing.assert_allclose(found.functionals_, [*mean, *second[np.triu_indices(2)]], atol=1e-9)
+
+
+def test_a_density_on_the_nodes_of_a_quadrature():
+    """With respect to a sum over nodes every functional is a sum: expectations are exact, in any dimension."""
+    rng = np.random.default_rng(0)
+    nodes, weights = rng.standard_normal((40, 4)), rng.uniform(0.5, 1.5, 40)
+    functional = ConvexFunctional(Expectations(lambda x: x), *quadratic(np.full(4, 0.2)))
+    found = mercer.optimal_density(
+        functional,
+        nodes[:8],
+        mercer.Gaussian(sigma=2.0),
+        reference=DiscreteMeasure(nodes, weights),
+        regularization=1e-3,
+    )
+    masses = found.density(nodes) * weights
+    assert masses.sum() == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(found.functionals_, masses @ nodes, atol=1e-9)
+    assert found.certificate_.holds(1e-5)
+
+
 def test_five_dimensions():
     rng = np.random.default_rng(0)
     support = rng.standard_normal((12, 5))
@@ -206,18 +236,34 @@ def certified(functional, factor=None, below=0.0, above=0.0, accuracy=1e-13):
     return certify_convex_squares(problem, PricedFactor(F, *prices), accuracy)
 
 
+def mean_on_the_line():
+    return pose(ConvexFunctional(Moments()), Setting(KERNEL, Z, Lebesgue()), 0.0, 1e-8)
+
+
+def dimension():
+    return mean_on_the_line().dimension
+
+
+def certified_value(factor):
+    """The mean of a density as a ball."""
+    problem = mean_on_the_line()
+    programme = problem.squares.enclosures
+    L = programme.basis @ (factor / np.linalg.norm(factor))
+    return (problem.functionals.values(L) * (L * (programme.mass @ L)).sum().inverse())[0]
+
+
 def test_a_density_beyond_its_bounds_is_no_upper_bound():
     inside = certified(ConvexFunctional(Moments(), lower=0.0, upper=1.0))
     outside = certified(ConvexFunctional(Moments(), lower=0.7, upper=1.0))
-    assert inside.upper < 1e-12
+    assert -1e-12 < inside.lower <= 0.0 <= inside.upper < 1e-12
     assert outside.upper == np.inf
 
 
 def test_prices_are_not_believed():
-    """Negative ones would raise the bound above the optimum, which is 0 here."""
-    functional = ConvexFunctional(Moments(), lower=0.0, upper=1.0)
+    """Negative ones of bounds that no density reaches would raise the bound above the optimum, which is 0 here."""
+    functional = ConvexFunctional(Moments(), lower=-5.0, upper=5.0)
     for below, above in ((-10.0, 0.0), (0.0, -10.0), (5.0, 0.0), (0.0, 5.0), (np.pi, 3.0)):
-        assert certified(functional, below=below, above=above).lower <= 0.0
+        assert -100.0 < certified(functional, below=below, above=above).lower <= 0.0
 
 
 def test_prices_of_bounds_that_are_not_there_are_left_out():
@@ -239,25 +285,23 @@ def test_the_accuracy_of_a_function_is_allowed_for():
 
 
 def test_what_rounding_of_the_argument_does_to_a_gradient_is_allowed_for():
-    """Near its minimum a steep quadratic has a small value and slope, both made of rounding."""
+    """At its minimum a steep quadratic has neither value nor slope, and what floating point says of both is rounding."""
+    near = float(certified_value(np.eye(dimension())).hi)
     steep = ConvexFunctional(
         Moments(),
-        lambda u: 1e12 * float((u[0] - 0.5) ** 2),
-        lambda u: 2e12 * (u - 0.5),
+        lambda u: 1e12 * float((u[0] - near) ** 2),
+        lambda u: 2e12 * (u - near),
         hessian=lambda u: np.full((1, 1), 2e12),
     )
-    proof = certified(steep)  # the middle of the spectrahedron is symmetric: u = 1/2 up to rounding
-    assert proof.lower < -1e-2 * 1e12 * 1e-13
+    proof = certified(steep)
+    assert -1e3 < proof.lower <= -1e-13 * 2e12 * near * near
 
 
 def test_functionals_between_two_doubles_are_allowed_for():
     """F = 1e6 (u - û) vanishes at the double û next to u, and is what lies between the two at the density itself."""
-    problem = pose(ConvexFunctional(Moments()), Setting(KERNEL, Z, Lebesgue()), 0.0, 1e-8)
     for column in range(4):
-        factor = np.eye(problem.dimension)[:, column : column + 1]
-        programme = problem.squares.enclosures
-        L = programme.basis @ factor
-        u = (problem.functionals.values(L) * (L * (programme.mass @ L)).sum().inverse())[0]
+        factor = np.eye(dimension())[:, column : column + 1]
+        u = certified_value(factor)
         near = float(u.hi)
         between = ConvexFunctional(Moments(), lambda u, near=near: 1e6 * (u[0] - near), lambda u: np.full(1, 1e6))
         proof = certified(between, factor, accuracy=1e-300)
@@ -363,6 +407,16 @@ def test_a_density_answers_keeps_and_is_proved_again():
         found.density([[0.1, 0.2]])
     with pytest.raises(TypeError, match="ConvexFunctional that it minimises"):
         mercer.verify(again, Z)
+    for name, changed in (("functionals_", 1.01), ("coefficients_", 2.0), ("_factor", 1.5), ("prices_", np.inf)):
+        damaged = pickle.loads(pickle.dumps(found))
+        with np.errstate(invalid="ignore"):
+            setattr(damaged, name, getattr(damaged, name) * changed)
+        with pytest.raises(ValueError, match="damaged"):
+            mercer.verify(damaged, functional)
+    narrower = pickle.loads(pickle.dumps(found))
+    narrower._spans = narrower._spans._replace(basis=narrower._spans.basis[:, :-1])
+    with pytest.raises(ValueError, match="span of densities leaves out"):
+        mercer.verify(narrower, functional)
     embedded = mercer.MeanEmbedding.of_density(found)
     np.testing.assert_allclose(
         embedded([[0.5]]), np.trapezoid(found.density(X[:, None]) * KERNEL(X[:, None], [[0.5]])[:, 0], X), rtol=1e-6

@@ -9,7 +9,20 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from mercer import Gaussian, GramOperator, Laplacian, Linear, Matern, Polynomial, Precomputed, SelfTuning, Sobolev
+from mercer import (
+    DiffusionMaps,
+    FromDistance,
+    Gaussian,
+    GramOperator,
+    GraphLaplacian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    SelfTuning,
+    Sobolev,
+)
 from mercer.backends.arrays import to_numpy
 from mercer.kernels import Categories, ChiSquared, Mixed
 from mercer.kernels.properties import EVERYTHING
@@ -167,8 +180,15 @@ def test_columns_of_columns_and_of_wide_tables():
 
 def test_a_kernel_that_learns_from_its_points_sees_its_columns_alone():
     X = points(60, 4)
-    kernel = SelfTuning(n_neighbors=5).on([0, 2]).resolve(X)
-    assert_array_equal(kernel(X), SelfTuning(n_neighbors=5).resolve(X[:, [0, 2]])(X[:, [0, 2]]))
+    some = X[:, [0, 2]]
+    for kernel in (SelfTuning(n_neighbors=5), FromDistance("manhattan"), GraphLaplacian()):
+        on_some, alone = kernel.on([0, 2]).resolve(X), kernel.resolve(some)
+        assert_array_equal(on_some(X), alone(some))
+        assert_array_equal(on_some(X[:7] + 0.1, X), alone(some[:7] + 0.1, some))
+        assert GramOperator(on_some, X).entry_error == GramOperator(alone, some).entry_error
+    model = DiffusionMaps(SelfTuning().on([0, 2])).fit(X)
+    assert_array_equal(model.embedding_, DiffusionMaps(SelfTuning()).fit(some).embedding_)
+    assert_array_equal(model.transform(X[:3] * 1.1), DiffusionMaps(SelfTuning()).fit(some).transform(some[:3] * 1.1))
 
 
 def test_rules_are_resolved_from_the_columns_of_each():

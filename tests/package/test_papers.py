@@ -86,6 +86,8 @@ def test_everything_that_is_named_exists(paper):
         if not (TESTS / file).is_file() or function not in functions(file):
             missing.append(name)
     missing += [name for row in paper.rows for name in row.experiment if name not in experiments()]
+    told = [name for row in paper.rows for name in re.findall(r"(?:benchmarks|docs)/[\w/]+\.\w+", row.note + row.why)]
+    missing += [name for name in told if not (ROOT / name).is_file()]
     missing += [
         label for row in paper.rows for label in row.erratum if f".. _{label}:" not in ERRATA.read_text("utf-8")
     ]

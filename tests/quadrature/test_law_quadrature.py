@@ -213,6 +213,20 @@ def test_tensors_and_single_precision_give_the_same_quadrature():
     assert single.certificate_.lower <= model.certificate_.upper * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("unit", [2.0**-480, 2.0**480])
+def test_any_unit_of_length_gives_the_same_quadrature(unit):
+    X = points()[:60]
+    for law, scaled in [
+        (Box(-1.0, 1.0), Box(-unit, unit)),
+        (GaussianMeasure([0, 0], 0.5), GaussianMeasure([0, 0], 0.5 * unit)),
+        (GaussianMeasure([0, 0], covariance=COVARIANCE), GaussianMeasure([0, 0], covariance=unit**2 * COVARIANCE)),
+    ]:
+        one = QuadratureSparsifier(Gaussian(sigma=0.5), alpha=0.01, measure=law).fit(X)
+        other = QuadratureSparsifier(Gaussian(sigma=0.5 * unit), alpha=0.01, measure=scaled).fit(unit * X)
+        assert np.array_equal(one.indices_, other.indices_)
+        assert one.certificate_.lower == pytest.approx(other.certificate_.lower, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("options", "fit", "sentence"),
     [

@@ -160,6 +160,10 @@ def test_a_bound_for_pairs_that_are_no_candidates(loss):
     bound = model.risk_bound(new, targets)
     assert bound >= model.robust_risk_
     assert model.risk_bound(X, y) == pytest.approx(model.robust_risk_, rel=1e-9)
+    inputs, known, c = model.inputs_[model.candidate_index_], model.candidate_targets_, model.price_coef_
+    g, g_new, here = (pair_kernel(model, *at, inputs, known) @ c for at in ((X, y), (new, targets), (inputs, known)))
+    top = max((losses(model, X, y) - g).max(), (losses(model, new, targets) - g_new).max())
+    assert bound == pytest.approx(top + g.mean() + 0.3 * np.sqrt(c @ here), rel=1e-7)
     K = [pair_kernel(model, *one, *other) for one in ((X, y), (new, targets)) for other in ((X, y), (new, targets))]
     rng = np.random.default_rng(0)
     for _ in range(20):

@@ -11,7 +11,7 @@ from mercer.certificates.kernel_sums import KernelSum
 from mercer.certificates.supremum import bound_supremum
 from mercer.certificates.worst_case import BallAround, Values
 from mercer.kernels import Sobolev
-from mercer.robust.worst_case_function import feature_modulus
+from mercer.robust.worst_case_function import KernelIntegrand, PlainIntegrand, feature_modulus
 
 KERNEL = Gaussian(sigma=1.0)
 GRID = np.linspace(-2, 2, 81)[:, None]
@@ -170,6 +170,7 @@ def test_the_modulus_bounds_distances_in_the_kernel_s_space(kernel):
     apart = np.array([MeanEmbedding(kernel, [c]).distance(MeanEmbedding(kernel, [[0.0, 0.0]])) for c in corners])
     bound = feature_modulus(kernel, sides)
     assert np.all(apart <= bound)
+    assert feature_modulus(Gaussian(sigma=1.0), np.full((1, 1), 1e-9))[0] >= np.sqrt(2) * 1e-9  # 1 - k rounds to zero
     assert np.all(bound <= 1.01 * apart + 1e-6)
 
 
@@ -186,6 +187,37 @@ def test_values_of_kernel_sums_keep_their_errors():
     square = h.squared_norm
     assert square.lower <= float(c @ true) <= square.upper
     assert h.norm_below <= np.sqrt(float(c @ true)) <= h.norm_above
+
+
+def test_coefficients_that_are_not_exact_and_values_that_cancel_widen_a_norm():
+    slipped = KernelSum(KERNEL, np.zeros((1, 1)), np.ones(1), np.full(1, 1e-3))
+    assert slipped.squared_norm.upper >= 1.001**2
+    assert slipped.squared_norm.lower <= 0.999**2
+    assert slipped.values(np.zeros((1, 1)))[1][0] >= 1e-3
+    X, c = np.array([[0.0], [1e-5]]), np.array([1e6, -1e6])  # values of 1e-4 from terms of 1e6
+    apart = np.sqrt(2e12) * np.sqrt(-np.expm1(-1e-10))
+    norm = KernelSum(KERNEL, X, c)
+    assert norm.norm_below <= apart <= norm.norm_above
+    assert norm.squared_norm.error > 1e-5
+
+
+@pytest.mark.parametrize("kind", ["plain", "kernel"])
+def test_growth_in_a_cell_counts_the_function_and_its_dual(kind):
+    rng = np.random.default_rng(0)
+    h = KernelSum(KERNEL, rng.uniform(-1, 1, (5, 2)), rng.standard_normal(5))
+    f = KernelSum(KERNEL, rng.uniform(-1, 1, (4, 2)), rng.standard_normal(4))
+    if kind == "kernel":
+        integrand = KernelIntegrand(f)
+    else:
+        integrand = PlainIntegrand(lambda x: 2 * x[:, 0] + x[:, 1], KERNEL, -1.0, np.sqrt(5.0))
+    growth = integrand.modulus(h)
+    for _ in range(30):
+        centre, sides = rng.uniform(-1, 1, (1, 2)), 10.0 ** rng.uniform(-3, 0, (1, 2))
+        X = np.concatenate([centre, centre + sides * rng.uniform(-1, 1, (300, 2))])
+        rest = integrand.values(X).numbers - h.values(X)[0]
+        assert np.max(rest) <= rest[0] + growth(sides)[0]
+    steepest = np.linalg.norm(h.coefficients) if kind == "plain" else 0.0
+    assert growth(np.full((1, 2), 1e-2))[0] >= 1e-2 * (np.sqrt(10.0) if kind == "plain" else 0.0) + 1e-4 * steepest
 
 
 def test_a_distribution_is_not_believed_to_be_in_the_ball():

@@ -18,12 +18,14 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball, up
+from mercer.backends.rounding import EPS
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
 from mercer.problems.convex_squares import ConvexSquares, PricedFactor
 from mercer.problems.observed_function import NotConvexError
 
 _EIGENVALUES = 6
+_NOTHING = 1e-100
 
 
 def certify_convex_squares(problem: ConvexSquares, point: PricedFactor, accuracy: float) -> Certificate:
@@ -104,11 +106,20 @@ def _lower_bound(problem: ConvexSquares, y: Ball, constant: Ball, below: Ball, a
     M = problem.functionals.combined(y)
     if np.any(programme.strength.hi):
         M = M + programme.gram * programme.strength
-    theta = least_ratio(programme.in_basis(M), programme.constraint)
+    theta = _least(programme.in_basis(M), programme.constraint, abs(float(constant.hi)))
     if not np.isfinite(theta):
         return -np.inf
     lower, upper = (np.where(np.isfinite(bound), bound, 0.0) for bound in (problem.lower, problem.upper))
     return float((constant + below @ ball(lower) - above @ ball(upper) + theta).lower())
+
+
+def _least(G: Ball, mass: Ball, size: float) -> float:
+    """The least ratio; where G vanishes, that of G + c·mass less c, since a zero matrix has no scale to step below."""
+    theta = least_ratio(G, mass)
+    if np.isfinite(theta):
+        return theta
+    c = max(float(np.max(G.magnitude())), EPS * size, _NOTHING)
+    return float(np.nextafter(least_ratio(G + mass * c, mass) - c, -np.inf))
 
 
 def _conditions(problem: ConvexSquares, point: PricedFactor, slope: Array) -> tuple[Array, float]:

@@ -21,11 +21,12 @@ _PEAKS = 12
 
 
 class Supremum(NamedTuple):
-    """A number no smaller than the supremum, points near where it is reached, and the values there."""
+    """A number no smaller than the supremum, points near where it is reached, the values there, and evaluations."""
 
     bound: float
     points: Array
     values: Array
+    n_cells: int
 
 
 def bound_supremum(
@@ -60,7 +61,7 @@ def bound_supremum(
         if not is_open.any() or spent >= most:
             left = float(np.max(bounds[is_open], initial=-np.inf))
             bound = max(closed, left)
-            return Supremum(bound + 4 * UNIT * abs(bound), *peaks.found())
+            return Supremum(bound + 4 * UNIT * abs(bound), *peaks.found(), spent)
         centres, sides, bounds = centres[is_open], sides[is_open], bounds[is_open]
         worst = np.argsort(-bounds)
         now, later = worst[:_AT_A_TIME], worst[_AT_A_TIME:]

@@ -15,6 +15,7 @@ from mercer.density.feasible_start import inside_bounds
 from mercer.density.optimal_problem import certified, pose, trimmed
 from mercer.density.setting import Setting, choose_kernel, choose_reference
 from mercer.density.values import DensityValues
+from mercer.density.verify_optimal import verify_optimal
 from mercer.estimator import Recheck
 from mercer.kernels.checks import as_points
 from mercer.problems.convex_squares import ConvexSquares, PricedFactor
@@ -75,6 +76,8 @@ class OptimalDensity(DensityValues):
     n_iter_: int
     regularization_: float
     integration_error_: float
+    _spans: Spans
+    _truncation: float
 
     def _new_points(self, X: Any) -> Array:
         X, d = np.asarray(to_numpy(as_points(X)), np.float64), self.support_.shape[1]
@@ -84,16 +87,7 @@ class OptimalDensity(DensityValues):
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
         recheck.refuse_extension("a density")
-        if not isinstance(X, ConvexFunctional):
-            raise TypeError("verify takes an optimal density with the ConvexFunctional that it minimises.")
-        setting = Setting(self.kernel_, self.support_, self.measure_)
-        with config_context(dtype="float64"):
-            problem = pose(X, setting, self.regularization_, 0.5, self._spans)
-            F = problem.squares.coordinates(self._factor)
-            point = PricedFactor(F, np.maximum(-self.prices_, 0.0), np.maximum(self.prices_, 0.0))
-            return certified(problem, point, X.accuracy)
-
-    _spans: Spans
+        return verify_optimal(self, X)
 
 
 def optimal_density(
@@ -174,9 +168,8 @@ def optimal_density(
     if verbose:
         make_visible()
     with config_context(dtype="float64"):
-        problem = pose(
-            functional, setting, non_negative(regularization, "regularization"), fraction(truncation, "truncation")
-        )
+        strength, cut = non_negative(regularization, "regularization"), fraction(truncation, "truncation")
+        problem = pose(functional, setting, strength, cut)
         start = inside_bounds(problem, max_iter)
         first = Barrier().start(problem, start)
         assert first.gap is not None
@@ -190,6 +183,7 @@ def optimal_density(
             shown=bool(verbose),
         )
         density = _stored(setting, problem, solution, goal, functional.accuracy)
+        density._truncation = float(cut)
     _warn_of(density, tol, first.gap)
     return density
 

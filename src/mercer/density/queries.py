@@ -95,7 +95,7 @@ class DensityQueries:
         if self._kept_law is None or print_of is None or self._kept_law[0] != print_of:
             form = closed_form(self.support_, self._factor, self.kernel_, self.measure_)
             # a table asks a copy, which a later fit does not change
-            self._kept_law = print_of or b"", copy.copy(self)._table() if form is None else form
+            self._kept_law = print_of or b"", copy.copy(self)._tabulated() if form is None else form
         return self._kept_law[1]
 
     def _fingerprint(self) -> bytes | None:
@@ -106,7 +106,7 @@ class DensityQueries:
         except (AttributeError, TypeError, pickle.PicklingError):  # a kernel that is no part of a module
             return None
 
-    def _table(self) -> TabulatedDensity:
+    def _tabulated(self) -> TabulatedDensity:
         if isinstance(self.measure_, Box):
             return TabulatedDensity(self.density, self.measure_.lower, self.measure_.upper, self.support_)
         support = to_numpy(self.support_)

@@ -83,7 +83,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         prove, n² for the sample) and is worth it for some 50 support points or fewer.
     reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
-        from the data. :meth:`density` is with respect to Lebesgue's measure, but for :class:`DiscreteMeasure`.
+        from the data. :meth:`density` is with respect to Lebesgue's, but for :class:`mercer.DiscreteMeasure`.
     box : (lower, upper), default=None
         Restrict Lebesgue's measure to a box: two numbers or two corners. The density is zero outside.
     signed : bool, default=False
@@ -302,11 +302,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
         """The distances that the model states, by name."""
         projected = problem.distance_on_support(self._factor)
-        if problem.comparison.is_whole:
+        weights = normalised(self.sample_weight_, X.shape[0], reference=X)
+        squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
+        if error > 0 and problem.comparison.is_whole:  # nothing of it is projected: rounding alone
             squared, error = problem.squared_distance(self._factor), 0.0
-        else:
-            weights = normalised(self.sample_weight_, X.shape[0], reference=X)
-            squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
         squared = max(squared, projected**2)  # which rounding alone could undercut
         return {
             "projected_mmd_": projected,

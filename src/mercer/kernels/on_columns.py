@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.arrays import chosen_columns, is_tensor, to_numpy
+from mercer.backends.matrix import KernelMatrix
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_sides
 from mercer.kernels.precomputed import Precomputed
@@ -78,6 +79,12 @@ class OnColumns(Kernel):
         if kernel is not self:
             return kernel.resolve(X, sample_weight)
         return OnColumns(self.kernel.resolve(self._seen(X), sample_weight), self.columns)
+
+    def matrix(self, X: Any, Y: Any = None, *, dtype: Any = None) -> KernelMatrix:
+        """The kernel matrix; one that learns from its points makes it as it does of these columns alone."""
+        if self._reader is None:
+            return super().matrix(X, Y, dtype=dtype)
+        return self.kernel.matrix(self._seen(X), None if Y is None else self._seen(Y), dtype=dtype)
 
     def _form(self, n_features: int) -> forms.Form:
         columns = self._numbers(n_features)

@@ -234,7 +234,7 @@ class Discrepancy(Problem):
 
         At a solution these are the slack variables of the soft-margin machines whose duals have caps or a ridge (QUAD
         5.4, 5.6): ½‖g‖² + (g, g_ω) + cᵀξ, or + ½ Σ ξᵢ²/ρᵢ, is least under g ≥ -α d - ξ. They are ρᵢvᵢ, and more where v
-        is at its cap; they vanish off the nodes, where g ≥ -α d.
+        is at its cap; they vanish off the nodes, where g ≥ -α d. With a covariance they are Σv, off the nodes too.
         """
         witness, width = -self.distortion[nodes], self.panel_width
         for lo in range(0, int(nodes.shape[0]), width):

@@ -107,7 +107,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         The penalty that v is optimal for (QUAD Lemma 3.3), and γ = vᵀS(v - ω).
     slacks_ : array of shape (m,) or None
         Where ``max_weight`` or ``ridge`` is given: ξ, by which the machine of :meth:`witness` gives way at the nodes
-        (QUAD 5.4, 5.6); elsewhere it does not.
+        (QUAD 5.4, 5.6); elsewhere it does not, but for a matrix Σ, by (Σv)ₖ.
     certificate_ : MeasureCertificate
         The objective and a lower bound: over all measures, or over those on the same nodes where some were taken out
         or weights settled.

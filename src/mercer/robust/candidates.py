@@ -19,7 +19,8 @@ from mercer.problems.candidate_game import CandidateGame, Play, Stakes, Strategi
 from mercer.problems.sum_of_squares_enclosures import exact_shares
 from mercer.robust.formulation import Effort
 from mercer.solvers.game.candidate_barrier import CandidateBarrier
-from mercer.solvers.run import Goal, solve
+from mercer.solvers.game.candidate_interior_point import CandidateInteriorPoint
+from mercer.solvers.run import Goal, Run
 from mercer.solvers.solution import Solution, Status
 
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
@@ -139,13 +140,12 @@ class CandidateProblem:
 
         The status is ``STALLED`` where rounding, and nothing else, keeps the proof from the tolerance.
         """
-        found = solve(
-            self.game,
-            CandidateBarrier(),
-            goal=Goal(_MARGIN * effort.tol, max_iter=effort.max_iter),
-            callbacks=effort.callbacks,
-            certify=lambda play: self.certify(self.strategy(play)),
-        )
+        goal = Goal(_MARGIN * effort.tol, max_iter=effort.max_iter)
+        run: Run[Play] = Run(goal, certify=lambda play: self.certify(self.strategy(play)), callbacks=effort.callbacks)
+        found = run.phase(self.game, CandidateInteriorPoint())
+        if found.status is Status.STALLED and run.steps_left:
+            again = run.phase(self.game, CandidateBarrier())
+            found = min(again, found, key=lambda each: each.certificate.relative_gap).ended(again.status)
         spoilt = found.status is Status.CONVERGED and not found.certificate.holds(effort.tol)
         return found.ended(Status.STALLED) if spoilt else found
 

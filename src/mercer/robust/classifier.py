@@ -60,7 +60,7 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
     tol : float, default=1e-6
         The certified relative gap to reach.
     max_iter : int, default=300
-        Newton steps at most; 40 to 70 are usual.
+        Newton steps at most; 20 to 30 are usual.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true value stops.
 

@@ -22,6 +22,7 @@ from mercer.progress import warn_user
 from mercer.robust.worst_case_function import Integrand, KernelIntegrand, PlainIntegrand
 from mercer.robust.worst_case_solve import Answer, Request, sample_alone, worst_on_box, worst_on_points
 from mercer.validation import (
+    checked_kernel,
     distinct_rows,
     non_negative,
     one_of,
@@ -170,7 +171,7 @@ def _kernel(kernel: Any, function: Any, points: Array, weights: Array) -> Kernel
         if kernel is not None:
             function @ MeanEmbedding(kernel, points, weights)  # raises where the kernels differ
         return function.kernel
-    if points.shape[0] == 1 and (kernel is None or not kernel.is_resolved):
+    if points.shape[0] == 1 and (kernel is None or not checked_kernel(kernel).is_resolved):
         raise ValueError("A bandwidth cannot be found from a single point: give a kernel with a number.")
     chosen = resolved_kernel(Gaussian() if kernel is None else kernel, points, weights)
     if chosen.properties.positive_definite is False:

@@ -27,7 +27,8 @@ _DENSE, _RANK = 1500, 400
 _MARGIN = 0.1  # of tol, for the programme on points
 _STEPS = 200
 _ROUNDS = 12
-_CELLS = 400_000
+_CELLS, _ALL_CELLS = 200_000, 600_000  # of one proof on a box, and of all its rounds
+_LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 _ROUNDING = 1e-15
 _TINY_WEIGHT = 1e-12
 
@@ -73,7 +74,7 @@ def worst_on_box(
     integrand: Integrand, ball: BallAround, candidates: Array, corners: tuple[Array, Array], request: Request
 ) -> Answer:
     """Over all distributions on a box: candidates are added where f - h is largest, until that proves the tolerance."""
-    ball, best = _enlarged(ball, candidates), None
+    ball, best, spent = _enlarged(ball, candidates), None, 0
     proof = math.inf, KernelSum(ball.kernel, ball.points, 0.0 * ball.shares)
     for _ in range(_ROUNDS):
         answer = _solved(integrand.values(ball.points), ball, request)
@@ -82,7 +83,9 @@ def worst_on_box(
         proof = min(proof, (upper, answer.dual), key=lambda pair: pair[0])
         best = answer if best is None or answer.lower > best.lower else best
         grown = _enlarged(ball, np.clip(top.points, *corners))  # centres of tiny cells may lie outside by rounding
-        if proof[0] - best.lower <= request.tol * answer.spread or grown.points.shape[0] == ball.points.shape[0]:
+        spent += top.n_cells
+        enough = proof[0] - best.lower <= request.tol * answer.spread
+        if enough or spent > _ALL_CELLS or grown.points.shape[0] == ball.points.shape[0]:
             break
         ball = grown
     assert best is not None
@@ -151,5 +154,15 @@ def solved_weights(problem: ExpectationInBall, tol: float) -> tuple[Array, Array
     )
     if price > 0 and best.fun < problem.bound(offset, price):
         price = float(best.x)
-    dual = price * (weights - problem.shares)
+    dual = _shortened(problem, price * (weights - problem.shares), tol)
     return normalised(np.where(weights > _TINY_WEIGHT * weights.max(), weights, 0.0)), dual
+
+
+def _shortened(problem: ExpectationInBall, dual: Array, tol: float) -> Array:
+    """The dual function without the many small coefficients that its bound does not need."""
+    allowed = problem.bound(problem.features.T @ dual, 1.0) + _MARGIN * tol * float(np.ptp(problem.values))
+    for level in _LEVELS:
+        fewer = np.where(np.abs(dual) > level * np.max(np.abs(dual)), dual, 0.0)
+        if problem.bound(problem.features.T @ fewer, 1.0) <= allowed:
+            return fewer
+    return dual

@@ -73,16 +73,23 @@ def law_sections(kernel: Kernel, X: Array, measure: Measure) -> LawSections:
         return _of_points(kernel, X, measure)
     if isinstance(measure, Lebesgue):
         raise ValueError("Lebesgue's measure on R^d is no law, for its mass is infinite: give a box or a normal law.")
-    terms = _gaussian_terms(kernel, X.shape[1])
+    points = to_numpy(as_double(X))
+    power = -int(np.frexp(np.max(np.abs(points), initial=0.0))[1])  # in units of a power of two near the points
+    terms = _gaussian_terms(kernel, X.shape[1], power)
     if terms is None:
         raise ValueError(
             f"The integrals of {kernel!r} against {type(measure).__name__} have no closed form here: use Gaussian(), "
             "or sums, products and powers of it, or give points of the law as a DiscreteMeasure."
         )
-    points, form = to_numpy(as_double(X)), _Uniform(measure) if isinstance(measure, Box) else _Normal(measure)
+    form = _Uniform(measure, power) if isinstance(measure, Box) else _Normal(measure, power)
+    points = np.ldexp(points, power)
     chunks = row_chunks(points.shape[0], rows_within(BALL_ENTRIES, points.shape[1]))
     values, errors = joined([_added(form.sections(points[rows], term) for term in terms) for rows in chunks]).rounded()
     energy, energy_error = _added(form.energy(term) for term in terms).rounded()
+    if not (np.all(np.isfinite(errors)) and np.isfinite(energy_error)):
+        raise ValueError(
+            f"The integrals of {kernel!r} leave double precision: bring points, law and bandwidth to one scale."
+        )
     return LawSections(like(values, X), like(errors, X), float(energy), float(energy_error))
 
 
@@ -93,31 +100,31 @@ def _added(parts: Iterator[Ball]) -> Ball:
     return total
 
 
-def _gaussian_terms(kernel: Kernel, d: int) -> list[_Term] | None:
+def _gaussian_terms(kernel: Kernel, d: int, power: int) -> list[_Term] | None:
     """The Gaussians that a kernel is the sum of; None where it is not known to be one, or of too many."""
     if isinstance(kernel, Gaussian):
-        return [_Term(ball(1.0), _lengths(kernel.sigma, d).squared().inverse())]
+        return [_Term(ball(1.0), _lengths(kernel.sigma, d, power).squared().inverse())]
     if isinstance(kernel, Matern) and kernel.nu == np.inf:
-        return [_Term(ball(1.0), (_lengths(kernel.length_scale, d).squared() * 2.0).inverse())]
+        return [_Term(ball(1.0), (_lengths(kernel.length_scale, d, power).squared() * 2.0).inverse())]
     if isinstance(kernel, Scaled):
-        inner = _gaussian_terms(kernel.kernel, d)
+        inner = _gaussian_terms(kernel.kernel, d, power)
         return inner and [_Term(term.factor * float(kernel.factor), term.rates) for term in inner]
     if isinstance(kernel, Sum):
-        left, right = _gaussian_terms(kernel.left, d), _gaussian_terms(kernel.right, d)
+        left, right = _gaussian_terms(kernel.left, d, power), _gaussian_terms(kernel.right, d, power)
         return left + right if left and right else None
     if isinstance(kernel, Product):
-        return _times(_gaussian_terms(kernel.left, d), _gaussian_terms(kernel.right, d))
+        return _times(_gaussian_terms(kernel.left, d, power), _gaussian_terms(kernel.right, d, power))
     if isinstance(kernel, Power) and float(kernel.exponent).is_integer():
-        inner = out = _gaussian_terms(kernel.kernel, d)
+        inner = out = _gaussian_terms(kernel.kernel, d, power)
         for _ in range(int(kernel.exponent) - 1):
             out = _times(out, inner)
         return out
     return None
 
 
-def _lengths(length: Any, d: int) -> Ball:
-    """One length for every column."""
-    return Ball(np.broadcast_to(np.asarray(length, np.float64), (d,)))
+def _lengths(length: Any, d: int, power: int) -> Ball:
+    """One length for every column, times two to a power."""
+    return Ball(np.broadcast_to(np.ldexp(np.asarray(length, np.float64), power), (d,)))
 
 
 def _times(left: list[_Term] | None, right: list[_Term] | None) -> list[_Term] | None:
@@ -129,8 +136,8 @@ def _times(left: list[_Term] | None, right: list[_Term] | None) -> list[_Term] |
 class _Uniform:
     """The uniform law of a box."""
 
-    def __init__(self, box: Box) -> None:
-        self._ends = to_numpy(box.lower), to_numpy(box.upper)
+    def __init__(self, box: Box, power: int) -> None:
+        self._ends = tuple(np.ldexp(to_numpy(corner), power) for corner in (box.lower, box.upper))
 
     def sections(self, X: Array, term: _Term) -> Ball:
         """∫ c exp(-Σ t²(x - y)²) dμ(y) at every row."""
@@ -154,9 +161,10 @@ class _Uniform:
 class _Normal:
     """N(m, s² I) or N(m, Σ)."""
 
-    def __init__(self, law: GaussianMeasure) -> None:
-        self._mean, self._std = to_numpy(law.mean), law.std
-        self._covariance = None if law.covariance is None else to_numpy(law.covariance)
+    def __init__(self, law: GaussianMeasure, power: int) -> None:
+        self._mean = np.ldexp(to_numpy(law.mean), power)
+        self._std = None if law.std is None else float(np.ldexp(law.std, power))
+        self._covariance = None if law.covariance is None else np.ldexp(to_numpy(law.covariance), 2 * power)
 
     def sections(self, X: Array, term: _Term) -> Ball:
         """∫ c exp(-Σ t²(x - y)²) dμ(y) at every row."""

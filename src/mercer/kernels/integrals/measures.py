@@ -28,12 +28,12 @@ class Lebesgue:
 @final
 @dataclass(frozen=True)
 class Box:
-    """Lebesgue's measure on the box [lower, upper].
+    """Lebesgue's measure on the box [lower, upper]; as the law of a quadrature, the uniform one.
 
     Attributes
     ----------
     lower, upper : arrays of shape (d,)
-        The corners, ``lower < upper`` in every coordinate.
+        The corners, ``lower < upper`` in every coordinate; estimators take a number for all of them.
     """
 
     lower: Array
@@ -59,7 +59,7 @@ class GaussianMeasure:
     Attributes
     ----------
     mean : array of shape (d,)
-        The mean μ₀.
+        The mean μ₀; estimators take a number for all coordinates.
     std : float or None
         The standard deviation s > 0 of every coordinate; None where a covariance is given.
     covariance : array of shape (d, d) or None

@@ -20,7 +20,7 @@ from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
 _TO_BOUNDARY = 0.95
-_PATIENCE = 4
+_PATIENCE = 8
 _FIRST_MASS = 0.5  # of the way to the sphere, that the even distribution is mixed in at the start
 
 
