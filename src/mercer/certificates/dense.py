@@ -20,7 +20,7 @@ from mercer.problems import Elliptope
 
 _SLACK = 1e-2  # of the tolerance
 _LARGE = 1e4  # entries of M, in units of its largest eigenvalue
-_ROUNDS = 3  # of bringing an additive bound near: it counts n times
+_ROUNDS = 3  # of bringing an additive bound near, where many multipliers vanish: it counts n times
 
 
 def certify_by_factorisation(
@@ -53,7 +53,8 @@ def certify_by_factorisation(
     wanted = GOOD_GAP if tol is None else tol
     own = positive_multipliers(H, G, z, s**2 * matrix.diagonal(), wanted)
     upper, wide = np.inf, wanted * abs(lower)
-    first, last = ([own], []) if float((own - z).sum()) <= wide else ([], [own])
+    rounds = 1 if problem.repulsion is None else _ROUNDS
+    first, last = ([own], []) if rounds == 1 or float((own - z).sum()) <= wide else ([], [own])
     if multipliers is not None:
         first.insert(0, as_double(like(multipliers, s))[active])
     for y in first:
@@ -61,7 +62,7 @@ def certify_by_factorisation(
             upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
     for scale in (s, namespace(s).ones_like(s)):
         if not upper - lower <= wide:
-            upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng)))
+            upper = min(upper, allowed.upper(_shifted(matrix, s, H, z, scale, rng, rounds)))
     for y in last:
         if not upper - lower <= wide:
             upper = min(upper, allowed.upper(_dominating(matrix, s, H, y, wanted, rng)))
@@ -109,14 +110,16 @@ def _dominating(matrix: Array, s: Array, H: Array, y: Array, tol: float, rng: np
     return max(bound_largest_eigenvalue(M, guess, slack=_SLACK * tol), 0.0) * y * (1 + 8 * UNIT)
 
 
-def _shifted(matrix: Array, s: Array, H: Array, y: Array, scale: Array, rng: np.random.Generator) -> Array:
+def _shifted(
+    matrix: Array, s: Array, H: Array, y: Array, scale: Array, rng: np.random.Generator, rounds: int = 1
+) -> Array:
     """y + δ w, w = (s/scale)² and δ ≥ λmax(N), N = Diag(scale) Ã Diag(scale) - Diag(y/w): so J ≼ Diag(y + δ w)."""
     weights = (s / scale) ** 2
     N = scale[:, None] * matrix * scale
     add_to_diagonal(N, -y / weights)
     guess = estimate_largest_eigenvalue(N, _start((s / scale)[:, None] * H, rng))
     rounding = 4 * UNIT * float(abs(y / weights).max())
-    excess = max(bound_largest_eigenvalue(N, guess, rounds=_ROUNDS) + rounding, 0.0)
+    excess = max(bound_largest_eigenvalue(N, guess, rounds=rounds) + rounding, 0.0)
     return y + excess * weights + 8 * UNIT * (abs(y) + excess * weights)
 
 

@@ -119,8 +119,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         Objective and bound as the solvers went on, why they ended, and how many steps they took.
     n_columns_ : int
         Columns of S evaluated, beside the product Sω.
-    kernel_, sample_weight_ : Kernel, array of shape (n,) or None
-        The kernel with its parameters fixed, and the weights of the rows as given to fit.
+    kernel_, sample_weight_, measure_ : Kernel, array of shape (n,) or None, Measure or None
+        The kernel with its parameters fixed, the weights of the rows as given to fit, and the law.
 
     Examples
     --------
