@@ -26,7 +26,8 @@ def verify(
     ----------
     model : estimator
         A fitted SDPEmbedding, KernelizedSDPEmbedding, MaximumVarianceUnfolding, KernelPCA, QuadratureSparsifier,
-        SumOfSquaresDensity, RobustKernelRidge, RobustKernelRegressor or RobustKernelClassifier.
+        SumOfSquaresDensity, RobustKernelRidge, RobustKernelRegressor or RobustKernelClassifier; or what
+        :func:`mercer.optimal_density` returned, with its ConvexFunctional in the place of X.
     X : array of shape (n, d)
         The data it was fitted to, in the same order. Of an embedding with landmarks or weights the weighted problem on
         its landmarks is certified, as in ``fit``.
