@@ -217,7 +217,12 @@ def _judge(trial, rng, model, X, w, kind):
     if w is not None:  # the programme was made with shares, which are other weights by a rounding
         truth.embed_sample(X, shares)
         bracket = ("the exact integrals", truth.bracket())
-    for _ in range(4):
+    judge_any(trial, rng, problem, truth, bracket, 4)
+
+
+def judge_any(trial, rng, problem, truth, bracket, count):
+    """Proofs of so many densities that no solver found."""
+    for _ in range(count):
         factor = rng.normal(size=(problem.dimension, int(rng.integers(1, problem.dimension + 1))))
         factor *= 10 ** rng.uniform(-3, 3, (problem.dimension, 1))
         certificate = trial.ask("arbitrary", lambda f=factor: certify_spectrahedron(problem, f))

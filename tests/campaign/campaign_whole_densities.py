@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 from campaign_arithmetic import exact, kernel_value, to_long
-from campaign_densities import Truth, _cholesky, _lower_solve, _reference
+from campaign_densities import Truth, _cholesky, _lower_solve, _reference, judge_any
 from campaign_problems import precision_of, weights
 from campaign_runner import Trial
 from campaign_spectrahedron import minimum
@@ -13,7 +13,6 @@ from mpmath import mpf
 
 import mercer
 from mercer import Gaussian, SumOfSquaresDensity
-from mercer.certificates import certify_spectrahedron
 from mercer.density.fitting_problem import make_programme
 from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import GaussianMeasure
@@ -144,11 +143,4 @@ def _judge(trial, rng, model, X, w, kind):
     if w is not None:  # the programme was made with shares, which are other weights by a rounding
         truth.embed_sample(X, shares)
         bracket = ("the exact integrals", truth.bracket())
-    for _ in range(3):
-        factor = rng.normal(size=(problem.dimension, int(rng.integers(1, problem.dimension + 1))))
-        factor *= 10 ** rng.uniform(-3, 3, (problem.dimension, 1))
-        certificate = trial.ask("arbitrary", lambda f=factor: certify_spectrahedron(problem, f))
-        if certificate is not None:
-            same = (factor, factor / np.linalg.norm(factor))
-            attained = truth.attained("given", *(truth.basis.dot(exact(each)) for each in same))
-            trial.judge("arbitrary", certificate, bracket, minimised=True, attained=attained)
+    judge_any(trial, rng, problem, truth, bracket, 3)

@@ -109,7 +109,7 @@ def test_what_does_not_belong_gets_one_sentence():
     model = fitted(X, y)
     with pytest.raises(ValueError, match=r"^The model was fitted to 40 points, X has 39: pass the data of the fit\.$"):
         verify(model, X[1:], y[1:])
-    with pytest.raises(ValueError, match=r"^A regression is certified on its pairs: pass y as well\.$"):
+    with pytest.raises(ValueError, match=r"^A regression or a classifier is certified on its pairs: pass y as well\.$"):
         verify(model, X)
     with pytest.raises(ValueError, match="a regression has none"):
         verify(model, X, y, extended=True)

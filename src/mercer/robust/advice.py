@@ -12,29 +12,11 @@ from mercer.solvers.solution import Status
 _LEAST_RADIUS = 1e-6  # below, the prices of the ball cost less than rounding
 
 
-def warn_of_regression(model: Any) -> None:
-    """Say where a robust regression was interrupted, or not proved to its tolerance, and what to do."""
+def warn_of_regression(model: Any, advice: str) -> None:
+    """Say where a robust fit was interrupted, or not proved to its tolerance, and what to do."""
     if model.status_ is Status.INTERRUPTED:
         warn_user(model.status_.message, ConvergenceWarning)
     elif not model.certificate_.holds(model.tol) and model.status_ is not Status.STOPPED:
-        advice = "centre y, raise regularization or truncation"
-        if model.status_ is Status.MAX_ITER:
-            advice = "raise max_iter"
-        elif model.radius < _LEAST_RADIUS:
-            advice = "take radius=0"
-        warn_user(
-            f"The certified relative gap is {model.certificate_.relative_gap:.1e}, not {model.tol:.1e}: {advice}, "
-            "or accept the gap.",
-            ConvergenceWarning,
-        )
-
-
-def warn_of_machine(model: Any) -> None:
-    """Say where a robust machine on candidates was interrupted, or not proved to its tolerance, and what to do."""
-    if model.status_ is Status.INTERRUPTED:
-        warn_user(model.status_.message, ConvergenceWarning)
-    elif not model.certificate_.holds(model.tol) and model.status_ is not Status.STOPPED:
-        advice = "raise regularization, or bring X to a scale at which kernel_ is near one"
         if model.status_ is Status.MAX_ITER:
             advice = "raise max_iter"
         elif 0 < model.radius < _LEAST_RADIUS:

@@ -21,7 +21,7 @@ from mercer.operators import GramOperator
 from mercer.problems.candidate_enclosures import kernel_ball
 from mercer.problems.candidate_game import Stakes
 from mercer.problems.losses import Loss
-from mercer.robust.advice import warn_of_machine
+from mercer.robust.advice import warn_of_regression
 from mercer.robust.candidates import CandidateProblem, Candidates, MorePairs, Sample, require_memory
 from mercer.robust.formulation import Effort
 from mercer.solvers.solution import Iteration, Status
@@ -123,7 +123,7 @@ class RobustMachine(KernelEstimator):
         self.sample_weight_, self._n_rows, self._units = given.weights, int(given.points.shape[0]), units
         for name, value in found.items():
             setattr(self, name, value)
-        warn_of_machine(self)
+        warn_of_regression(self, "raise regularization, or bring X to a scale at which kernel_ is near one")
         return self
 
     def risk_bound(self, X: Any, y: Any) -> float:

@@ -181,7 +181,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
         for name, value in found.items():
             setattr(self, name, value)
-        warn_of_regression(self)
+        warn_of_regression(self, "centre y, raise regularization or truncation")
         return self
 
     def predict(self, X: Any) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, to_numpy
@@ -14,8 +13,9 @@ from mercer.certificates import Certificate
 from mercer.certificates.candidate_game import Strategy
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, same_points
 from mercer.robust.candidates import CandidateProblem
+from mercer.robust.given_again import pairs_again
 from mercer.robust.machine import COEFFICIENTS, RobustMachine, Units, out_of_units
-from mercer.validation import checked_weights, kernel_on_columns, normalised, require_rows, resolved_kernel
+from mercer.validation import kernel_on_columns, normalised, resolved_kernel
 
 _SQUARES = 1e-9
 _OUTSIDE = 1e-7  # of the radius, by which rounding may take the worst distribution out of the ball
@@ -29,14 +29,7 @@ def verify_machine(model: RobustMachine, X: Any, y: Any) -> Certificate:
     ``adversary_weights_``, drawn into the ball. The candidates and the kernel are made anew from the data, and every
     other number of the model must be what follows from these coefficients.
     """
-    check_is_fitted(model)
-    if y is None:
-        raise ValueError("A regression or a classifier is certified on its pairs: pass y as well.")
-    model._check_parameters()
-    X, y = model._checked_data(X, y, fitting=False)
-    require_rows(X, model._n_rows)
-    given = model.sample_weight_
-    given = None if given is None else checked_weights(given, X.shape[0], "The model's sample_weight_", reference=X)
+    X, y, given = pairs_again(model, X, y)
     with config_context(dtype="float64"):
         weights = normalised(given, X.shape[0], reference=X)
         require_kernel(

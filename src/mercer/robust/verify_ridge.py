@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, like, to_numpy
@@ -13,14 +12,13 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.robust.formulation import Coefficients, Formulation, Span, coordinates
+from mercer.robust.given_again import pairs_again
 from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
 from mercer.robust.ridge import RobustKernelRidge
 from mercer.validation import (
     are_rows_of,
-    checked_weights,
     kernel_on_columns,
     normalised,
-    require_rows,
     resolved_kernel,
 )
 
@@ -37,14 +35,7 @@ def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate
     the sample are computed anew; every other number of the model must be what follows from these coefficients. Of the
     relaxation, and at radius 0, the gradient at ``dual_coef_`` proves the bound.
     """
-    check_is_fitted(model)
-    if y is None:
-        raise ValueError("A regression is certified on its pairs: pass y as well.")
-    model._check_parameters()
-    X, y = model._checked_data(X, y, fitting=False)
-    require_rows(X, model._n_rows)
-    given = model.sample_weight_
-    given = None if given is None else checked_weights(given, X.shape[0], "The model's sample_weight_", reference=X)
+    X, y, given = pairs_again(model, X, y)
     with config_context(dtype="float64"):
         pairs = _read_pairs(model, X, y, given)
         with one_thread_for(pairs.support.size, X):
