@@ -7,7 +7,6 @@ import pickle
 import mpmath
 import numpy as np
 import pytest
-import torch
 from scipy.integrate import quad
 
 import mercer
@@ -289,6 +288,7 @@ def test_references_that_are_none_are_refused(X):
     "law", [LAW, DiscreteMeasure(np.random.default_rng(0).normal(size=(60, 2)))], ids=["covariance", "nodes"]
 )
 def test_tensors_give_the_same_integrals(law, X):
+    torch = pytest.importorskip("torch")
     tensor = torch.as_tensor(X[:5])
     law_there = mercer.kernels.integrals.given_measure.checked_measure(law, tensor, "reference")
     law_here = mercer.kernels.integrals.given_measure.checked_measure(law, X, "reference")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import nnls
 
 import mercer
@@ -86,6 +85,7 @@ def test_a_kernel_gives_the_covariance_of_its_own_matrix():
 
 
 def test_tensors_and_single_precision():
+    torch = pytest.importorskip("torch")
     model = QuadratureSparsifier(KERNEL, alpha=0.003, ridge=SIGMA).fit(X)
     tensors = QuadratureSparsifier(KERNEL, alpha=0.003, ridge=torch.as_tensor(SIGMA)).fit(torch.as_tensor(X))
     assert isinstance(tensors.slacks_, torch.Tensor)

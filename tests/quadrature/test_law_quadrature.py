@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from halton_oracle import KERNEL, points
 from scipy.optimize import nnls
 
@@ -199,6 +198,7 @@ def test_verification_refuses_another_law_and_copies_are_the_same():
 
 
 def test_tensors_and_single_precision_give_the_same_quadrature():
+    torch = pytest.importorskip("torch")
     X = points()[:120]
     law = GaussianMeasure([0.0, 0.0], covariance=COVARIANCE)
     model = QuadratureSparsifier(KERNEL, alpha=0.01, measure=law).fit(X)
