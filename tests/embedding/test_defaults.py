@@ -273,7 +273,7 @@ def test_warm_starts_and_checkpoints_go_on(tmp_path):
     np.testing.assert_allclose(again.embedding_, model.embedding_, atol=1e-6)
     steps = model.n_iter_
     assert model.set_params(checkpoint=None).fit(X).n_iter_ < steps
-    with pytest.raises(ValueError, match="is of other data, weights or kernel: delete it"):
+    with pytest.raises(ValueError, match="is of other data, weights, kernel or diagonal: delete it"):
         SDPEmbedding(checkpoint=kept).fit(X + 0.1 * cloud(seed=9))
 
 

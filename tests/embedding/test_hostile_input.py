@@ -222,7 +222,7 @@ def test_empty(Estimator, X):
         (np.nan, "sigma=nan must be a finite number"),
         (np.inf, "sigma=inf must be a finite number"),
         (None, "sigma=None must be a finite number"),
-        ([1.0], r"sigma=\[1.0\] must be a finite number"),
+        ([1.0], r"sigma has 1 numbers, but the points have 3 columns: give one for each\."),
         ("mean", "sigma='mean' must be a positive number or one of 'median', 'slope'"),
     ],
 )
