@@ -26,10 +26,11 @@ grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
 model = QuadratureSparsifier(kernel, n_nodes=20, measure=law).fit(grid)
 print(model.certificate_)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-left.contour(axis, axis, np.exp(law.log_density(grid)).reshape(41, 41), levels=7, colors="0.75", linewidths=0.8)
-left.scatter(*model.components_.T, s=1500 * model.weights_, alpha=0.8)
-left.set(title="20 nodes for a normal law", aspect="equal", xlim=(-2.5, 2.5), ylim=(-2.2, 2.2))
+figure, panel = plt.subplots(figsize=(5, 4.4), layout="constrained")
+panel.contour(axis, axis, np.exp(law.log_density(grid)).reshape(41, 41), levels=7, colors="0.75", linewidths=0.8)
+panel.scatter(*model.components_.T, s=1500 * model.weights_, alpha=0.8)
+panel.set(title="20 nodes for a normal law", aspect="equal", xlim=(-2.5, 2.5), ylim=(-2.2, 2.2))
+plt.show()
 
 # %%
 # A law and a sample of it
@@ -59,9 +60,10 @@ for n in counts:
     for_sample.append(apart(sampled.components_, sampled.weights_))
     halton.append(apart(halton_square(n), np.full(n, 1 / n)))
 
-right.semilogy(counts, halton, "s:", color="0.5", label="Halton points, equal weights")
-right.semilogy(counts, for_sample, "o--", color="C1", label="chosen for the sample")
-right.semilogy(counts, for_law, "o-", color="C0", label="chosen for the law")
-right.set(xlabel="nodes", ylabel="discrepancy to the law", title="Candidates: 500 random points of a square")
-right.legend()
+figure, panel = plt.subplots(figsize=(5.5, 4.4), layout="constrained")
+panel.semilogy(counts, halton, "s:", color="0.5", label="Halton points, equal weights")
+panel.semilogy(counts, for_sample, "o--", color="C1", label="chosen for the sample")
+panel.semilogy(counts, for_law, "o-", color="C0", label="chosen for the law")
+panel.set(xlabel="nodes", ylabel="discrepancy to the law", title="Candidates: 500 random points of a square")
+panel.legend()
 plt.show()

@@ -34,14 +34,15 @@ plain = mercer.RobustKernelClassifier(radius=0.0, **options).fit(X, y)
 robust = mercer.RobustKernelClassifier(radius=0.1, **options).fit(X, y)
 print(robust.certificate_)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, panel = plt.subplots(figsize=(5.5, 4), layout="constrained")
 weights = robust.adversary_weights_
-left.scatter(*robust.inputs_.T, s=5 + 1500 * weights, c=robust.candidate_targets_, cmap="coolwarm", alpha=0.7)
+panel.scatter(*robust.inputs_.T, s=5 + 1500 * weights, c=robust.candidate_targets_, cmap="coolwarm", alpha=0.7)
 grid = np.stack(np.meshgrid(np.linspace(-2.4, 2.4, 80), np.linspace(-1.8, 1.8, 60)), axis=-1)
 for model, style in ((plain, "--"), (robust, "-")):
     values = model.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
-    left.contour(grid[..., 0], grid[..., 1], values, levels=[0], colors="black", linestyles=style)
-left.set(title="dashed: fitted to the sample; solid: to the worst case", xlabel="x", ylabel="y")
+    panel.contour(grid[..., 0], grid[..., 1], values, levels=[0], colors="black", linestyles=style)
+panel.set(title="dashed: fitted to the sample; solid: to the worst case", xlabel="x", ylabel="y")
+plt.show()
 
 # %%
 # Test data with other shares of the rare group: the more it counts, the more preparation pays. A part of that is less
@@ -57,10 +58,11 @@ models = (
 )
 shares = np.linspace(0.0, 1.0, 11)
 tests = [draw(1000, share) for share in shares]
+figure, panel = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for model, style, name in models:
     wrong = [np.mean(model.predict(inputs) != labels) for inputs, labels in tests]
-    right.plot(shares, wrong, f"k{style}", label=name)
-right.axvline(0.1, color="gray", lw=0.8)
-right.set(title="test data", xlabel="share of the rare group", ylabel="share of wrong labels")
-right.legend()
+    panel.plot(shares, wrong, f"k{style}", label=name)
+panel.axvline(0.1, color="gray", lw=0.8)
+panel.set(title="test data", xlabel="share of the rare group", ylabel="share of wrong labels")
+panel.legend()
 plt.show()
