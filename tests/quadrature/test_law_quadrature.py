@@ -6,6 +6,7 @@ import itertools
 import pickle
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +15,10 @@ from scipy.optimize import nnls
 
 import mercer
 from mercer import Box, DiscreteMeasure, Gaussian, GaussianMeasure, Laplacian, Precomputed, QuadratureSparsifier
+from mercer.backends.balls import Ball
 from mercer.certificates import certify_measure
 from mercer.certificates.measure_rounding import MeasureFacts
-from mercer.kernels.integrals.law_sections import law_sections
+from mercer.kernels.integrals.law_sections import _error_function, law_sections
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import TargetLaw
@@ -254,3 +256,13 @@ def test_a_matrix_has_no_integrals_and_a_law_no_sample():
     model = QuadratureSparsifier(KERNEL, n_nodes=5, measure=Box(-1, 1)).fit(points()[:60])
     with pytest.raises(ValueError, match="draw points of the law"):
         model.eigenpairs(3)
+
+
+def test_the_error_function_is_within_its_ball():
+    """SciPy's is a unit in the last place or two away from the truth, which the ball must hold."""
+    z = np.random.default_rng(0).uniform(0.05, 5.0, 400) * np.resize([1.0, -1.0], 400)
+    found = _error_function(Ball(z))
+    with mpmath.workdps(40):
+        exact = [mpmath.erf(mpmath.mpf(x)) for x in z]
+        away = [abs(mpmath.mpf(v) - e) for v, e in zip(found.hi, exact, strict=True)]
+        assert all(a <= mpmath.mpf(r) for a, r in zip(away, found.radius, strict=True))
