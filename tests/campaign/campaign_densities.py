@@ -169,8 +169,13 @@ def run(seed):
     with mercer.config_context(dtype=dtype):
         model = trial.ask(kind, lambda: SumOfSquaresDensity(Gaussian(sigma), **options, **stop).fit(X, sample_weight=w))
         if model is not None:
-            _judge(trial, rng, model, X, w, kind)
+            judge_density(trial, rng, model, X, w, kind, lambda problem: _truth(model, X, w, problem))
     return trial.verdicts
+
+
+def _truth(model, X, w, problem):
+    kernel, lam = model.kernel_, model.regularization_
+    return Truth(kernel.sigma, model.support_, model.measure_, X, w, lam, problem.basis, problem.whitening)
 
 
 def _reference(rng, X, unit):
@@ -184,7 +189,8 @@ def _reference(rng, X, unit):
     return {}
 
 
-def _judge(trial, rng, model, X, w, kind):
+def judge_density(trial, rng, model, X, w, kind, truth_of):
+    """A fit, its verification, a disturbed factor and densities that no solver found; ``truth_of`` a programme."""
     shares = np.full(len(X), 1 / len(X)) if w is None else w / np.sum(w)
     problem = trial.ask(
         "programme",
@@ -193,20 +199,12 @@ def _judge(trial, rng, model, X, w, kind):
             Sample(X, shares),
             regularization=model.regularization_,
             truncation=model.truncation,
+            objective=model.objective,
         ),
     )
     if problem is None:
         return
-    truth = Truth(
-        model.kernel_.sigma,
-        model.support_,
-        model.measure_,
-        X,
-        w,
-        model.regularization_,
-        problem.basis,
-        problem.whitening,
-    )
+    truth = truth_of(problem)
     bracket = ("the exact integrals", truth.bracket())
     trial.judge(kind, model.certificate_, bracket, minimised=True, attained=truth.stored(model.factor_))
     certificate = trial.ask("verify", lambda: mercer.verify(model, X))
@@ -217,12 +215,7 @@ def _judge(trial, rng, model, X, w, kind):
     if w is not None:  # the programme was made with shares, which are other weights by a rounding
         truth.embed_sample(X, shares)
         bracket = ("the exact integrals", truth.bracket())
-    judge_any(trial, rng, problem, truth, bracket, 4)
-
-
-def judge_any(trial, rng, problem, truth, bracket, count):
-    """Proofs of so many densities that no solver found."""
-    for _ in range(count):
+    for _ in range(4):
         factor = rng.normal(size=(problem.dimension, int(rng.integers(1, problem.dimension + 1))))
         factor *= 10 ** rng.uniform(-3, 3, (problem.dimension, 1))
         certificate = trial.ask("arbitrary", lambda f=factor: certify_spectrahedron(problem, f))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 from campaign_arithmetic import exact, kernel_value, to_long
-from campaign_densities import Truth, _cholesky, _lower_solve, _reference, judge_any
+from campaign_densities import Truth, _cholesky, _lower_solve, _reference, judge_density
 from campaign_problems import precision_of, weights
 from campaign_runner import Trial
 from campaign_spectrahedron import minimum
@@ -13,10 +13,7 @@ from mpmath import mpf
 
 import mercer
 from mercer import Gaussian, SumOfSquaresDensity
-from mercer.density.fitting_problem import make_programme
-from mercer.density.setting import Setting
 from mercer.kernels.integrals.measures import GaussianMeasure
-from mercer.problems.sum_of_squares_enclosures import Sample
 
 
 class WholeTruth(Truth):
@@ -115,32 +112,10 @@ def run(seed):
     with mercer.config_context(dtype=dtype):
         model = trial.ask(kind, lambda: SumOfSquaresDensity(kernel, **options, **stop).fit(X, sample_weight=w))
         if model is not None:
-            _judge(trial, rng, model, X, w, kind)
+            judge_density(trial, rng, model, X, w, kind, lambda problem: _truth(model, X, w, problem))
     return trial.verdicts
 
 
-def _judge(trial, rng, model, X, w, kind):
-    shares = np.full(len(X), 1 / len(X)) if w is None else w / np.sum(w)
-    problem = trial.ask(
-        "programme",
-        lambda: make_programme(
-            Setting(model.kernel_, model.support_, model.measure_),
-            Sample(X, shares),
-            regularization=model.regularization_,
-            truncation=model.truncation,
-            objective="mmd",
-        ),
-    )
-    if problem is None:
-        return
+def _truth(model, X, w, problem):
     assert problem.comparison.is_whole
-    truth = WholeTruth(model, X, w, problem.basis)
-    bracket = ("the exact integrals", truth.bracket())
-    trial.judge(kind, model.certificate_, bracket, minimised=True, attained=truth.stored(model.factor_))
-    certificate = trial.ask("verify", lambda: mercer.verify(model, X))
-    if certificate is not None:
-        trial.judge("verify", certificate, bracket, minimised=True, attained=truth.stored(model.factor_))
-    if w is not None:  # the programme was made with shares, which are other weights by a rounding
-        truth.embed_sample(X, shares)
-        bracket = ("the exact integrals", truth.bracket())
-    judge_any(trial, rng, problem, truth, bracket, 3)
+    return WholeTruth(model, X, w, problem.basis)

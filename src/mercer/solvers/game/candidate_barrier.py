@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, add_to_diagonal, cholesky_factor, cholesky_solve
-from mercer.backends.rounding import TINY
+from mercer.backends.arrays import Array, add_to_diagonal
 from mercer.problems.candidate_game import CandidateGame, Play
+from mercer.solvers.game.candidate_plays import BestPlay, first_level, newton_step, weighted_gram
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
@@ -36,7 +36,6 @@ _PATIENCE = 40  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this, and more than theory says, has met rounding
 _PROMISED = 3.0  # times the gap of a central point
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
-_JITTER = 1e-14  # of a Hessian scaled to unit diagonal
 
 
 class _Here(NamedTuple):
@@ -69,30 +68,26 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         N, l = problem.functions.shape
         self._size = l
         self._levels, self._cost = self._level_map(problem)
-        losses = problem.losses(np.zeros(l))
-        top = 1.5 * float(losses.max()) + (0.0 if losses.max() > 0 else 1.0)
+        top = first_level(problem)
         pieces = problem.loss.pieces(np.zeros(N), problem.targets).values.shape[0]
         self._parameter = pieces * N + 1
         self._weight = self._parameter / top
         self._point = self._first_point(top)
-        nothing = problem.loss.admissible(np.zeros(N), problem.targets)
-        self._best = Play(np.zeros(l), np.zeros(problem.price_functions.shape[1]), problem.shares, nothing)
-        self._upper = problem.upper_bound(*self._best[:2])
-        self._lower = problem.lower_bound(*self._best[2:])
+        self._best = BestPlay(problem)
         self._value = self._terms(self._point)
         self._narrowest, self._at_weight, self._stuck = np.inf, 0, 0
         self._arrive()
-        return self._report(0)
+        return self._best.report(0)
 
     def step(self, problem: CandidateGame, most: int) -> Report[Play]:
         for taken in range(1, most + 1):
             if not self._walked():
                 return self._given_up(taken - 1)
             if self._arrive():
-                return self._report(taken, Status.STALLED if self._stuck == 2 else None)
+                return self._best.report(taken, Status.STALLED if self._stuck == 2 else None)
             if self._newton is None:
                 return self._given_up(taken)
-        return self._report(most)
+        return self._best.report(most)
 
     def _level_map(self, problem: CandidateGame) -> tuple[Array, Array]:
         """The levels T as a matrix of their variables, and the linear cost of all variables."""
@@ -111,13 +106,10 @@ class CandidateBarrier(Method[CandidateGame, Play]):
             x[self._size :] = top
         return x
 
-    def _report(self, steps: int, status: Status | None = None) -> Report[Play]:
-        return Report(self._best, self._upper, gap=self._upper - self._lower, steps=steps, status=status)
-
     def _given_up(self, steps: int) -> Report[Play]:
         """Rounding leaves no direction of descent: the bounds of this point are the last."""
         self._bound(np.zeros_like(self._point))
-        return self._report(steps, Status.STALLED)
+        return self._best.report(steps, Status.STALLED)
 
     def _arrive(self) -> bool:
         """Find the next step from here; a central point is bounded first, and its weight raised. Whether it is one."""
@@ -138,7 +130,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         return self._problem.functions @ x[:l], self._levels @ x[l : l + q]
 
     def _prices(self, x: Array) -> Array:
-        return x[self._size : -2] if self._problem.has_adversary else np.zeros(self._best.prices.shape)
+        return x[self._size : -2] if self._problem.has_adversary else np.zeros(self._best.play.prices.shape)
 
     def _derivatives(self) -> _Here:
         problem, x, l, q = self._problem, self._point, self._size, self._levels.shape[1]
@@ -150,10 +142,10 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         gradient[l : l + q] = -self._levels.T @ np.sum(inverse, axis=0)
         across = np.sum(slopes * inverse**2, axis=0)
         own = np.sum(slopes**2 * inverse**2 + curvatures * inverse, axis=0)
-        hessian[:l, :l] = _weighted_gram(problem.functions, own)
+        hessian[:l, :l] = weighted_gram(problem.functions, own)
         hessian[:l, l : l + q] = -(problem.functions.T * across) @ self._levels
         hessian[l : l + q, :l] = hessian[:l, l : l + q].T
-        hessian[l : l + q, l : l + q] = _weighted_gram(self._levels, np.sum(inverse**2, axis=0))
+        hessian[l : l + q, l : l + q] = weighted_gram(self._levels, np.sum(inverse**2, axis=0))
         if problem.has_adversary:
             gradient[-1], hessian[-1, -1] = -1 / x[-1], 1 / x[-1] ** 2
         return _Here(T - values, slopes, curvatures, gradient, hessian)
@@ -176,15 +168,8 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         """The Newton step for the weight at hand, and the root of the decrease that it predicts; None for rounding."""
         gradient, matrix = self._here.gradient + self._weight * self._cost, self._here.hessian.copy()
         self._add_penalties(gradient, matrix)
-        scale = 1 / np.sqrt(np.maximum(np.diag(matrix), TINY))
-        matrix *= scale[:, None]
-        matrix *= scale
-        add_to_diagonal(matrix, _JITTER)
-        try:
-            step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
-        except np.linalg.LinAlgError:
-            return None
-        return step, float(np.sqrt(max(-float(gradient @ step), 0.0)))
+        step = newton_step(matrix, gradient)
+        return None if step is None else (step, float(np.sqrt(max(-float(gradient @ step), 0.0))))
 
     def _terms(self, x: Array) -> tuple[float, float]:
         """The objective and the barrier; infinite outside."""
@@ -223,26 +208,14 @@ class CandidateBarrier(Method[CandidateGame, Play]):
 
     def _bound(self, step: Array) -> None:
         """Bounds from this point and its next step; the best ones are kept."""
-        problem, here, x = self._problem, self._here, self._point
+        here, x = self._here, self._point
         moved, raised = self._values(step)
         change = (raised - here.slopes * moved) / here.slack
         multipliers = np.maximum((1 - change) / here.slack, 0.0) / self._weight
         weights = multipliers.sum(axis=0)
         tilted = np.sum(multipliers * (here.slopes + here.curvatures * moved), axis=0)
         slopes = np.where(weights > 0, tilted / np.where(weights > 0, weights, 1.0), here.slopes.mean(axis=0))
-        weights, slopes = problem.admissible(weights), problem.loss.admissible(slopes, problem.targets)
-        beta, prices = x[: self._size], self._prices(x)
-        upper, lower = problem.upper_bound(beta, prices), problem.lower_bound(weights, slopes)
+        gap = self._best.offer(x[: self._size], self._prices(x), weights, slopes)
         promised = _PROMISED * self._parameter / self._weight
-        self._stuck = self._stuck + 1 if upper - lower > max(_STUCK * self._narrowest, promised) else 0
-        self._narrowest = min(self._narrowest, upper - lower)
-        if upper < self._upper:
-            self._upper, self._best = upper, self._best._replace(beta=beta, prices=prices)
-        if lower > self._lower:
-            self._lower, self._best = lower, self._best._replace(weights=weights, slopes=slopes)
-
-
-def _weighted_gram(A: Array, weights: Array) -> Array:
-    """Aᵀ Diag(w) A for w ≥ 0, as the product of a matrix with its own transpose, which costs half."""
-    scaled = np.sqrt(weights)[:, None] * A
-    return np.asarray(scaled.T @ scaled)
+        self._stuck = self._stuck + 1 if gap > max(_STUCK * self._narrowest, promised) else 0
+        self._narrowest = min(self._narrowest, gap)

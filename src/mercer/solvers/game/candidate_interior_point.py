@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, add_to_diagonal, cholesky_factor, cholesky_solve, norm
-from mercer.backends.rounding import TINY
+from mercer.backends.arrays import Array, add_to_diagonal, norm
 from mercer.problems.candidate_game import CandidateGame, Play
+from mercer.solvers.game.candidate_plays import BestPlay, first_level, newton_step, weighted_gram
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
@@ -35,7 +35,6 @@ _SHORT = 0.2  # a part of a step below which the next one leaves the weight
 _ENOUGH = 0.01  # part of the residual that a full step must take away
 _SHORTEST = 1e-8
 _STUCK = 25  # steps that do not narrow the gap by a tenth
-_JITTER = 1e-14  # of a Hessian scaled to unit diagonal
 
 
 class _Here(NamedTuple):
@@ -64,30 +63,25 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
 
     def start(self, problem: CandidateGame, point: Any) -> Report[Play]:
         self._problem = problem
-        N, l = problem.functions.shape
-        self._size = l
+        self._size = l = problem.functions.shape[1]
         self._levels, self._cost = self._level_map(problem)
-        losses = problem.losses(np.zeros(l))
-        top = 1.5 * float(losses.max()) + (0.0 if losses.max() > 0 else 1.0)
+        top = first_level(problem)
         self._point = np.zeros(self._cost.shape[0])
         self._point[-1 if problem.has_adversary else slice(l, None)] = top
         self._here = self._at(self._point)
         self._multipliers = top / self._here.slack / self._here.slack.size
-        nothing = problem.loss.admissible(np.zeros(N), problem.targets)
-        self._best = Play(np.zeros(l), np.zeros(problem.price_functions.shape[1]), problem.shares, nothing)
-        self._upper = problem.upper_bound(*self._best[:2])
-        self._lower = problem.lower_bound(*self._best[2:])
-        self._narrowest, self._idle, self._length = self._upper - self._lower, 0, 1.0
-        return self._report(0)
+        self._best = BestPlay(problem)
+        self._narrowest, self._idle, self._length = self._best.upper - self._best.lower, 0, 1.0
+        return self._best.report(0)
 
     def step(self, problem: CandidateGame, most: int) -> Report[Play]:
         growth = _GROWTH if self._length > _SHORT else 1.0  # a short step is followed by one that centres
         self._weight = growth * self._here.slack.size / float(np.sum(self._here.slack * self._multipliers))
         step = self._newton_step()
         if step is None or not self._walked(*step):
-            return self._report(0, Status.STALLED)
+            return self._best.report(0, Status.STALLED)
         self._bound()
-        return self._report(1, Status.STALLED if self._idle == _STUCK else None)
+        return self._best.report(1, Status.STALLED if self._idle == _STUCK else None)
 
     def _level_map(self, problem: CandidateGame) -> tuple[Array, Array]:
         """The levels T as a matrix of their variables, and the linear cost of all variables."""
@@ -95,15 +89,12 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
         levels = np.column_stack([problem.price_functions, np.ones(N)]) if problem.has_adversary else np.eye(N)
         return levels, np.concatenate([np.zeros(l), problem.shares @ levels])
 
-    def _report(self, steps: int, status: Status | None = None) -> Report[Play]:
-        return Report(self._best, self._upper, gap=self._upper - self._lower, steps=steps, status=status)
-
     def _values(self, x: Array) -> tuple[Array, Array]:
         """f and T at the candidates."""
         return self._problem.functions @ x[: self._size], self._levels @ x[self._size :]
 
     def _prices(self, x: Array) -> Array:
-        return x[self._size : -1] if self._problem.has_adversary else np.zeros(self._best.prices.shape)
+        return x[self._size : -1] if self._problem.has_adversary else np.zeros(self._best.play.prices.shape)
 
     def _at(self, x: Array) -> _Here:
         f, T = self._values(x)
@@ -133,10 +124,10 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
         across = np.sum(slopes * ratio, axis=0)
         own = np.sum(slopes**2 * ratio + curvatures * self._multipliers, axis=0)
         hessian = np.empty((self._cost.size, self._cost.size))
-        hessian[:l, :l] = _weighted_gram(problem.functions, own)
+        hessian[:l, :l] = weighted_gram(problem.functions, own)
         hessian[:l, l:] = -(problem.functions.T * across) @ self._levels
         hessian[l:, :l] = hessian[:l, l:].T
-        hessian[l:, l:] = _weighted_gram(self._levels, np.sum(ratio, axis=0))
+        hessian[l:, l:] = weighted_gram(self._levels, np.sum(ratio, axis=0))
         add_to_diagonal(hessian[:l, :l], 2 * problem.regularization)
         if problem.has_adversary:
             prices = self._prices(self._point)
@@ -150,13 +141,8 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
         slack, slopes, _ = self._here
         central = 1 / (self._weight * slack)
         gradient, matrix = self._gradient(self._point, self._here, central), self._hessian()
-        scale = 1 / np.sqrt(np.maximum(np.diag(matrix), TINY))
-        matrix *= scale[:, None]
-        matrix *= scale
-        add_to_diagonal(matrix, _JITTER)
-        try:
-            step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
-        except np.linalg.LinAlgError:
+        step = newton_step(matrix, gradient)
+        if step is None:
             return None
         f, T = self._values(step)
         return step, central - self._multipliers - self._multipliers / slack * (T - slopes * f)
@@ -182,22 +168,10 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
 
     def _bound(self) -> None:
         """Bounds from this point; the best ones are kept."""
-        problem, x = self._problem, self._point
-        weights = self._multipliers.sum(axis=0)
+        x, weights = self._point, self._multipliers.sum(axis=0)
         slopes = np.sum(self._multipliers * self._here.slopes, axis=0) / weights
-        weights, slopes = problem.admissible(weights), problem.loss.admissible(slopes, problem.targets)
-        beta, prices = x[: self._size], self._prices(x)
-        upper, lower = problem.upper_bound(beta, prices), problem.lower_bound(weights, slopes)
-        if upper < self._upper:
-            self._upper, self._best = upper, self._best._replace(beta=beta, prices=prices)
-        if lower > self._lower:
-            self._lower, self._best = lower, self._best._replace(weights=weights, slopes=slopes)
+        self._best.offer(x[: self._size], self._prices(x), weights, slopes)
         self._idle += 1
-        if self._upper - self._lower < 0.9 * self._narrowest:
-            self._narrowest, self._idle = self._upper - self._lower, 0
-
-
-def _weighted_gram(A: Array, weights: Array) -> Array:
-    """Aᵀ Diag(w) A for w ≥ 0, as the product of a matrix with its own transpose, which costs half."""
-    scaled = np.sqrt(weights)[:, None] * A
-    return np.asarray(scaled.T @ scaled)
+        gap = self._best.upper - self._best.lower
+        if gap < 0.9 * self._narrowest:
+            self._narrowest, self._idle = gap, 0
