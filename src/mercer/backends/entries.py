@@ -136,7 +136,21 @@ class PairForm(FormEntries):
         return self._combined(self._left.diagonal(side), self._right.diagonal(side))
 
 
-class ScalarForm(FormEntries):
+class FormOfOne(FormEntries):
+    """Made of the entries of one other form, ``_inner``, with their signs and their cost."""
+
+    _inner: Any
+
+    @property
+    def nonnegative(self) -> bool:
+        return bool(self._inner.nonnegative)
+
+    @property
+    def cost(self) -> float:
+        return float(self._inner.cost)
+
+
+class ScalarForm(FormOfOne):
     """A multiple or a power of one kernel."""
 
     def __init__(self, form: Any, rows: Any, cols: Any | None, dtype: Any, inner: Any) -> None:
@@ -151,11 +165,7 @@ class ScalarForm(FormEntries):
 
     @property
     def nonnegative(self) -> bool:
-        return bool(self._inner.nonnegative or (self._power and self._value % 2 == 0))
-
-    @property
-    def cost(self) -> float:
-        return float(self._inner.cost)
+        return super().nonnegative or (self._power and self._value % 2 == 0)
 
     @property
     def entry_error(self) -> EntryError:
@@ -166,7 +176,7 @@ class ScalarForm(FormEntries):
         return self._changed(self._inner.diagonal(side))
 
 
-class NormalizedForm(FormEntries):
+class NormalizedForm(FormOfOne):
     """k(x, y) / sqrt(k(x, x) k(y, y))."""
 
     def __init__(self, form: Any, rows: Any, cols: Any | None, dtype: Any, inner: Any) -> None:
@@ -175,14 +185,6 @@ class NormalizedForm(FormEntries):
         self._inner = inner
         rows, cols = (inverse_root(checked_diagonal(inner.diagonal(side))) for side in ("rows", "cols"))
         self._scales = {"rows": rows, "cols": cols}
-
-    @property
-    def nonnegative(self) -> bool:
-        return bool(self._inner.nonnegative)
-
-    @property
-    def cost(self) -> float:
-        return float(self._inner.cost)
 
     @property
     def entry_error(self) -> EntryError:
@@ -269,20 +271,12 @@ class FunctionForm(FormEntries):
         return self._form.roundings.in_units(self.unit)
 
 
-class ColumnsForm(FormEntries):
+class ColumnsForm(FormOfOne):
     """A kernel on some columns of the points, which knows no others."""
 
     def __init__(self, form: forms.OnColumns, rows: Any, cols: Any | None, dtype: Any, inner: Any) -> None:
         super().__init__(rows, cols, dtype)
         self._inner, self._columns = inner, form.columns
-
-    @property
-    def nonnegative(self) -> bool:
-        return bool(self._inner.nonnegative)
-
-    @property
-    def cost(self) -> float:
-        return float(self._inner.cost)
 
     @property
     def entry_error(self) -> EntryError:
