@@ -304,3 +304,13 @@ def test_columns_that_cannot_be_compared_promise_nothing():
         found = (Gaussian().on(left) * Gaussian().on(right)).properties
         assert (found.universal, found.characteristic, found.positive_definite) == (None, None, True)
         assert (Gaussian().on(left) + Gaussian().on(right)).properties.universal is None
+
+
+@pytest.mark.parametrize(
+    "make", [lambda k: k.on([0]), lambda k: k.normalized(), lambda k: 2.0 * k], ids=["on", "normalized", "multiple"]
+)
+def test_what_is_made_of_a_kernel_has_its_signs(make):
+    """Bounds of sums are sharper where no entry is negative: none may be claimed of a kernel that has some."""
+    X = np.array([[1.0, 2.0], [-1.0, 0.5], [3.0, -2.0]])
+    assert not make(Linear()).matrix(X).nonnegative
+    assert make(Gaussian(1.0)).matrix(X).nonnegative
