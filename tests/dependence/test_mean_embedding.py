@@ -177,3 +177,10 @@ def test_it_says_what_it_is():
 def test_bad_input_is_refused_in_one_sentence(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call()
+
+
+def test_the_embedding_of_a_frame_of_numbers_is_evaluated_at_arrays():
+    pd = pytest.importorskip("pandas")
+    X = np.arange(6.0).reshape(3, 2)
+    w = MeanEmbedding(Gaussian(1.0), pd.DataFrame(X, columns=["a", "b"]))
+    np.testing.assert_array_equal(w(X), MeanEmbedding(Gaussian(1.0), X)(X))

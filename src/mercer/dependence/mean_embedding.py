@@ -82,14 +82,18 @@ class MeanEmbedding:
 
     __array_ufunc__ = None  # array * embedding is refused instead of becoming an array of embeddings
 
+    kernel: Kernel
+    parts: tuple[GaussianMixture, ...]
+    _table: Table | None
+
     def __init__(self, kernel: Any, X: Any, weights: Any = None) -> None:
         require_points(kernel, "A mean embedding evaluates the kernel between points")
         self._table = Table.of(X) if is_frame(X) else None
         kernel, X, _ = checked_kernel(kernel).read(X)
         points, signed = weighted_sample(X, weights, "X", "weights", signed=True)
         used = None if weights is None or not bool((signed != 0).any()) else abs(signed)
-        self.kernel: Kernel = resolved_kernel(kernel, points, used)
-        self.parts: tuple[GaussianMixture, ...] = (GaussianMixture(signed, points, 0.0),)
+        self.kernel = resolved_kernel(kernel, points, used)
+        self.parts = (GaussianMixture(signed, points, 0.0),)
 
     @classmethod
     def of_density(cls, model: Any) -> MeanEmbedding:
@@ -121,7 +125,7 @@ class MeanEmbedding:
         if integrals.error > _ACCURATE:
             warn_user(
                 f"The embedding of this density of {model.kernel_!r} is a quadrature accurate to {integrals.error:.0e} "
-                "only: use Gaussian(), or embed a sample of the density.",
+                "only: fit it with kernel=Gaussian(), or embed a sample of the density.",
             )
         masses = mixture.weights / mixture.weights.sum()
         return cls._made(model.kernel_, [GaussianMixture(masses, mixture.means, 0.0)])

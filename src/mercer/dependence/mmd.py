@@ -12,6 +12,7 @@ from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.threads import run_chunks_of, watch
+from mercer.dependence.vectors import as_tables
 from mercer.kernels import Kernel
 from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
@@ -94,7 +95,7 @@ def mmd(
 
     Parameters
     ----------
-    X, Y : arrays of shape (n, d) and (m, d)
+    X, Y : arrays of shape (n, d) and (m, d), vectors, or data frames with the same columns
         The two samples.
     kernel : Kernel, optional
         k; the Gaussian with the median bandwidth if left out. What depends on the data is fixed from both samples
@@ -147,7 +148,7 @@ def mmd(
     one_of("biased", "unbiased", "linear")(estimator, "estimator")
     _check_options(estimator, x_weights, y_weights, block_size, return_std)
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
-    kernel, X, Y = checked_kernel(kernel).read(X, Y)
+    kernel, X, Y = checked_kernel(kernel).read(*as_tables(X, Y))
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
     require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
     xp = namespace(X)

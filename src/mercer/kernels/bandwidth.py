@@ -22,10 +22,11 @@ With weights a pair counts wᵢwⱼ times, so that a row of weight two is the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from mercer.backends import forms, profiles
 from mercer.backends.arrays import Array, as_double, contiguous, is_tensor, like, namespace, to_numpy
@@ -36,7 +37,7 @@ from mercer.kernels.checks import as_points, checked_weights, positive_number, s
 RULES = ("median", "slope")
 COLUMN_RULES = (*RULES, "columns")
 Metric = Literal["sqeuclidean", "cityblock", "mismatches"]
-_MOST_POINTS = 1000
+MOST_POINTS = 1000
 _GRID = 96
 _BINS = 1024
 _FAR = 300.0  # log of a distance in bandwidths whose square is finite and where any kernel is zero
@@ -64,6 +65,18 @@ def resolve_length(
     if not np.isfinite(length):
         raise ValueError(f"The distances that {name} is chosen from exceed the largest number: divide X by a constant.")
     return length
+
+
+def distance_quantiles(
+    X: Any, metric: Metric, parts: Sequence[float], sample_weight: Array | None = None
+) -> list[float]:
+    """The distances that these parts of the pairs of different points do not exceed."""
+    pairs = _pairs(X, "the bandwidth", metric, sample_weight)
+    with np.errstate(over="ignore"):
+        found = [pairs.unit * _quantile(pairs, part) for part in parts]
+    if not np.all(np.isfinite(found)):
+        raise ValueError("The distances of the points exceed the largest number: divide X by a constant.")
+    return found
 
 
 def check_rule(value: Any, name: str, rules: tuple[str, ...] = RULES) -> None:
@@ -127,11 +140,8 @@ def _pairs(X: Any, name: str, metric: Metric, sample_weight: Any) -> _Pairs:
     spread = float(abs(X).max())
     if spread == 0:
         raise ValueError(f"All points are equal, so {name} cannot be chosen from the data: pass a number.")
-    values = _distances(X, metric, spread)
-    xp = namespace(X)
-    i, j = xp.nonzero(xp.triu(xp.ones(values.shape, dtype=xp.bool, device=X.device), k=1))
-    counts, distances = w[i] * w[j], values[i, j]
-    distances = spread * (xp.sqrt(distances) if metric == "sqeuclidean" else distances)
+    distances = _distances(X, metric, spread)
+    counts = namespace(X).ones_like(distances) if sample_weight is None else _above_diagonal(w[:, None] * w)
     apart = distances > 0
     return _Pairs(distances[apart], counts[apart], float(w @ w + 2 * counts[~apart].sum()), unit)
 
@@ -144,19 +154,29 @@ def _centred(X: Array) -> tuple[Array, float]:
 
 
 def _distances(X: Array, metric: Metric, length: float) -> Array:
-    """The matrix of distances, squared if they are Euclidean, of points divided by a length."""
-    return kernel_matrix(forms.Pairing(metric, profiles.Identity(), length), contiguous(X)).dense()
+    """The distances of all pairs, row by row; a length of about their size keeps squares finite."""
+    xp = namespace(X)
+    if xp is np and X.shape[1] == 1 and metric != "mismatches":  # a column, of which there may be thousands
+        return pdist(X, "cityblock")
+    values = _above_diagonal(kernel_matrix(forms.Pairing(metric, profiles.Identity(), length), contiguous(X)).dense())
+    return length * (xp.sqrt(values) if metric == "sqeuclidean" else values)
+
+
+def _above_diagonal(matrix: Array) -> Array:
+    """The entries above the diagonal of a square matrix, row by row."""
+    xp = namespace(matrix)
+    return matrix[xp.triu(xp.ones(matrix.shape, dtype=xp.bool, device=matrix.device), k=1)]
 
 
 def _some(X: Array, w: Array) -> tuple[Array, Array]:
     """At most 1 000 points, drawn with a fixed seed; if these are all the same, one of them and some that differ."""
-    if X.shape[0] <= _MOST_POINTS:
+    if X.shape[0] <= MOST_POINTS:
         return X, w
     xp, rng = namespace(X), np.random.default_rng(0)
-    chosen = like(np.sort(rng.choice(X.shape[0], _MOST_POINTS, replace=False)), X)
+    chosen = like(np.sort(rng.choice(X.shape[0], MOST_POINTS, replace=False)), X)
     if (X[chosen] == X[chosen[0]]).all():
-        others = xp.nonzero((X[chosen[0]] != X).any(axis=1))[0][: _MOST_POINTS // 2]
-        chosen = xp.sort(xp.concat([chosen[: _MOST_POINTS - others.shape[0]], others]))
+        others = xp.nonzero((X[chosen[0]] != X).any(axis=1))[0][: MOST_POINTS // 2]
+        chosen = xp.sort(xp.concat([chosen[: MOST_POINTS - others.shape[0]], others]))
     return X[chosen], w[chosen]
 
 

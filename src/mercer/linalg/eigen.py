@@ -76,7 +76,8 @@ def _iterative(
     if residual > max(_CLOSE, 2 * _CONVERGED * unit_of(map_.dtype)) * abs(float(values[0])):
         warn_user(
             f"The leading eigenvalues lie so close together that {space.n_columns} products tell them apart to "
-            f"{residual / abs(float(values[0])):.0e} only: the eigenvectors are a basis of about the right space.",
+            f"{residual / abs(float(values[0])):.0e} only: the eigenvectors are a basis of about the right space. "
+            "Choose another n_components, or a kernel of another bandwidth.",
             EigenvalueWarning,
         )
     return values, vectors

@@ -1,0 +1,1 @@
+"""Methods for functions of a matrix with orthonormal columns."""
