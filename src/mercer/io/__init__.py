@@ -1,0 +1,24 @@
+"""Files: tables of numbers and categories, read and written, and models."""
+
+from mercer.backends.fingerprint import fingerprint
+from mercer.io.data_table import DataColumn, DataTable, UnknownColumnError
+from mercer.io.model_file import describe, load, save
+from mercer.io.preparation import Preparation
+from mercer.io.read import read_table
+from mercer.io.refusals import ModelFileError, UnsavableError
+from mercer.io.write import write_table
+
+__all__ = [
+    "DataColumn",
+    "DataTable",
+    "ModelFileError",
+    "Preparation",
+    "UnknownColumnError",
+    "UnsavableError",
+    "describe",
+    "fingerprint",
+    "load",
+    "read_table",
+    "save",
+    "write_table",
+]
