@@ -47,7 +47,7 @@ def test_no_labels_and_wrong_labels(plane):
     plot_plane_map(ax, plane)
     assert ax.get_legend() is None
     assert len(ax.collections) == 2
-    with pytest.raises(ValueError, match="labels has 3 entries, but the map has 60 points"):
+    with pytest.raises(ValueError, match="labels has 3 entries, but there are 60 points"):
         plot_plane_map(ax, plane, [1, 2, 3])
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self, final
 
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.plots.figures import new_figure
-from mercer.plots.scatter import COLOURS
+from mercer.plots.display import Display
+from mercer.plots.labels import (
+    COLOURS,
+    Classes,
+    Numbers,
+    draw_bar,
+    draw_classes,
+    draw_legend,
+    draw_numbers,
+    read_labels,
+)
 
 _DATA = "#555555"
 _SUPPORT = "#aa3377"
@@ -17,17 +26,196 @@ _MARGIN = 0.15  # of the range of the points, on either side
 _EDGE = 0.01  # of the highest value: where the density is higher at the edge, the picture is made wider
 _WIDENINGS = 20
 _COARSE = 31
+_TICKS = 6  # of a colour bar
+_RESOLUTION = {1: 400, 2: 150}
 
 
-@dataclass(frozen=True)
-class DensityLook:
-    """The options of a picture of a density that are about its look alone; see :func:`plot_density`."""
+@final
+class DensityDisplay(Display):
+    """A density of one coordinate as a line, of two coordinates as contours, with the sample and the support.
 
-    levels: Any
-    resolution: int | None
-    label: str | None
-    colour: str
-    title: str
+    Make one by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    values : array of shape (r,) or (r, r)
+        The density on a grid.
+    grid : one or two arrays of shape (r,)
+        The grid's axes.
+    points : array of shape (n, d), optional
+        The sample.
+    support : array of shape (m, d), optional
+        The support points.
+    labels : array of shape (n,), optional
+        What the sample is coloured by, as in :class:`EmbeddingDisplay`.
+    label_name : str, optional
+        What the labels are.
+
+    Attributes
+    ----------
+    values, grid, points, support : arrays
+        As above.
+    figure_, ax_, axes_ : matplotlib Figure, Axes and tuple of Axes
+        The last picture.
+    """
+
+    def __init__(
+        self,
+        values: Array,
+        grid: Sequence[Array],
+        *,
+        points: Array | None = None,
+        support: Array | None = None,
+        labels: Any = None,
+        label_name: str | None = None,
+    ) -> None:
+        self.values, self.grid, self.points = np.asarray(values), tuple(grid), points
+        self.support = np.empty((0, len(self.grid))) if support is None else support
+        if labels is not None and points is None:
+            raise ValueError("labels colour the points of X, which are not given: pass X.")
+        self._labels = None if points is None or labels is None else read_labels(labels, len(points), name=label_name)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any = None,
+        *,
+        labels: Any = None,
+        ax: Any = None,
+        columns: Any = None,
+        support: bool = True,
+        limits: Any = None,
+        resolution: int | None = None,
+        label_name: str | None = None,
+        **look: Any,
+    ) -> DensityDisplay:
+        """Draw a density, and the sample it was fitted to.
+
+        Parameters
+        ----------
+        model : SumOfSquaresDensity or GaussianSquares
+            A fitted density, or a marginal or a conditional of one; anything with a method ``density``.
+        X : array of shape (n, d), optional
+            Points to draw: the columns of the density, or those of the whole model where ``columns`` are chosen.
+        labels : array of shape (n,), optional
+            What they are coloured by, as in :class:`EmbeddingDisplay`.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. Axes that have a density get a second one.
+        columns : int or pair of int, optional
+            Draw the marginal of these columns; needed where the density has more than two.
+        support : bool, default=True
+            Whether to draw the support points of the model, as stars; in one dimension as triangles on the axis.
+        limits : (low, high), or two of them, optional
+            The range of each coordinate; by default all points, and as far as the density has a hundredth of its
+            maximum.
+        resolution : int, optional
+            Grid points on each axis; 400 for a line and 150 for contours by default.
+        label_name : str, optional
+            What the labels are, above the legend or beside the colour bar.
+        **look
+            See :meth:`plot`.
+
+        Returns
+        -------
+        DensityDisplay
+            The display, drawn.
+        """
+        chosen, X, points = _chosen(model, X, columns)
+        d = points.shape[1]
+        _check_data(look.get("data", "auto"), d)
+        ranges = _ranges(chosen, points) if limits is None else _checked_limits(limits, d)
+        values, grid = _on_grid(chosen, ranges, resolution or _RESOLUTION[d])
+        shown = points[: points.shape[0] - (0 if X is None else X.shape[0])] if support else None
+        display = cls(values, grid, points=X, support=shown, labels=labels, label_name=label_name)
+        return display.plot(ax, **({"fixed": limits is not None} | look))
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        data: str = "auto",
+        levels: Any = 10,
+        label: str | None = None,
+        colour: str = COLOURS[0],
+        title: str = "",
+        bar: bool = True,
+        fixed: bool = False,
+    ) -> Self:
+        """Draw the density.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        data : {"auto", "rug", "histogram", "points", "none"}, default="auto"
+            How the sample is drawn: as a rug or a histogram below a line, as points over contours. ``"auto"`` is a rug
+            or points.
+        levels : int or increasing numbers, default=10
+            Contours of a density of two coordinates.
+        label, colour, title : str, optional
+            A name for the legend, of the line or of the points over contours; the colour of the line; the panel's
+            title.
+        bar : bool, default=True
+            Whether contours and numbers have a colour bar.
+        fixed : bool, default=False
+            Whether the panel shows the grid and nothing around it.
+
+        Returns
+        -------
+        DensityDisplay
+            The same display.
+        """
+        _check_data(data, len(self.grid))
+        (ax,) = self._begin(ax, inches=5.0)
+        if len(self.grid) == 1:
+            _line(ax, self.values, self.grid[0], colour, label)
+            self._below(ax, data)
+        else:
+            shades = _contours(ax, self.values, self.grid, levels, pale=self._labels is not None)
+            if bar:
+                draw_bar(ax, shades, "density", ticks=shades.levels[:: -(-len(shades.levels) // _TICKS)])
+            self._over(ax, data, label, bar)
+            ax.set_aspect("equal", adjustable="box" if fixed else "datalim")
+        if label or self._labels is not None or (len(self.grid) == 2 and self.support.size):
+            draw_legend(ax, getattr(self._labels, "title", ""))
+        ax.set_title(title)
+        ax.tick_params(labelsize=8)
+        return self
+
+    def _below(self, ax: Any, data: str) -> None:
+        """The sample and the support below a line, in units of the height of the panel; a rug for each class."""
+        across, X = ax.get_xaxis_transform(), self.points
+        if X is not None and data == "histogram":
+            ax.hist(X[:, 0], bins="auto", density=True, color=_DATA, alpha=0.25, zorder=1)
+        elif X is not None and data != "none":
+            looks = [("", _DATA, "|", np.ones(len(X), dtype=bool))]
+            if isinstance(self._labels, Classes):
+                looks = self._labels.looks()
+            for k, (name, colour, _, own) in enumerate(looks):
+                height = np.full(int(own.sum()), 0.015 + 0.03 * k)
+                look: dict[str, Any] = {"alpha": 0.5, "markersize": 8, "transform": across, "label": name or None}
+                ax.plot(X[own, 0], height, "|", color=colour, **look)
+        if self.support.size:
+            height = np.zeros(len(self.support))
+            look = {"markersize": 4, "transform": across, "clip_on": False, "zorder": 4}
+            ax.plot(self.support[:, 0], height, "^", color=_SUPPORT, **look)
+
+    def _over(self, ax: Any, data: str, label: str | None, bar: bool) -> None:
+        """The sample and the support over contours; the shades have no handle, so the label goes to the points."""
+        X = self.points
+        if X is not None and data != "none":
+            if isinstance(self._labels, Numbers):
+                draw_numbers(ax, X, self._labels, size=14, bar=bar)
+            elif self._labels is not None:
+                draw_classes(ax, X, self._labels, size=14)
+            else:
+                ax.scatter(*X.T, s=9, color="black", alpha=0.55, linewidths=0, label=label, zorder=3)
+        if self.support.size:
+            ax.scatter(*self.support.T, s=34, marker="*", color=_SUPPORT, linewidths=0, label="support", zorder=4)
+
+    def __repr__(self) -> str:
+        return f"DensityDisplay({len(self.grid)} coordinates, highest value {self.values.max():.3g})"
 
 
 def plot_density(
@@ -45,55 +233,25 @@ def plot_density(
     colour: str = COLOURS[0],
     title: str = "",
 ) -> Any:
-    """Draw a density of one coordinate as a line, of two coordinates as contours, with the sample it was fitted to.
+    """Draw a density of one or two coordinates, with the sample it was fitted to; :class:`DensityDisplay` draws it.
 
     Parameters
     ----------
-    model : SumOfSquaresDensity or GaussianSquares
-        A fitted density, or a marginal or a conditional of one; anything with a method ``density``.
-    X : array of shape (n, d), optional
-        Points to draw: the columns of the density, or those of the whole model where ``columns`` are chosen.
+    model, X, columns, support, limits, resolution
+        See :meth:`DensityDisplay.from_estimator`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default. Called again with the same axes it draws a second density.
-    columns : int or pair of int, optional
-        Draw the marginal of these columns; needed where the density has more than two.
-    data : {"auto", "rug", "histogram", "points", "none"}, default="auto"
-        How X is drawn: as a rug or a histogram below a line, as points over contours. ``"auto"`` is a rug or points.
-    support : bool, default=True
-        Whether to draw the support points of the model, as stars; in one dimension as triangles on the axis.
-    limits : (low, high), or two of them, optional
-        The range of each coordinate; by default all points, and as far as the density has a hundredth of its maximum.
-    levels : int or increasing numbers, default=10
-        Contours of a density of two coordinates.
-    resolution : int, optional
-        Grid points on each axis; 400 for a line and 150 for contours by default.
-    label, colour, title : str, optional
-        A name for the legend, of the line or of the points over contours; the colour of the line; the panel's title.
+    data, levels, label, colour, title
+        See :meth:`DensityDisplay.plot`.
 
     Returns
     -------
     matplotlib Figure
         The figure.
     """
-    style = DensityLook(levels, resolution, label, colour, title)
-    chosen, X, points = _chosen(model, X, columns)
-    d = points.shape[1]
-    _check_data(data, d)
-    ranges = _ranges(chosen, points) if limits is None else _checked_limits(limits, d)
-    ax = new_figure(1, panel_inches=5.0)[1][0] if ax is None else ax
-    shown = points[: points.shape[0] - (0 if X is None else X.shape[0])] if support else points[:0]
-    if d == 1:
-        _line(ax, chosen, ranges, style)
-        _below(ax, X, shown, data)
-    else:
-        _contours(ax, chosen, ranges, style)
-        _over(ax, X, shown, data, style.label)
-        ax.set_aspect("equal", adjustable="datalim" if limits is None else "box")
-    if style.label or (d == 2 and shown.size):
-        ax.legend(fontsize=8, loc="best")
-    ax.set_title(style.title)
-    ax.tick_params(labelsize=8)
-    return ax.figure
+    look: dict[str, Any] = {"data": data, "levels": levels, "label": label, "colour": colour, "title": title}
+    where: dict[str, Any] = {"columns": columns, "support": support, "limits": limits, "resolution": resolution}
+    return DensityDisplay.from_estimator(model, X, ax=ax, bar=False, **where, **look).figure_
 
 
 # --- what to draw -------------------------------------------------------------------------------------------
@@ -166,36 +324,17 @@ def _on_grid(model: Any, ranges: Array, resolution: int) -> tuple[Array, list[Ar
 # --- drawing ------------------------------------------------------------------------------------------------
 
 
-def _line(ax: Any, model: Any, ranges: Array, look: DensityLook) -> None:
-    values, (x,) = _on_grid(model, ranges, look.resolution or 400)
-    ax.plot(x, values, color=look.colour, linewidth=1.4, label=look.label, zorder=3)
-    ax.fill_between(x, values, color=look.colour, alpha=0.12, linewidth=0)
+def _line(ax: Any, values: Array, x: Array, colour: str, label: str | None) -> None:
+    ax.plot(x, values, color=colour, linewidth=1.4, label=label, zorder=3)
+    ax.fill_between(x, values, color=colour, alpha=0.12, linewidth=0)
     ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * float(values.max())))
     ax.set_ylabel("density", fontsize=8)
 
 
-def _below(ax: Any, X: Array | None, support: Array, data: str) -> None:
-    """The sample and the support below a line, in units of the height of the panel."""
-    across = ax.get_xaxis_transform()
-    if X is not None and data == "histogram":
-        ax.hist(X[:, 0], bins="auto", density=True, color=_DATA, alpha=0.25, zorder=1)
-    elif X is not None and data != "none":
-        ax.plot(X[:, 0], np.full(X.shape[0], 0.015), "|", color=_DATA, alpha=0.5, markersize=8, transform=across)
-    if support.size:
-        height = np.zeros(support.shape[0])
-        ax.plot(support[:, 0], height, "^", color=_SUPPORT, markersize=4, transform=across, clip_on=False, zorder=4)
-
-
-def _contours(ax: Any, model: Any, ranges: Array, look: DensityLook) -> None:
-    values, (x, y) = _on_grid(model, ranges, look.resolution or 150)
-    lines = ax.contour(x, y, values.T, look.levels, colors="#334455", linewidths=0.5)
+def _contours(ax: Any, values: Array, grid: Sequence[Array], levels: Any, *, pale: bool) -> Any:
+    """Contours in shades of blue; in pale ones of grey, where points have colours."""
+    lines = ax.contour(*grid, values.T, levels, colors="#334455", linewidths=0.5)
     heights = np.asarray(lines.levels)
-    ax.contourf(x, y, values.T, heights[heights > 0], cmap="Blues", extend="max", zorder=0)  # nothing is left white
-
-
-def _over(ax: Any, X: Array | None, support: Array, data: str, label: str | None) -> None:
-    """The sample and the support over contours; the shades have no handle, so the label goes to the points."""
-    if X is not None and data != "none":
-        ax.scatter(*X.T, s=9, color="black", alpha=0.55, linewidths=0, label=label, zorder=3)
-    if support.size:
-        ax.scatter(*support.T, s=34, marker="*", color=_SUPPORT, linewidths=0, label="support", zorder=4)
+    above = heights[heights > 0]  # nothing is left white
+    look: dict[str, Any] = {"cmap": "Greys", "alpha": 0.5} if pale else {"cmap": "Blues"}
+    return ax.contourf(*grid, values.T, above, extend="max", zorder=0, **look)

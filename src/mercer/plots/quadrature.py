@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mercer.backends.arrays import Array
-from mercer.backends.rounding import TINY
 from mercer.plots.figures import new_figure
-from mercer.plots.scatter import COLOURS
+from mercer.plots.labels import COLOURS
+from mercer.plots.quadrature_displays import LandmarksDisplay, QuadraturePathDisplay, UpsilonDisplay
 
 if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
     from mercer.quadrature import ApproximateEigenpairs, EliminationSequence, MergeSequence, QuadraturePath
-
-
-_SAMPLE = "#b0b0b0"
 
 
 def plot_quadrature(
@@ -29,7 +23,7 @@ def plot_quadrature(
     crosses: float = 8.0,
     colour: str = COLOURS[0],
 ) -> Any:
-    """Draw the nodes of a quadrature over its sample, the area of each in proportion to its weight.
+    """Draw the nodes of a quadrature over its sample; :class:`LandmarksDisplay` draws it, and can colour the sample.
 
     Parameters
     ----------
@@ -55,31 +49,13 @@ def plot_quadrature(
     matplotlib Figure
         The figure.
     """
-    indices, weights = (model.indices_, model.weights_) if hasattr(model, "indices_") else model[:2]
-    indices, weights = np.asarray(indices), np.asarray(weights)
-    if ax is None:
-        _, (ax,) = new_figure(1, panel_inches=5.0)
-    points = _two_columns(np.asarray(X), columns)
-    if crosses > 0:
-        ax.scatter(*points.T, s=crosses, marker="x", color=_SAMPLE, linewidths=0.5)
-    area = size * weights / weights.max(initial=TINY)
-    ax.scatter(*points[indices].T, s=area, color=colour, alpha=0.85, linewidths=0, zorder=3)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.set_title(f"{indices.size} nodes of {len(points)} points" if title is None else title)
-    ax.tick_params(which="both", labelsize=8)
-    return ax.figure
-
-
-def _two_columns(X: Array, columns: tuple[int, int]) -> Array:
-    if X.shape[1] == 1:
-        return np.column_stack([X[:, 0], np.zeros(len(X))])
-    if not all(-X.shape[1] <= column < X.shape[1] for column in columns):
-        raise ValueError(f"columns={columns!r} do not exist: X has {X.shape[1]} columns.")
-    return X[:, list(columns)]
+    make = LandmarksDisplay.from_estimator if hasattr(model, "indices_") else LandmarksDisplay.from_result
+    look: dict[str, Any] = {"title": title, "size": size, "sample_size": crosses, "colour": colour}
+    return make(model, X, ax=ax, columns=columns, **look).figure_
 
 
 def plot_quadrature_path(path: QuadraturePath, axes: Any = None) -> Any:
-    """Draw nodes, discrepancy D and penalty α over ϰ = dᵀv along a regularisation path (as in QUAD Fig 8.4).
+    """Draw a regularisation path in three panels; :class:`QuadraturePathDisplay` draws it.
 
     Parameters
     ----------
@@ -93,19 +69,7 @@ def plot_quadrature_path(path: QuadraturePath, axes: Any = None) -> Any:
     matplotlib Figure
         The figure.
     """
-    if axes is None:
-        _, axes = new_figure(3)
-    nodes, discrepancy, penalty = axes
-    nodes.step(path.kappas, path.n_nodes, where="post", color=COLOURS[0], linewidth=0.8)
-    nodes.set(title="Nodes", ylim=(0, None))
-    discrepancy.semilogy(path.kappas, path.discrepancies, color=COLOURS[0])
-    discrepancy.set_title("Discrepancy D")
-    penalty.semilogy(path.kappas, path.alphas, color=COLOURS[0])
-    penalty.set_title("Penalty α")
-    for ax in axes:
-        ax.set_xlabel("ϰ")
-        ax.tick_params(which="both", labelsize=8)
-    return nodes.figure
+    return QuadraturePathDisplay.from_result(path, ax=axes).figure_
 
 
 def plot_upsilon(
@@ -117,7 +81,7 @@ def plot_upsilon(
     marker: str = "o",
     title: str = "Υ-test",
 ) -> Any:
-    """Draw the Υ-test of approximate eigenpairs: one for an eigenfunction, less the farther from one (QUAD 4.2).
+    """Draw the Υ-test of approximate eigenpairs (QUAD 4.2); :class:`UpsilonDisplay` draws it.
 
     Called again with the same axes it draws a second family beside the first.
 
@@ -139,18 +103,7 @@ def plot_upsilon(
     matplotlib Figure
         The figure.
     """
-    if eigenpairs.upsilon is None:
-        raise ValueError("These eigenpairs were not tested: compute them with upsilon=True.")
-    if ax is None:
-        _, (ax,) = new_figure()
-    place = np.arange(1, eigenpairs.upsilon.size + 1)
-    ax.plot(place, eigenpairs.upsilon, marker, color=colour, markersize=4, label=label)
-    ax.set(title=title, xlabel="direction l", ylabel="Υ", ylim=(min(ax.get_ylim()[0], 0.0), 1.03))
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    if label:
-        ax.legend(fontsize=8)
-    ax.tick_params(which="both", labelsize=8)
-    return ax.figure
+    return UpsilonDisplay(eigenpairs).plot(ax, label=label, colour=colour, marker=marker, title=title).figure_
 
 
 def plot_merging(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.plots.figures import new_figure
+from mercer.plots.display import Display
 
 if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
     from mercer.embedding import Diagnosis, RankPath
@@ -22,10 +22,76 @@ _NO_EMBEDDING = "#d9d9d9"
 _DOUBTFUL = "#f2f2f2"
 
 
-def plot_rank_path(path: RankPath, axes: Any = None) -> Any:
-    """Draw the spectrum of B / Tr B with the rank, and beside it the eigenvalues of diffusion maps.
+@final
+class RankPathDisplay(Display):
+    """The spectrum of B / Tr B with the rank over the bandwidth, and beside it the eigenvalues of diffusion maps.
 
-    Bandwidths that are not informative are shaded, and the shade is named. A dashed line is at the suggested one.
+    Bandwidths that are not informative are shaded, and the shade is named. A dashed line is at the suggested one. Make
+    one by :meth:`from_result`.
+
+    Parameters
+    ----------
+    path : RankPath
+        What :func:`mercer.rank_path` returned.
+
+    Attributes
+    ----------
+    path : RankPath
+        As above.
+    figure_, ax_, axes_ : matplotlib Figure, Axes and tuple of Axes
+        The last picture.
+    """
+
+    def __init__(self, path: RankPath) -> None:
+        self.path = path
+
+    @classmethod
+    def from_result(cls, path: RankPath, X: Any = None, *, ax: Any = None) -> RankPathDisplay:
+        """Draw a path of bandwidths.
+
+        Parameters
+        ----------
+        path : RankPath
+            What :func:`mercer.rank_path` returned.
+        X : ignored
+            Here so that every display takes the same arguments.
+        ax : pair of matplotlib Axes, or one, optional
+            Where to draw; the place of a single one is divided. A new figure by default.
+
+        Returns
+        -------
+        RankPathDisplay
+            The display, drawn.
+        """
+        return cls(path).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw both panels, in a new figure or in the given ones."""
+        left, right = self._begin(ax, 2, inches=5.0)
+        path, name = self.path, self.path.parameter.rpartition("__")[2]
+        for panel in (left, right):
+            panel.set_xscale("log")
+            panel.set_xlabel("σ" if name == "sigma" else name)
+            panel.set_ylim(-0.03, 1.12)
+            _shade(panel, path)
+            if path.suggested is not None:
+                place = path.suggested.sigma
+                panel.axvline(place, color=_SUGGESTED, linestyle="--", linewidth=1.2, zorder=2, label="suggested")
+            panel.tick_params(labelsize=8)
+        spectrum = path.eigenvalues
+        _curves(left, path, np.where(spectrum > 0, spectrum, np.nan), "β")
+        left.set_title("Eigenvalues of B/TrB; above, the rank")
+        _ranks(left, path)
+        _curves(right, path, path.diffusion_eigenvalues, "λ")
+        right.set_title("Eigenvalues of diffusion maps")
+        return self
+
+    def __repr__(self) -> str:
+        return f"RankPathDisplay({len(self.path.entries)} bandwidths)"
+
+
+def plot_rank_path(path: RankPath, axes: Any = None) -> Any:
+    """Draw a path of bandwidths in two panels; :class:`RankPathDisplay` draws it.
 
     Parameters
     ----------
@@ -39,27 +105,7 @@ def plot_rank_path(path: RankPath, axes: Any = None) -> Any:
     matplotlib Figure
         The figure.
     """
-    if axes is None:
-        _, axes = new_figure(2, panel_inches=5.0)
-    left, right = axes
-    name = path.parameter.rpartition("__")[2]
-    for ax in (left, right):
-        ax.set_xscale("log")
-        ax.set_xlabel("σ" if name == "sigma" else name)
-        ax.set_ylim(-0.03, 1.12)
-        _shade(ax, path)
-        if path.suggested is not None:
-            ax.axvline(
-                path.suggested.sigma, color="#222222", linestyle="--", linewidth=1.2, zorder=2, label="suggested"
-            )
-        ax.tick_params(labelsize=8)
-    spectrum = path.eigenvalues
-    _curves(left, path, np.where(spectrum > 0, spectrum, np.nan), "β")
-    left.set_title("Eigenvalues of B/TrB; above, the rank")
-    _ranks(left, path)
-    _curves(right, path, path.diffusion_eigenvalues, "λ")
-    right.set_title("Eigenvalues of diffusion maps")
-    return left.figure
+    return RankPathDisplay.from_result(path, ax=axes).figure_
 
 
 def _curves(ax: Any, path: RankPath, values: Array, letter: str) -> None:

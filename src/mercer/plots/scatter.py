@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.plots.embedding import EmbeddingDisplay
+from mercer.plots.labels import COLOURS
 
-COLOURS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")  # told apart by colour-blind readers too
-_OUTLIER = "#ee3333"
+__all__ = ["COLOURS", "plot_points"]
 
 
 def plot_points(
@@ -23,7 +24,8 @@ def plot_points(
 ) -> Any:
     """Draw the first two coordinates of points, one colour a label, red stars for the label -1.
 
-    A single coordinate is drawn against the index of the point.
+    A single coordinate is drawn against the index of the point. This is :class:`EmbeddingDisplay` without its legend
+    and the names of its axes; for a fitted model, or with either, use that.
 
     Parameters
     ----------
@@ -45,17 +47,6 @@ def plot_points(
     matplotlib Axes
         The same axes.
     """
-    coordinates = np.asarray(coordinates)
-    labels = np.zeros(len(coordinates), dtype=int) if labels is None else np.asarray(labels)
-    if coordinates.shape[1] == 1:
-        coordinates = np.column_stack([np.arange(len(coordinates)), coordinates])
-    elif equal_axes:
-        ax.set_aspect("equal", adjustable="datalim")
-    for i, label in enumerate(label for label in np.unique(labels) if label != -1):
-        x, y = coordinates[labels == label, :2].T
-        ax.scatter(x, y, s=size, color=COLOURS[i % len(COLOURS)], alpha=0.75, linewidths=0)
-    x, y = coordinates[labels == -1, :2].T
-    ax.scatter(x, y, s=5 * size, color=_OUTLIER, marker="*", linewidths=0, zorder=3)
-    ax.set_title(title)
-    ax.tick_params(labelsize=8)
-    return ax
+    points = np.asarray(coordinates)[:, :2]
+    display = EmbeddingDisplay(points, labels=labels, classes=True, outlier=-1, names=("", ""))
+    return display.plot(ax, size=size, legend=False, equal_axes=equal_axes, title=title).ax_

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.plots.labels import Numbers, draw_numbers
 
 
 def plot_shaded(
     ax: Any, coordinates: Array, values: Array, *, stars: Array | None = None, title: str = "", size: float = 12.0
 ) -> Any:
     """Draw the first two coordinates of points in the shade of a value, from dark blue (low) to yellow (high).
+
+    :class:`EmbeddingDisplay` draws points in the same shades, with a colour bar.
 
     Parameters
     ----------
@@ -35,15 +38,7 @@ def plot_shaded(
         The same axes.
     """
     points = np.pad(np.asarray(coordinates), ((0, 0), (0, 1)))[:, :2]
-    values = np.asarray(values)
-    stars = np.zeros(len(points), dtype=bool) if stars is None else np.asarray(stars)
-    look = {"cmap": "viridis", "vmin": values.min(), "vmax": values.max()}
-    order = np.argsort(values[~stars])  # high values last, so that they are not hidden
-    x, y = points[~stars][order].T
-    ax.scatter(x, y, c=values[~stars][order], s=size, linewidths=0, **look)
-    if stars.any():
-        x, y = points[stars].T
-        ax.scatter(x, y, c=values[stars], s=8 * size, marker="*", edgecolors="black", linewidths=0.4, zorder=3, **look)
+    draw_numbers(ax, points, Numbers(np.asarray(values, np.float64)), size=size, stars=stars, bar=False)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_title(title)
     ax.tick_params(labelsize=8)
