@@ -13,4 +13,4 @@ def main() -> None:
         sys.exit(f"The command mercer needs {', '.join(missing)}: pip install 'mercer[app]'.")
     from mercer.cli.commands import mercer
 
-    mercer()
+    mercer(prog_name="mercer")

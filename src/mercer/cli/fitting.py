@@ -1,0 +1,28 @@
+"""A fit that a person watches: its progress is shown, its warnings become notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.cli.errors import collected_warnings
+from mercer.cli.progress import residual_bar
+from mercer.solvers import Status
+
+
+def watched_fit(
+    model: Any, points: Any, description: str, notes: list[str], *, shown: bool, checkpoint: Any = None
+) -> Any:
+    """Fit a model, which afterwards has the parameters it had before."""
+    able = model.get_params(deep=False)
+    target = float(able.get("residual_tol") or able.get("tol") or 1e-6)
+    with residual_bar(description, target, shown=shown) as callback, collected_warnings(notes):
+        watched = {"callback": callback, "verbose": True, "checkpoint": checkpoint}
+        before = {name: able[name] for name in watched if name in able}
+        model.set_params(**{name: watched[name] for name in before})
+        model.fit(points)
+    return model.set_params(**before)
+
+
+def was_interrupted(model: Any) -> bool:
+    """Whether Ctrl-C ended the fit."""
+    return getattr(model, "status_", None) is Status.INTERRUPTED

@@ -1,0 +1,41 @@
+"""What ``mercer report`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mercer.cli.asking import opened
+from mercer.cli.data import FitData
+from mercer.cli.errors import collected_warnings, one_sentence
+from mercer.cli.options import Reading
+from mercer.cli.output import refuse_target
+from mercer.cli.progress import clock
+from mercer.cli.saying import Account, beside
+
+
+def reported(options: dict[str, Any]) -> None:
+    """Answer a call of ``mercer report``."""
+    reading, account = Reading.taken(options), Account()
+    output = options["output"] or beside(options["data"], ".html")
+    refuse_target(output, ".html")
+    with one_sentence(), collected_warnings(account.notes):
+        model, data = opened(options, reading, account, label=options["label"])
+        with clock("Making the page", shown=not options["quiet"]):
+            write_report(model, data, output, title=options["title"])
+    account.sentence = (
+        f"{output} shows {data.table.source}: {data.words()}. Open it with a browser; it needs no network."
+    )
+    account.facts |= {"output": str(output)}
+    account.say(as_json=options["as_json"], quiet=options["quiet"])
+
+
+def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None) -> None:
+    """The page of a model and its data, which shows the columns as they stand in the file."""
+    from mercer.plots import report
+
+    columns = {part.name: part.values for part in data.table.parts}
+    label = None if data.label is None else data.label.name
+    shown = columns if data.label is None else {data.label.name: data.label.values, **columns}
+    title = title or Path(data.table.source).name
+    report(model, data.points, table=shown, label=label, title=title).save(output)

@@ -1,0 +1,43 @@
+"""``mercer report`` and ``mercer embed --report``: a page of a model and its data."""
+
+import pytest
+
+
+@pytest.fixture
+def model(folder, call):
+    options = ["--model", "iris.mercer", "--report", "first.html", "--label", "species", "--no-picture", "--scale"]
+    made = call("embed", "iris.csv", *options)
+    assert made.exit_code == 0, made.output
+    assert "Page         first.html" in made.stdout.splitlines()
+    return folder / "iris.mercer"
+
+
+def test_a_page_has_the_columns_of_the_file_and_its_title(model, folder, call, told):
+    made = call("report", "iris.mercer", "iris.csv", "--label", "species", "--title", "Flowers <of> 1936")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.startswith("iris.html shows iris.csv: 150 rows, 4 columns")
+    page = (folder / "iris.html").read_text()
+    for words in ("Flowers &lt;of&gt; 1936", "petal_width", "versicolor"):
+        assert words in page
+    first = (folder / "first.html").read_text()
+    assert "versicolor" in first
+    assert "iris.csv" in first
+    assert told("report", "iris.mercer", "iris.csv", "-o", "plain.html")["output"] == "plain.html"
+    assert (folder / "plain.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["iris.mercer", "iris.csv", "-o", "a.pdf"], 2, "a.pdf must end in .html"),
+        (["iris.mercer", "iris.csv", "--label", "kind"], 2, "iris.csv has no column 'kind'"),
+        (["l.mercer", "iris.csv"], 1, "QuadratureSparsifier has no embedding_ to show"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentence, model, folder, call):
+    call("landmarks", "iris.csv", "-n", "4", "--model", "l.mercer", "--no-picture")
+    before = sorted(folder.iterdir())
+    result = call("report", *arguments)
+    assert result.exit_code == code, result.output
+    assert sentence in " ".join(result.output.split())
+    assert sorted(folder.iterdir()) == before
