@@ -30,24 +30,33 @@ _HOMES = {
     ),
     "landmarks": "Landmarks",
     "verification": "verify",
-    "dependence": "MeanEmbedding mmd",
+    "dependence": (
+        "ConditionalMeanEmbedding DriftDetector KernelDimensionReduction MeanEmbedding "
+        "conditional_independence_test explain_difference hsic hsic_test k_sample_test kernel_herding mmd "
+        "mmd_test stein_test"
+    ),
     "quadrature": "QuadraturePath QuadratureSparsifier squared_kernel_discrepancy",
     "density": "SumOfSquaresDensity optimal_density",
+    "discriminant": "FisherDiscriminant RoweisDiscriminant SupervisedPCA",
     "kernelization": "Kernelized",
+    "io": "load read_table save",
     "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
-_MODULES = ("datasets", "experiments", "plots")
+_MODULES = ("anndata", "datasets", "experiments", "plots")
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [*sorted(_WHERE), "__version__"]
 
 if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
+    from mercer import anndata as anndata
     from mercer import backends as backends
     from mercer import datasets as datasets
     from mercer import density as density
     from mercer import dependence as dependence
+    from mercer import discriminant as discriminant
     from mercer import embedding as embedding
     from mercer import experiments as experiments
+    from mercer import io as io
     from mercer import kernelization as kernelization
     from mercer import kernels as kernels
     from mercer import landmarks as landmarks
@@ -62,8 +71,22 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.backends import get_config as get_config
     from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
     from mercer.density import optimal_density as optimal_density
+    from mercer.dependence import ConditionalMeanEmbedding as ConditionalMeanEmbedding
+    from mercer.dependence import DriftDetector as DriftDetector
+    from mercer.dependence import KernelDimensionReduction as KernelDimensionReduction
     from mercer.dependence import MeanEmbedding as MeanEmbedding
+    from mercer.dependence import conditional_independence_test as conditional_independence_test
+    from mercer.dependence import explain_difference as explain_difference
+    from mercer.dependence import hsic as hsic
+    from mercer.dependence import hsic_test as hsic_test
+    from mercer.dependence import k_sample_test as k_sample_test
+    from mercer.dependence import kernel_herding as kernel_herding
     from mercer.dependence import mmd as mmd
+    from mercer.dependence import mmd_test as mmd_test
+    from mercer.dependence import stein_test as stein_test
+    from mercer.discriminant import FisherDiscriminant as FisherDiscriminant
+    from mercer.discriminant import RoweisDiscriminant as RoweisDiscriminant
+    from mercer.discriminant import SupervisedPCA as SupervisedPCA
     from mercer.embedding import DiffusionMaps as DiffusionMaps
     from mercer.embedding import KernelizedSDPEmbedding as KernelizedSDPEmbedding
     from mercer.embedding import KernelPCA as KernelPCA
@@ -73,6 +96,9 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import SDPEmbedding as SDPEmbedding
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
+    from mercer.io import load as load
+    from mercer.io import read_table as read_table
+    from mercer.io import save as save
     from mercer.kernelization import Kernelized as Kernelized
     from mercer.kernels import SSIM as SSIM
     from mercer.kernels import Box as Box

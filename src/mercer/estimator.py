@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array
+from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
+from mercer.kernels.tables import Table
 from mercer.progress import make_visible
 from mercer.support import Support
 from mercer.validation import (
@@ -30,26 +34,37 @@ from mercer.validation import (
     normalised,
     resolved_kernel,
 )
+from mercer.wording import OneLine
 
+_log = logging.getLogger("mercer")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
-    """The same ``fit``, which leaves the model as it was where it fails."""
+    """The same ``fit``, which leaves the model as it was where it fails, and tells its end where it is ``verbose``."""
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         attributes = vars(args[0])
-        earlier = dict(attributes)
+        earlier, began = dict(attributes), time.perf_counter()
         try:
-            return fit(*args, **kwargs)
+            fitted = fit(*args, **kwargs)
         except BaseException:
             attributes.clear()
             attributes.update(earlier)
             raise
+        if attributes.get("verbose"):
+            _tell_end(fitted, time.perf_counter() - began)
+        return fitted
 
     return wrapped
+
+
+def _tell_end(model: Any, seconds: float) -> None:
+    """Log how long a fit took, and what is proved of it."""
+    proof = getattr(model, "certificate_", None)
+    _log.info("%s fitted in %.1f s%s", type(model).__name__, seconds, "" if proof is None else f". {proof}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +114,7 @@ class Certified(Protocol):
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate: ...
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(OneLine, BaseEstimator):
     """An estimator with a kernel, which may be None or a name: the parameters of what that stands for can be reached.
 
     ``kernel`` itself stays as it was given, so that copies and ``get_params(deep=False)`` are as scikit-learn wants
@@ -115,6 +130,10 @@ class KernelEstimator(BaseEstimator):
     kernel: Any
     kernel_: Kernel
     n_features_in_: int
+    _data_seen: DataSeen
+    _table: Table | None  # what a data frame's columns hold
+    _fitted_like: Any = None  # an empty tensor where the fit was on one; a model file holds arrays
+    _unsaved: ClassVar[frozenset[str]] = frozenset({"_fitted_like"})  # what a model file leaves out
     _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False

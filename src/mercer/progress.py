@@ -77,14 +77,17 @@ class Phases:
 
     def __init__(self, first: str, *, shown: bool = False) -> None:
         self._name, self._shown = first, shown
-        self._since = time.perf_counter()
+        self._since = self._began = time.perf_counter()
         self.seconds: dict[str, float] = {}
 
     def begin(self, name: str, *, shown: bool = True) -> str:
-        """End the phase under way and begin another, logged unless it is not to be; returns the one that ended."""
+        """End the phase under way and begin another, logged unless it is not to be; returns the one that ended.
+
+        The record of the log has the name as its ``phase``, for those who show phases in another way.
+        """
         now, ended = time.perf_counter(), self._name
         self.seconds[ended] = self.seconds.get(ended, 0.0) + now - self._since
         self._name, self._since = name, now
         if shown and self._shown:
-            _log.info("%s …", name)
+            _log.info("%s …, after %.1f s", name, now - self._began, extra={"phase": name})
         return ended

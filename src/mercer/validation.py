@@ -23,6 +23,7 @@ from mercer.backends.arrays import (
     namespace,
     to_numpy,
 )
+from mercer.backends.fingerprint import DataSeen
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.checks import (
     as_points,
@@ -164,7 +165,7 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
             X = validate_data(estimator, X, **params)
     if fitting:
         estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
-        estimator._table = table
+        estimator._table, estimator._data_seen = table, DataSeen.of(X)
     if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
@@ -190,6 +191,8 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
             X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
         else:
             X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        if fitting:
+            estimator._data_seen = DataSeen.of(X)
         return X, np.asarray(y, np.float64)
     with config_context(dtype="float64"):
         X = checked_points(estimator, X, fitting=fitting)
@@ -284,10 +287,10 @@ def require_points(kernel: Any, why: str) -> None:
         raise ValueError(f"{why}: pass points, not Precomputed().")
 
 
-def warn_if_not(needed: str, kernel: Kernel, consequence: str) -> None:
+def warn_if_not(needed: str, kernel: Kernel, consequence: str, name: str = "kernel") -> None:
     """Warn of a kernel that is known to lack a property that a method needs; of one that may have it, say nothing."""
     if getattr(kernel.properties, needed) is False:
-        warn_user(f"{kernel!r} is not {needed}: {consequence} Gaussian() is {needed}.")
+        warn_user(f"{kernel!r} is not {needed}: {consequence} Pass {name}=Gaussian(), which is.")
 
 
 def fitted_chooser(estimator: Any, name: str, X: Any, sample_weight: Array | None) -> Any:

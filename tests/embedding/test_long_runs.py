@@ -297,7 +297,7 @@ def test_a_disk_that_takes_no_checkpoint_loses_no_fit_and_warns_once(X, tmp_path
         model = SDPEmbedding(KERNEL, checkpoint=tmp_path / "run.npz", random_state=0).fit(X)
     assert [str(one.message) for one in caught if one.category is CheckpointWarning] == [
         f"The checkpoint {tmp_path / 'run.npz'} cannot be written (Read-only file system): the fit goes on, but could "
-        "not be taken up again. Free some space, or name a file that may be written."
+        "not be taken up again. Free some space, or pass a checkpoint that may be written."
     ]
     assert model.status_ is Status.CONVERGED
     assert model.certificate_.holds(1e-6)

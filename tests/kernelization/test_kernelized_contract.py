@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils import get_tags
 
 from mercer import (
     Gaussian,
@@ -39,18 +39,6 @@ y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2
 LABELS = np.where(y > 0.8, "high", "low")
 NEW = rng.normal(size=(15, 2))
 KERNEL = Gaussian(1.5)
-
-
-@estimator_checks.parametrize_with_checks(
-    [
-        Kernelized(Ridge()),
-        Kernelized(LogisticRegression()),
-        Kernelized(KMeans(n_clusters=3, n_init=2)),
-        Kernelized(PCA(2)),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # --- what is delegated --------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mercer.kernels import (
     Sigmoid,
     Sobolev,
 )
+from mercer.kernels.base import spelled
 
 ATOMS = {
     "gaussian": Gaussian(1.7),
@@ -112,6 +113,6 @@ def points() -> Callable[..., np.ndarray]:
 
     def draw(kernel: Kernel, n: int, d: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
         X = np.random.default_rng(seed).normal(size=(n, d))
-        return (np.abs(X) if "ChiSquared" in repr(kernel) else X).astype(dtype)
+        return (np.abs(X) if "ChiSquared" in spelled(kernel) else X).astype(dtype)
 
     return draw

@@ -34,6 +34,7 @@ from mercer.kernels import (
     Sigmoid,
     Sobolev,
 )
+from mercer.kernels.base import spelled
 from mercer.kernels.properties import EVERYTHING, of_normalized, of_power, of_product, of_sum
 
 NOTHING = Properties()
@@ -66,7 +67,7 @@ SIGNED = rng.uniform(-3.0, 3.0, (40, 2))
 
 def domain(kernel):
     """Points of both signs, or of one where a chi-squared kernel is inside."""
-    return np.abs(SIGNED) if "ChiSquared" in repr(kernel) else SIGNED
+    return np.abs(SIGNED) if "ChiSquared" in spelled(kernel) else SIGNED
 
 
 # --- what is said is so ---------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ def test_properties_do_not_need_data():
 @pytest.mark.filterwarnings("ignore:The density accounts for nothing")
 def test_what_is_needed_and_missing_is_named():
     X = SIGNED[:9]
-    with pytest.warns(UserWarning, match=r"^Linear\(\) is not characteristic.*Gaussian\(\) is characteristic\.$"):
+    with pytest.warns(UserWarning, match=r"^Linear\(\) is not characteristic.*Pass kernel=Gaussian\(\), which is\.$"):
         MeanEmbedding(Linear(), X).distance(MeanEmbedding(Linear(), X[::2]))
     with pytest.warns(UserWarning, match=r"^Polynomial.* is not universal: squares of its functions come near few"):
         SumOfSquaresDensity(Polynomial(2), support=X[:5, :1], reference="gaussian").fit(X[:, :1])

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import (
     Gaussian,
@@ -324,10 +323,6 @@ def test_a_strategy_of_ones_own(X):
     assert seen["weights"].sum() == pytest.approx(1.0)
     np.testing.assert_array_equal(seen["gram"].points, X)
     assert isinstance(seen["rng"], np.random.Generator)
-
-
-def test_scikit_learn_s_checks():
-    check_estimator(Landmarks(5, random_state=0), on_skip=None)
 
 
 def test_parameters_copies_and_pickles(X):

@@ -244,7 +244,7 @@ def test_bridge_to_scipy(case, operator, matrix, eps, rng):
     right, left = rng.normal(size=(matrix.shape[1], 2)), rng.normal(size=(matrix.shape[0], 2))
     assert_product(bridge.matmat(right), matrix, right, eps)
     assert_product(bridge.matvec(right[:, 0]), matrix, right[:, 0], eps)
-    assert_product(bridge.matvec(right[:, :1]), matrix, right[:, :1], eps)
+    assert_product(bridge.matmat(right[:, :1]), matrix, right[:, :1], eps)
     assert_product(bridge.rmatvec(left[:, 0]), matrix.T, left[:, 0], eps)
     assert_product(bridge.rmatmat(left), matrix.T, left, eps)
     assert_product(bridge.H @ left, matrix.T, left, eps)

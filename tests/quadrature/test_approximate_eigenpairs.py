@@ -260,7 +260,7 @@ def test_pairs_at_rounding_level_are_dropped_with_a_warning(refine):
     """The linear kernel in three dimensions has three eigenpairs; the nodes span them, so refined they are exact."""
     with pytest.warns(
         UserWarning,
-        match=r"^n=8 exceeds the 3 eigenpairs above rounding level that 25 nodes give: only these are returned\.$",
+        match=r"^n=8 exceeds the 3 eigenpairs above rounding level that 25 nodes give: only these are returned\. Lower n, or fit with more n_nodes\.$",
     ):
         pairs = approximate(Linear(), refine=refine)
     assert pairs.functions.shape == (N, 3)

@@ -125,7 +125,7 @@ def test_swapping_keeps_the_last_sweep(problem):
     whole = _run().phase(problem, Swapping(), nodes, Limits(max_iter=5))
     assert whole.status is Status.CONVERGED
     values = [line.objective for line in whole.history]
-    assert values == sorted(values, reverse=True)
+    assert np.diff(values).max() <= 1e-14 * values[0]  # the last sweep changes nothing but the rounding
     cut = _run(_interrupt_at(1)).phase(problem, Swapping(), nodes, Limits(max_iter=5))
     assert cut.status is Status.INTERRUPTED
     assert cut.history[-1].objective == values[1]

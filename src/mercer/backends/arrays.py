@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 Array = Any  # an array of any library of the standard
+ArrayOrNumber = Any  # an array, or one number for all of it
+Labels = Any  # an array of NumPy's that may hold texts: names of classes
 
 
 def namespace(*arrays: Any) -> Any:

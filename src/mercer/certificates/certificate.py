@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.certificates.card import FAR, card_of
+from mercer.wording import brief
 
-_FAR = 0.1
 GOOD_GAP = 1e-9  # the relative gap aimed at where no tolerance is given
 N_LEAST = 6  # eigenvalues of the dual slack that are reported
 
@@ -17,7 +18,7 @@ class CrossedBoundsError(ArithmeticError):
     """A proof gave a lower bound above its upper one: something it counts on does not hold."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """lower ≤ optimum ≤ upper, proved.
 
@@ -83,6 +84,13 @@ class Certificate:
         """Whether no solution is better by more than a fraction tol of this one's objective."""
         return bool(self.relative_gap <= tol)
 
+    def __repr__(self) -> str:
+        return brief(self, "lower", "upper", "relative_gap", "method")
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        return card_of(self).as_html()
+
     def __str__(self) -> str:
         """One line a person understands."""
         odds = self.failure_probability
@@ -91,12 +99,12 @@ class Certificate:
         bounds = f"objective {self.objective:.7g}, best possible {best} ({self.method}, {chance})"
         if not np.isfinite(self.relative_gap):
             return f"Not certified: {bounds}"
-        if self.relative_gap > _FAR:
+        if self.relative_gap > FAR:
             return f"Far from certified, gap {self.relative_gap:.1e}: {bounds}"
         return f"Certified optimal to within {self.relative_gap:.1e}: {bounds}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EmbeddingCertificate(Certificate):
     """The certificate of an embedding, with what only an embedding has (PSD17 section 6.1).
 
@@ -133,7 +141,7 @@ class EmbeddingCertificate(Certificate):
         return replace(self, **{name: factor * getattr(self, name) for name in ("lower", "upper", "rounding")})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegressionCertificate(Certificate):
     """The certificate of a regression or a classifier, with what only these have.
 

@@ -33,7 +33,7 @@ _UNPROVED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeasureCertificate(Certificate):
     """The bounds on the discrepancy programme of a measure v, and what else the proof computed of v.
 

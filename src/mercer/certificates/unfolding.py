@@ -30,7 +30,7 @@ _BEYOND = 2.0  # τ in units of λ
 _ENTRY = 16  # roundings of an entry of the scaled matrix beyond those of a sum over pairs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnfoldingCertificate(Certificate):
     """The certificate of an unfolding, with what only an unfolding has.
 

@@ -30,6 +30,10 @@ class AffineSquares(Law):
         s.
     """
 
+    _squares: GaussianSquares
+    _matrix: Array
+    _shift: Array
+
     def __init__(self, squares: GaussianSquares, matrix: Any, shift: Any) -> None:
         self._squares = squares
         self._matrix, self._shift = (np.asarray(to_numpy(part), np.float64) for part in (matrix, shift))

@@ -60,6 +60,12 @@ class GaussianSquares(Law):
     of distribution functions and draws, of the size of the support and of the answer, are NumPy's and brought over.
     """
 
+    sigma: float
+    _kernel: Gaussian
+    _mixture: Array
+    _coefficients: Array
+    _log_scale: float
+
     def __init__(self, points: Any, coefficients: Any, sigma: float, lower: Any = None, upper: Any = None) -> None:
         super().__init__(points, lower, upper)
         self.sigma = float(sigma)

@@ -6,7 +6,7 @@ Arguments are checked here, and answers brought to the library of the points; wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,12 @@ class Law(ABC):
     lower, upper : arrays of shape (d,) or None
         The corners of the box outside of which the density is zero; entries may be infinite. None means none.
     """
+
+    _points: Array
+    _lower: Array
+    _upper: Array
+    _home: Any = None
+    _unsaved: ClassVar[frozenset[str]] = frozenset({"_home"})  # a model file holds arrays
 
     def __init__(self, points: Any, lower: Any, upper: Any) -> None:
         self._home = points[:0] if is_tensor(points) else None

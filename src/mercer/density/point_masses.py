@@ -23,6 +23,8 @@ class PointMasses(Law):
         P up to a factor, none negative.
     """
 
+    _masses: Array
+
     def __init__(self, points: Any, masses: Any) -> None:
         super().__init__(points, None, None)
         self._points, place = np.unique(self._points, axis=0, return_inverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -40,6 +40,7 @@ class DensityQueries:
     kernel_: Kernel
     measure_: Measure
     _kept_law: tuple[bytes, Law] | None = None
+    _unsaved: ClassVar[frozenset[str]] = frozenset({"_kept_law"})
 
     def density(self, X: Any) -> Array:
         """The density; the estimator has it."""

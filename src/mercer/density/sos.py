@@ -21,6 +21,7 @@ from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import SumOfSquares
+from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.progress import warn_user
 from mercer.solvers.conic import Conic
@@ -156,6 +157,9 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     integration_error_: float
     log_scale_: float
     sample_weight_: Array | None
+    _n_rows: int
+    _spans: Spans
+    _probes: Array | None
     _always_double = True
     _checks = declared(
         objective=one_of("projection", "mmd"),
@@ -331,13 +335,13 @@ def _warn_of(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
     if model.integration_error_ > _INTEGRATION:
         warn_user(
             f"The integrals of {model.kernel_!r} are accurate to {model.integration_error_:.0e} only, and so is the "
-            "mass of the density: use Gaussian(), or fewer dimensions.",
+            "mass of the density: pass kernel=Gaussian(), or fewer columns of X.",
         )
     if model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
         nothing = model.projected_mmd_ >= model.sample_norm_
         explained = "nothing" if nothing else f"{1 - (model.projected_mmd_ / model.sample_norm_) ** 2:.0%}"
         warn_user(
             f"The density accounts for {explained} of the sample's mean embedding under {model.kernel_!r}: "
-            f"the points are too far apart for it in {model.support_.shape[1]} dimensions. Widen the kernel, add "
-            "support points, or reduce the dimension.",
+            f"the points are too far apart for it in {model.support_.shape[1]} dimensions. Pass a kernel of a "
+            "larger sigma, more points as support, or fewer columns of X.",
         )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.backends.arrays import Array, namespace
+from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.backends.rounding import TINY
+from mercer.density.log_gradient import log_gradient
 from mercer.density.queries import DensityQueries
 from mercer.density.squares import log_squares
 
@@ -42,6 +43,16 @@ class DensityValues(DensityQueries):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of :meth:`score_samples` over the rows of X."""
         return float(self.score_samples(X).mean())
+
+    def log_gradient(self, X: Any) -> Array:
+        """The gradient of :meth:`score_samples` at the rows of X, n × d, in closed form.
+
+        For the Gaussian kernel and Matérn's of order 3/2, 5/2 and ∞, with any reference that has a density. It needs no
+        normalising constant, and :func:`mercer.stein_test` asks for it.
+        """
+        points = self._new_points(X)
+        x, z, F = (np.asarray(to_numpy(part), np.float64) for part in (points, self.support_, self._factor))
+        return like(log_gradient(self.kernel_, x, z, F, self.measure_), points)
 
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""

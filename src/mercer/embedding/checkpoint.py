@@ -120,7 +120,7 @@ class Checkpoint:
                 self._warned = True
                 warn_user(
                     f"The checkpoint {self._path} cannot be written ({error.strerror or error}): the fit goes on, but "
-                    "could not be taken up again. Free some space, or name a file that may be written.",
+                    "could not be taken up again. Free some space, or pass a checkpoint that may be written.",
                     CheckpointWarning,
                 )
 

@@ -13,6 +13,7 @@ from mercer.problems.elliptope import bytes_needed
 from mercer.progress import warn_user
 from mercer.validation import distinct_rows
 
+_BANDWIDTHS = ("sigma", "length_scale", "n_neighbors", "gamma")  # names of parameters of kernels
 _ISOLATED = 1e-12
 _CONSTANT = 1e-12
 _NEARLY_CONSTANT = 1e-8
@@ -61,9 +62,10 @@ def _copies(operator: DiffusionOperator, kernel: Kernel, X: Any) -> Array:
 
 
 def _advice(kernel: Kernel, bandwidth: str) -> str:
-    """What to do about a kernel; affinities that are given have no bandwidth."""
+    """What to do about a kernel, by the names of its bandwidths; affinities that are given have none."""
     if not isinstance(kernel, Precomputed):
-        return bandwidth
+        names = [name for name in kernel.get_params() if name.rpartition("__")[2] in _BANDWIDTHS]
+        return f"{bandwidth} ({', '.join(names)})" if names else bandwidth
     return f"{'pass' if bandwidth[0].islower() else 'Pass'} other affinities, as of a kernel of another bandwidth"
 
 
@@ -86,7 +88,8 @@ def check_room(operator: DiffusionOperator, kernel: Kernel) -> None:
     if lost:
         warn_user(
             f"{lost} of {operator.shape[0]} points have no room under {kernel!r}, for k(x, x)/m(x) is below m(x)/vol, "
-            "which no psd kernel gives: they lie at the origin. Give the affinities a larger diagonal.",
+            "which no psd kernel gives: they lie at the origin. Give the affinities a larger diagonal, or pass "
+            "kernel=Gaussian() or another that is positive definite.",
         )
 
 
@@ -110,7 +113,8 @@ def pad_components(coordinates: Array, wanted: int, available: int) -> Array:
     if wanted <= coordinates.shape[1]:
         return coordinates[:, :wanted]
     warn_user(
-        f"n_components={wanted} exceeds the number of dimensions, {available}: the other coordinates are zero.",
+        f"n_components={wanted} exceeds the number of dimensions, {available}: the other coordinates are zero. "
+        "Lower n_components.",
         RankWarning,
     )
     return widened(coordinates, wanted)

@@ -17,8 +17,9 @@ from mercer.kernels import Precomputed, SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.eigen import deterministic_signs
 from mercer.operators import DiffusionOperator, GramOperator
+from mercer.progress import Phases
 from mercer.support import Support, choose_support, without_copies
-from mercer.validation import at_least, checked_kernel, declared, non_negative, one_of
+from mercer.validation import at_least, checked_kernel, declared, non_negative, one_of, true_or_false
 
 _NORMALIZATIONS = ("markov", "symmetric")
 
@@ -51,6 +52,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     random_state : None, int or generator, default=None
         Source of the landmarks, and start of the eigensolver for large samples, on which the result does not depend
         but for rounding.
+    verbose : bool, default=False
+        Log the phases and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -86,9 +89,19 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     stationary_: Array
     landmarks_: Array | None
     sample_weight_: Array | None
+    _eigenfunctions: Array
+    _scale: Array
+    _corrections: Array
+    _log_volume: float | None
+    _training: Any
+    _n_features_out: int
     _default_kernel = staticmethod(SelfTuning)
     _checks = declared(
-        n_components=at_least(1), time=non_negative, alpha=non_negative, normalization=one_of(*_NORMALIZATIONS)
+        n_components=at_least(1),
+        time=non_negative,
+        alpha=non_negative,
+        normalization=one_of(*_NORMALIZATIONS),
+        verbose=true_or_false,
     )
 
     def __init__(
@@ -101,6 +114,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         normalization: str = "markov",
         landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -109,6 +123,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         self.normalization = normalization
         self.landmarks = landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DiffusionMaps:
@@ -127,6 +142,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         """
         given = self._begin_fit(X, sample_weight=sample_weight)
         X, count = given.points, int(self.n_components)
+        phases = Phases("reading the points", shown=bool(self.verbose))
         with one_thread_for(X.shape[0], X):
             support = choose_support(self.landmarks, given.weights, X, given.given_kernel, given.rng)
             if self.landmarks is None and checked_kernel(given.given_kernel).is_local:
@@ -134,6 +150,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             self.landmarks_, self.sample_weight_ = support
             self.kernel_ = given.kernel_on(support)
             operator = self._operator(X, support)
+            phases.begin("finding the leading eigenpairs")
             values, vectors = leading_eigenpairs(operator, min(count, operator.shape[0] - 1), rng=given.rng)
         kept = values > X.shape[0] * 2 * unit_of(operator.dtype) * max(float(values[0]), 0.0)
         values, vectors = values[kept], vectors[:, kept]

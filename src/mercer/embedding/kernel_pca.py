@@ -27,7 +27,7 @@ from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.checks import as_points
 from mercer.operators import CenteredOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
-from mercer.progress import warn_user
+from mercer.progress import Phases, warn_user
 from mercer.support import choose_support
 from mercer.validation import at_least, declared, non_negative, one_of, positive_number, require_points, true_or_false
 
@@ -65,6 +65,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         Also prove that no larger eigenvalue was missed.
     random_state : None, int or generator, default=None
         Starts for large samples; the result does not depend on it but for rounding.
+    verbose : bool, default=False
+        Log the phases and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -118,12 +120,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     landmarks_: Array | None
     sample_weight_: Array | None
     _preimage: PreImage | None
+    _functions: PrincipalFunctions
+    _positive_part: float
+    _lengths: Array
+    _root_of_weight: Any
+    _n_features_out: int
     _checks = declared(
         n_components=at_least(1),
         indefinite=one_of("clip", "lift", "refuse"),
         alpha=positive_number,
         tol=non_negative,
         certify=true_or_false,
+        verbose=true_or_false,
     )
 
     def __init__(
@@ -137,6 +145,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         tol: float = 1e-11,
         certify: bool = False,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -146,11 +155,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.tol = tol
         self.certify = certify
         self.random_state = random_state
+        self.verbose = verbose
 
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Compute the leading eigenpairs of the centred kernel matrix of X."""
         given = self._begin_fit(X, sample_weight=sample_weight)
+        phases = Phases("reading the points", shown=bool(self.verbose))
         self.kernel_ = given.kernel
         support = choose_support(self.landmarks, given.weights, given.points, self.kernel_, given.rng)
         points = support.points(given.points, self.kernel_)
@@ -159,8 +170,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
             if not bool(namespace(operator.reference).isfinite(operator.column_means).all()):
                 raise DegenerateKernelError(self._too_large())
+            phases.begin("finding the leading eigenpairs")
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
+            if self.certify:
+                phases.begin("proving the eigenvalues")
             exact = in_double_precision(operator, points, support.scaled)
             pairs = self._prove(exact, pairs, support.unit**2, given.rng)
         self.landmarks_, self.sample_weight_ = support

@@ -138,6 +138,8 @@ class KernelizedSDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     history_: tuple[Iteration, ...]
     n_iter_: int
     phase_seconds_: dict[str, float]
+    _points: Any
+    _n_features_out: int
     _default_kernel = staticmethod(default_matern)
     _always_double = True
     _checks = declared(

@@ -22,6 +22,7 @@ from mercer.operators.diffusion import DegenerateKernelError
 from mercer.problems.elliptope import principal_coordinates
 from mercer.solvers import Iteration, Status
 from mercer.support import Support
+from mercer.wording import brief
 
 _KEEPS = 0.5  # of a level in one step of the walk: a further one that keeps less is noise
 _ENOUGH = 3  # levels, where nobody asked for a number
@@ -70,6 +71,9 @@ class Level:
     multipliers: Array | None
     n_products: int
     n_stand_in_products: int
+
+    def __repr__(self) -> str:
+        return brief(self, "rank", "correlation", "status", "certificate")
 
     @property
     def rank(self) -> int:

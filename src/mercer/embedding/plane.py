@@ -67,6 +67,9 @@ class PlaneMap:
     def __str__(self) -> str:
         return self.summary
 
+    def __repr__(self) -> str:
+        return f"PlaneMap({self.kept.size} points. {self.summary})"
+
     def place(self, Y: Any) -> Array:
         """Return positions of new points, given by all their coordinates, as from ``model.transform``.
 

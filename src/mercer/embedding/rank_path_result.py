@@ -13,6 +13,7 @@ from sklearn.base import clone
 from mercer.backends.arrays import Array
 from mercer.kernels import Kernel
 from mercer.solvers import Status
+from mercer.wording import brief
 
 _SHOWN = 4
 REMEMBERS = 0.5  # of an embedding in one step of the walk, for its bandwidth to be suggested
@@ -127,6 +128,9 @@ class RankPathEntry:
     correlation: float = float("nan")
     kept: float = float("nan")
 
+    def __repr__(self) -> str:
+        return brief(self, "sigma", "diagnosis", "rank", "relative_gap")
+
     @property
     def spectral_gaps(self) -> Array:
         """λ₁ - λ₂, λ₂ - λ₃, and so on."""
@@ -150,6 +154,9 @@ class RankPath:
     entries: tuple[RankPathEntry, ...]
     kernel: Kernel
     parameter: str
+
+    def __repr__(self) -> str:
+        return brief(self, "parameter", "sigmas", "ranks", "suggested")
 
     @property
     def suggested(self) -> RankPathEntry | None:

@@ -165,6 +165,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     n_products_: int
     n_stand_in_products_: int
     phase_seconds_: dict[str, float]
+    _extension: Extension
+    _n_features_out: int
     _default_kernel = staticmethod(default_kernel)
     _checks = declared(
         n_components=optional(at_least(1)),
@@ -361,6 +363,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if status in (Status.FLAT, Status.CRAWLING, Status.STALLED) and most_stay:
             reason = f" {isolated.value.capitalize()}: {isolated.message}"
         elif status is Status.STALLED and proof is not None and proof.gap_beyond_rounding <= self.tol:
-            reason = " Rounding alone keeps the bounds apart: compute in float64, or loosen tol."
+            reason = " Rounding alone keeps the bounds apart: set dtype='float64' by config_context, or loosen tol."
         which = f"Level {number}: " if number > 1 else ""
         warn_user(f"{which}{status.message}{reason}{state}", ConvergenceWarning)

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate
 from mercer.embedding.degeneracy import pad_components, widened
@@ -30,9 +31,10 @@ from mercer.validation import (
     positive_number,
     true_or_false,
 )
+from mercer.wording import OneLine
 
 
-class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Draw points apart as far as the distances of neighbours allow (Weinberger and Saul 2006; RKHS (114)).
 
     The semi-definite programme max Tr B, B ≽ 0 centred, with ‖yᵢ - yⱼ‖ kept for neighbours: a sheet that is rolled up
@@ -103,8 +105,14 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     pairs_: Array
     multipliers_: Array
     history_: tuple[Iteration, ...]
+    status_: Status
+    n_iter_: int
+    landmarks_: Array | None
+    sample_weight_: Array | None
     n_features_in_: int
     _extension: LocalExtension | None
+    _n_features_out: int
+    _data_seen: DataSeen
     _checks = declared(
         n_neighbors=at_least(1),
         distances=one_of("kept", "not exceeded"),
@@ -166,6 +174,7 @@ class MaximumVarianceUnfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.verbose:
             make_visible()
         X = self._checked(X, fitting=True)
+        self._data_seen = DataSeen.of(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         posed = PosedUnfolding.of(self, X, weights)
         with blas_for(posed.problem.pairs.shape[0]):

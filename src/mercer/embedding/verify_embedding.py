@@ -30,6 +30,7 @@ from mercer.embedding.levels import Complement, Level, PosedLevel, level_weights
 from mercer.embedding.prescribed import Prescribed
 from mercer.embedding.sdp import SDPEmbedding
 from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.base import spelled
 from mercer.kernels.checks import as_generator
 from mercer.operators import DiffusionOperator, ProjectedOperator
 from mercer.support import Support, stored_support
@@ -247,7 +248,7 @@ def _check_extension(model: SDPEmbedding, X: Any, points: Any, support: Support,
     stored, close = model._extension, _tolerance(model)
     prescribed = levels[0].posed.prescribed
     again = Extension.of(model.kernel_, points, support, [each.for_extension() for each in levels], prescribed)
-    if repr(stored.kernel) != repr(model.kernel_):
+    if spelled(stored.kernel) != spelled(model.kernel_):
         raise _damaged(f"it extends by {stored.kernel!r}, but kernel_ is {model.kernel_!r}")
     if not same_points(stored.points, points):
         raise _damaged("the points that it extends from are not those of X")

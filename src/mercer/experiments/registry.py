@@ -12,19 +12,60 @@ import re
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mercer.experiments.report import Experiment
 
 Run = TypeVar("Run", bound=Callable[..., Experiment])
 
-# PSD22 and PSD17 are the two papers on the SDP embedding, QUAD the one on quadrature sparsification, SOS the one on
-# sums of squares, RKHS the survey of kernels. They are listed in this order, others after them.
-_PAPERS = ("psd22", "psd17", "quad", "sos", "rkhs")
-_registered: dict[str, tuple[float, Callable[..., Experiment]]] = {}
+# They are listed in this order, others after them.
+PAPERS = {
+    "psd22": "Fanuel, Aspeel, Delvenne, Suykens: Positive Semi-definite Embedding for Dimensionality Reduction and "
+    "Out-of-Sample Extensions, 2022",
+    "psd17": "the same authors: its first version, 2017",
+    "quad": "Gauthier, Suykens: Optimal quadrature-sparsification for integral operator approximation, 2016",
+    "sos": "Muzellec, Bach, Rudi: A Note on Optimizing Distributions using Kernel Mean Embeddings, by kernel sums of "
+    "squares, 2021",
+    "rkhs": "Ghojogh, Ghodsi, Karray, Crowley: Reproducing Kernel Hilbert Space, Mercer's Theorem, Eigenfunctions, "
+    "Nyström Method, and Use of Kernels in Machine Learning: Tutorial and Survey, 2021",
+}
 
 
-def experiment(name: str, *, place: float | None = None) -> Callable[[Run], Run]:
+class Registered(NamedTuple):
+    """An experiment, and what a person should know before running it.
+
+    Attributes
+    ----------
+    place : float
+        Where it stands among those of its paper.
+    run : callable
+        The function.
+    seconds : float or None
+        What it took at most with its defaults, on two cores under load.
+    data : str or None
+        The data set of the folder ``MERCER_DATA`` that it needs.
+    quick : dict
+        Arguments with which it takes seconds, in the place of minutes; empty where it takes no more anyway.
+    """
+
+    place: float
+    run: Callable[..., Experiment]
+    seconds: float | None
+    data: str | None
+    quick: dict[str, Any]
+
+
+_registered: dict[str, Registered] = {}
+
+
+def experiment(
+    name: str,
+    *,
+    place: float | None = None,
+    seconds: float | None = None,
+    data: str | None = None,
+    quick: dict[str, Any] | None = None,
+) -> Callable[[Run], Run]:
     """Register a function, whose defaults are the paper's values where it prints them, as an experiment to be run.
 
     Parameters
@@ -33,14 +74,16 @@ def experiment(name: str, *, place: float | None = None) -> Callable[[Run], Run]
         The paper, a hyphen, and the figure or table: ``"psd22-fig1"``.
     place : float, optional
         Where it stands among those of its paper; by default the number of the figure.
+    seconds, data, quick : optional
+        What it takes, see ``Registered``.
     """
     at = _number(name) if place is None else place
 
     def register(run: Run) -> Run:
-        known = _registered.get(name, (0.0, run))[1]
+        known = _registered[name].run if name in _registered else run
         if (known.__module__, known.__qualname__) != (run.__module__, run.__qualname__):
             raise ValueError(f"{known.__module__} and {run.__module__} both register {name!r}: rename one of them.")
-        _registered[name] = (at, run)
+        _registered[name] = Registered(at, run, seconds, data, quick or {})
         return run
 
     return register
@@ -49,12 +92,18 @@ def experiment(name: str, *, place: float | None = None) -> Callable[[Run], Run]
 def catalogue() -> dict[str, Callable[..., Experiment]]:
     """All experiments by their names, paper by paper and in the order of each paper."""
     _papers_files()
-    return {name: _registered[name][1] for name in sorted(_registered, key=_order)}
+    return {name: _registered[name].run for name in sorted(_registered, key=_order)}
 
 
 def description(name: str) -> str:
     """The first line of the docstring of an experiment."""
     return (inspect.getdoc(catalogue()[name]) or "").partition("\n")[0]
+
+
+def registered(name: str) -> Registered:
+    """What is known of an experiment."""
+    _papers_files()
+    return _registered[name]
 
 
 @cache
@@ -86,4 +135,4 @@ def _number(name: str) -> float:
 
 def _order(name: str) -> tuple[int, float, str]:
     paper = name.partition("-")[0]
-    return _PAPERS.index(paper) if paper in _PAPERS else len(_PAPERS), _registered[name][0], name
+    return [*PAPERS].index(paper) if paper in PAPERS else len(PAPERS), _registered[name].place, name

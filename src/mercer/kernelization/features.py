@@ -9,6 +9,7 @@ eigendecomposition. Where I is the whole sample, ⟨f(x), f(y)⟩ = k(x, y) on i
 from __future__ import annotations
 
 from copy import copy
+from numbers import Integral
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -34,6 +35,8 @@ from mercer.kernels import Kernel
 from mercer.linalg import rp_cholesky
 from mercer.operators import GramOperator, LowRankOperator
 from mercer.operators.sections import KernelSections
+from mercer.support import choose_support
+from mercer.validation import whole_number
 
 _PIVOTS = 0  # seed of a factorisation to rounding, which changes the features by a rotation alone
 _WIDE = 8  # bytes of an entry of the factor
@@ -61,6 +64,8 @@ class KernelFeatures:
 
     Attributes
     ----------
+    sections : KernelSections
+        As given.
     nodes : array of int of shape (r,)
         J, as rows of the sample.
     components : array of shape (r, d)
@@ -69,9 +74,14 @@ class KernelFeatures:
         L_J⁻ᵀ.
     """
 
+    sections: KernelSections
+    nodes: Array
+    components: Any
+    normalization: Array
+
     def __init__(self, sections: KernelSections, lower: Array) -> None:
         xp = namespace(lower)
-        self._sections = sections
+        self.sections = sections
         self.nodes, self.components = sections.nodes, sections.components
         identity = xp.eye(lower.shape[0], dtype=lower.dtype, device=lower.device)
         self.normalization = contiguous(solve_triangular(lower, identity).T)
@@ -84,7 +94,7 @@ class KernelFeatures:
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × r; for ``Precomputed()`` from their kernel values with the whole sample."""
-        return self._sections.against(X) @ self.normalization
+        return self.sections.against(X) @ self.normalization
 
 
 class SampleFeatures(NamedTuple):
@@ -94,6 +104,17 @@ class SampleFeatures(NamedTuple):
     map: KernelFeatures
     diagonal: Array
     left_out: Array
+
+
+def sample_features(
+    kernel: Kernel, X: Any, landmarks: Any, weights: Array | None, rng: np.random.Generator
+) -> SampleFeatures:
+    """The features of the rows of X from all of them, for None, from so many that are drawn, or from those chosen."""
+    number = isinstance(landmarks, Integral) and not isinstance(landmarks, bool)
+    if landmarks is None or number:
+        count = whole_number(landmarks, "landmarks", 1) if number else None
+        return factor_features(kernel, X, count, weights, rng)
+    return landmark_features(kernel, X, choose_support(landmarks, weights, X, kernel, rng).indices)
 
 
 def landmark_features(kernel: Kernel, X: Any, landmarks: Array) -> SampleFeatures:
@@ -163,7 +184,7 @@ def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None =
     """
     known = gram.kernel.properties.positive_definite is True
     if not known:
-        _refuse_indefinite_part(gram)
+        refuse_indefinite_part(gram)
     for tolerance in _TOLERANCES[: 1 if known else None]:
         with np.errstate(over="ignore", invalid="ignore"):  # growth on an indefinite matrix
             factor = rp_cholesky(gram, width, random_state=copy(seed), weights=weights, tolerance=tolerance)
@@ -175,7 +196,7 @@ def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None =
     raise ValueError(_sentence(gram.kernel))
 
 
-def _refuse_indefinite_part(gram: GramOperator) -> None:
+def refuse_indefinite_part(gram: GramOperator) -> None:
     """Refuse a matrix that is indefinite on some rows drawn at random, which is all that can be looked at for sure."""
     rows = _some_rows(gram, _DECOMPOSED)
     values = eigvalsh(as_double(gram.block(rows, rows)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
 from mercer.backends.rounding import UNIT, gamma
-from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
-from mercer.kernelization.features import KernelFeatures, SampleFeatures, factor_features, landmark_features
-from mercer.support import choose_support
-from mercer.validation import whole_number
+from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.kernelization.features import KernelFeatures, sample_features
 
 _FITS = ("fit", "fit_transform", "fit_predict")
 _ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score")
@@ -98,6 +95,7 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
     trace_left_out_: float
     trace_: float
     indices_: Array
+    _features: KernelFeatures
 
     def __init__(self, estimator: Any, kernel: Any = None, *, landmarks: Any = None, random_state: Any = None) -> None:
         self.estimator = estimator
@@ -219,7 +217,7 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         if y is not None:
             check_consistent_length(given.points, y)
         self.kernel_ = given.kernel
-        made = self._features_of_sample(given)
+        made = sample_features(self.kernel_, given.points, self.landmarks, given.weights, given.rng)
         self._features, self.indices_ = made.map, made.map.nodes
         self.trace_, left_out = (_total(part, given.weights) for part in (made.diagonal, made.left_out))
         self.trace_left_out_ = left_out * (1 + gamma(made.left_out.shape[0] + 2, UNIT))  # no sum comes out below itself
@@ -227,16 +225,6 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         if self.random_state is not None:
             _seed(self.estimator_, given.rng)
         return _answer_of_fit(self.estimator_, method, to_numpy(made.values), y, params)
-
-    def _features_of_sample(self, given: FitInput) -> SampleFeatures:
-        """Features from all rows, from so many that are drawn with the factorisation, or from those that are chosen."""
-        X, chosen = given.points, self.landmarks
-        number = isinstance(chosen, Integral) and not isinstance(chosen, bool)
-        if chosen is None or number:
-            count = whole_number(chosen, "landmarks", 1) if number else None
-            return factor_features(self.kernel_, X, count, given.weights, given.rng)
-        support = choose_support(chosen, given.weights, X, self.kernel_, given.rng)
-        return landmark_features(self.kernel_, X, support.indices)
 
     def _ask(self, method: str, X: Any, params: dict[str, Any], *targets: Any) -> Any:
         params = self._routed(method, params)
@@ -246,9 +234,8 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
     def _features_of(self, X: Any) -> Array:
         """The features of new points, as a NumPy array."""
         X = self._new_points(X)
-        features: KernelFeatures = self._features
-        features.require_memory(X)
-        return to_numpy(features.transform(X))
+        self._features.require_memory(X)
+        return to_numpy(self._features.transform(X))
 
     def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The metadata for a method of the estimator: all that was given, unless scikit-learn is to route it."""

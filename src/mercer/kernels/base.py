@@ -16,6 +16,7 @@ from mercer.backends.matrix import KernelMatrix, kernel_matrix
 from mercer.kernels.checks import as_sides
 from mercer.kernels.properties import Properties
 from mercer.kernels.tables import Table, is_frame
+from mercer.wording import parameters_in_a_line
 
 
 class UnresolvedKernelError(ValueError):
@@ -223,8 +224,13 @@ class Kernel(ABC):
         return self
 
     def __repr__(self) -> str:
-        """Return the constructor call."""
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._own_params().items())})"
+        """Return the constructor call, in a line: without defaults where it would be longer."""
+        return parameters_in_a_line(self, self._own_params())
+
+    def _spelled(self) -> str:
+        """The whole constructor call, however long: two kernels that spell alike are the same."""
+        own = self._own_params().items()
+        return f"{type(self).__name__}({', '.join(f'{name}={spelled(value)}' for name, value in own)})"
 
     def __add__(self, other: Any) -> Kernel:
         """Return the sum of two kernels."""
@@ -269,3 +275,12 @@ def _is_vector(x: Any) -> bool:
 def _is_scalar(value: Any) -> bool:
     """Whether a value is a scalar of any kind; what kind is checked, with a sentence, where it is used."""
     return bool(np.isscalar(value))
+
+
+def spelled(value: Any) -> str:
+    """A parameter in full: kernels by their whole call, arrays by all their numbers."""
+    if isinstance(value, Kernel):
+        return value._spelled()
+    if hasattr(value, "tolist"):
+        return repr(value.tolist())
+    return repr(value)

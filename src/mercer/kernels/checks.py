@@ -216,7 +216,7 @@ def scale_free(weights: Any) -> Any:
     return in_one_unit(weights)[0]
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """A NumPy generator from None, a seed, a Generator or a legacy RandomState (from which a seed is drawn)."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
@@ -224,4 +224,4 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         allowed = "None, a whole number ≥ 0 or a random generator"
-        raise ValueError(f"random_state={random_state!r} must be {allowed}.") from None
+        raise ValueError(f"{name}={random_state!r} must be {allowed}.") from None

@@ -37,6 +37,13 @@ class GeodesicColumns:
         Which training points the kernel is centred on, and their weights, which sum to one.
     """
 
+    linked: LinkedPoints
+    weights: Array
+    half_mean: float
+    _centre: tuple[Array, Array]
+    _graph: tuple[Array, Array, Array]
+    _own: Array
+
     def __init__(self, points: LinkedPoints, graph: Any, centre: tuple[Array, Array]) -> None:
         self.linked, self._centre, self.weights = points, centre, centre[1]
         self._graph = graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data

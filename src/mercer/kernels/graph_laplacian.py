@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -83,9 +84,14 @@ class GraphLaplacian(ColumnKernel):
         affinities = (halves + halves.T).maximum(joined).tocsr()
         laplacian = -affinities
         laplacian.setdiag(affinities.sum(axis=1))
-        return InverseColumns(linked, laplacian, _mean_of_links, "The Laplacian of the graph")
+        return InverseColumns(linked, laplacian, MeanOfLinks(), "The Laplacian of the graph")
 
 
-def _mean_of_links(points: Array, links: Links) -> Array:
+@final
+@dataclass(frozen=True)
+class MeanOfLinks:
     """Equal weights on the nearest training points."""
-    return np.full(links.numbers.shape, 1.0 / links.numbers.shape[1])
+
+    def __call__(self, points: Array, links: Links) -> Array:
+        """The weights of the links of some points."""
+        return np.full(links.numbers.shape, 1.0 / links.numbers.shape[1])

@@ -40,6 +40,11 @@ class InverseColumns:
         What M is called in a sentence.
     """
 
+    linked: LinkedPoints
+    matrix: Any
+    _weigh: Any
+    _what: str
+
     def __init__(self, points: LinkedPoints, matrix: Any, weigh: Any, what: str) -> None:
         self.linked, self.matrix, self._weigh, self._what = points, csr_array(matrix), weigh, what
         _ = self._centre  # which refuses a matrix without an inverse

@@ -50,6 +50,13 @@ class LinkedPoints:
         As :func:`mercer.kernels.neighbours.metric_named` has it.
     """
 
+    positions: Array
+    metric: str
+    k: int
+    numbers: Array
+    lengths: Array
+    _index: tuple[Array, Array]
+
     def __init__(self, positions: Array, n_neighbors: int, metric: str) -> None:
         self.positions, self.metric = positions, metric_named(metric, "auto")
         self.k = min(n_neighbors, positions.shape[0] - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -71,11 +71,20 @@ class LocallyLinear(ColumnKernel):
         residual = -linked.directed(_rebuilding(linked.positions, linked.positions, linked.numbers, self.reg))
         require_one_class(residual, self)
         residual.setdiag(1.0)
-        return InverseColumns(linked, residual.T @ residual, partial(_weights, linked, self.reg), "(I - W)ᵀ(I - W)")
+        return InverseColumns(linked, residual.T @ residual, Rebuilding(linked, float(self.reg)), "(I - W)ᵀ(I - W)")
 
 
-def _weights(linked: LinkedPoints, reg: float, points: Array, links: Links) -> Array:
-    return _rebuilding(points, linked.positions, links.numbers, reg)
+@final
+@dataclass(frozen=True, eq=False)
+class Rebuilding:
+    """Weights on the nearest training points that rebuild a point from them, regularised, and sum to one."""
+
+    linked: LinkedPoints
+    reg: float
+
+    def __call__(self, points: Array, links: Links) -> Array:
+        """The weights of the links of some points."""
+        return _rebuilding(points, self.linked.positions, links.numbers, self.reg)
 
 
 def _rebuilding(points: Array, positions: Array, numbers: Array, reg: float) -> Array:

@@ -9,11 +9,12 @@ import numpy as np
 from mercer.backends import forms
 from mercer.backends.arrays import chosen_columns, is_tensor, to_numpy
 from mercer.backends.matrix import KernelMatrix
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, spelled
 from mercer.kernels.checks import as_sides
 from mercer.kernels.precomputed import Precomputed
 from mercer.kernels.properties import Properties
 from mercer.kernels.tables import Table
+from mercer.wording import LINE
 
 
 @final
@@ -45,8 +46,12 @@ class OnColumns(Kernel):
         self.columns = columns
 
     def __repr__(self) -> str:
-        """Return the call that makes it."""
-        return f"{self.kernel!r}.on({self.columns!r})"
+        """Return the call that makes it, in a line."""
+        call = f"{self.kernel!r}.on({self.columns!r})"
+        return call if len(call) <= LINE else f"{type(self.kernel).__name__}(…).on(<{np.size(self.columns)} columns>)"
+
+    def _spelled(self) -> str:
+        return f"{self.kernel._spelled()}.on({spelled(self.columns)})"
 
     @property
     def properties(self) -> Properties:

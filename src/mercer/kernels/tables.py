@@ -76,6 +76,8 @@ class Table:
     def coded(self, frame: Any) -> Array:
         """The columns as numbers; a category that is not known gets a code that no known one has."""
         if not is_frame(frame):
+            if not self.texts:
+                return frame
             raise TypeError(
                 f"The categories of the columns {self._named(self.texts)} are known by name: pass a data frame, not "
                 f"{type(frame).__name__}."

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.kernels.base import Kernel
+from mercer.wording import parameters_in_a_line
 
 
 class TrainedKernel(Kernel):
@@ -58,17 +59,20 @@ class TrainedKernel(Kernel):
 
     def __repr__(self) -> str:
         """Return the constructor call, and what tells one set of training points from another."""
-        shown = ", ".join(f"{name}={self._shown(value)}" for name, value in self._own_params().items())
-        call, sample = f"{type(self).__name__}({shown})", self._sample
-        if sample is None:
-            return call
-        count = sample.positions.shape[0]
-        return f"{call} {self._relation} {count} point{'s' * (count != 1)} [{sample.digest}]"
+        shown = {
+            name: _Graph(value) if hasattr(value, "tocsr") else value for name, value in self._own_params().items()
+        }
+        return parameters_in_a_line(self, shown, ending=self._learned_from())
 
-    @staticmethod
-    def _shown(value: Any) -> str:
-        """A parameter in a constructor call."""
-        return f"<graph of {value.shape[0]} points>" if hasattr(value, "tocsr") else repr(value)
+    def _spelled(self) -> str:
+        """The whole constructor call and the training points."""
+        return f"{super()._spelled()}{self._learned_from()}"
+
+    def _learned_from(self) -> str:
+        if self._sample is None:
+            return ""
+        count = self._sample.positions.shape[0]
+        return f" {self._relation} {count} point{'s' * (count != 1)} [{self._sample.digest}]"
 
     @property
     def _known(self) -> Any:
@@ -95,3 +99,13 @@ def digest_of(what: str, *arrays: Array) -> str:
     for array in arrays:
         whole.update(np.ascontiguousarray(array).data)
     return whole.hexdigest()
+
+
+class _Graph:
+    """A graph as a parameter is shown."""
+
+    def __init__(self, graph: Any) -> None:
+        self._count = graph.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<graph of {self._count} points>"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer.backends.arrays import Array, is_tensor, like, namespace, taken, to_numpy
+from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import one_thread_for
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator, first_place
+from mercer.kernels.tables import Table
 from mercer.landmarks.standing import standing
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
@@ -24,9 +26,10 @@ from mercer.validation import (
     resolved_kernel,
     whole_number,
 )
+from mercer.wording import OneLine
 
 
-class Landmarks(BaseEstimator):
+class Landmarks(OneLine, BaseEstimator):
     """Choose rows of a sample that stand for all of it, and the weights with which they do.
 
     For ``landmarks=`` of any estimator; one that is given the number alone chooses by ``"k-means"``, or as this class
@@ -83,6 +86,10 @@ class Landmarks(BaseEstimator):
     share_left_out_: float | None
     kernel_: Kernel
     n_features_in_: int
+    _data_seen: DataSeen
+    _table: Table | None
+    _fitted_like: Any = None  # an empty tensor where the fit was on one; a model file holds arrays
+    _unsaved: ClassVar[frozenset[str]] = frozenset({"_fitted_like"})
 
     def __init__(
         self, n_landmarks: int = 100, *, strategy: Any = "rpcholesky", kernel: Any = None, random_state: Any = None

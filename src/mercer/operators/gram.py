@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -84,9 +84,11 @@ class GramOperator(LinearMap):
     array([1.73575888, 2.36787944])
     """
 
+    _made_from: ClassVar = {"kernel": "kernel", "X": "points", "Y": "_others", "weights": "weights", "dtype": "dtype"}
+
     def __init__(self, kernel: Kernel, X: Any, Y: Any = None, *, weights: Any = None, dtype: Any = None) -> None:
         self.kernel = kernel
-        self.points = X
+        self.points, self._others = X, Y
         self.stored_share = 1.0
         points = kernel._checked(X, Y)
         self._matrix = kernel.matrix(*points, dtype=dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import ClassVar, final
 
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import EntryError, unit_of
@@ -17,6 +17,8 @@ class GramSum(LinearMap):
     Kernels of the same points are better added as kernels; this is for a matrix Σ that is given, and costs what the
     two of them cost.
     """
+
+    _made_from: ClassVar = {"left": "left", "right": "right"}
 
     def __init__(self, left: GramOperator, right: GramOperator) -> None:
         super().__init__(left.shape, left.dtype, symmetric=True, reference=left.reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from mercer.backends.arrays import taken
+from mercer.backends.arrays import Array, taken
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import checked_nodes
 from mercer.operators.gram import GramOperator
@@ -32,6 +32,11 @@ class KernelSections:
     nodes : array of int of shape (m,)
         I.
     """
+
+    kernel: Kernel
+    nodes: Array
+    components: Any
+    _size: int
 
     def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
         self.kernel = kernel

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import panel_columns
@@ -83,6 +83,11 @@ class Discrepancy(Problem):
         Columns of S evaluated so far, the product Sω not counted.
     """
 
+    _made_from: ClassVar = {
+        name: name
+        for name in ["squared", "weights", "penalty", "caps", "ridge", "distortion", "errors", "law", "covariance"]
+    }
+
     def __init__(
         self,
         squared: LinearMap,
@@ -106,7 +111,7 @@ class Discrepancy(Problem):
         nothing = namespace(self.distortion).zeros_like(self.distortion)
         self.caps = nothing + math.inf if caps is None else caps
         self.ridge = nothing if ridge is None else ridge
-        self.weight_error, self.penalty_error = errors
+        self.errors = self.weight_error, self.penalty_error = errors
 
     @property
     def needs(self) -> frozenset[str]:

@@ -32,6 +32,7 @@ from mercer.operators.sections import KernelSections
 from mercer.problems.discrepancy import checked_measure
 from mercer.progress import warn_user
 from mercer.validation import checked_weights, positive_number, whole_number
+from mercer.wording import brief
 
 Progress = Callable[[float], None] | None
 _MODERATE = 100  # 4^±100: squares of such weights are far from the ends of the range
@@ -78,6 +79,9 @@ class ApproximateEigenpairs:
     rkhs_residuals: Array | None
     coefficients: Array
     _sections: KernelSections = field(repr=False)
+
+    def __repr__(self) -> str:
+        return brief(self, "canonical", "upsilon")
 
     @property
     def largest_overlap(self) -> float:
@@ -349,7 +353,7 @@ def _warn_of_fewer(wanted: int, found: int, nodes: int) -> None:
     if found < wanted:
         warn_user(
             f"n={wanted} exceeds the {found} eigenpairs above rounding level that {nodes} nodes give: only these are "
-            "returned.",
+            "returned. Lower n, or fit with more n_nodes.",
         )
 
 

@@ -42,6 +42,11 @@ class NystromFeatures:
     Cost: m³ flops once, then m kernel evaluations and 2m² flops a point.
     """
 
+    components: Any
+    rank: int
+    normalization: Array
+    _sections: KernelSections
+
     def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
         self._sections = KernelSections(kernel, X, nodes)
         self.components = self._sections.components

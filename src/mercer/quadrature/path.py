@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from mercer.backends.arrays import Array, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero
 from mercer.problems import Discrepancy
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.kinks import Kinks, PathEnd
+from mercer.wording import brief
 
 
 class PathPoint(NamedTuple):
@@ -32,6 +33,9 @@ class PathPoint(NamedTuple):
     kappa: float
     discrepancy: float
 
+    def __repr__(self) -> str:
+        return brief(self, "alpha", "kappa", "discrepancy", "indices")
+
 
 class QuadraturePath:
     """All solutions from α₀ down, piecewise linear in α and in ϰ (QUAD Lemma 6.1).
@@ -52,6 +56,8 @@ class QuadraturePath:
         Kinks up to which every event was told from the next in floating point. Beyond, some events lie closer together
         than rounding resolves: the measures are as accurate as elsewhere, but the number of kinks may be off by a few.
     """
+
+    _made_from: ClassVar = {"problem": "_problem", "kinks": "_kinks", "rows": "_rows"}
 
     def __init__(self, problem: Discrepancy, kinks: Kinks, rows: Array) -> None:
         self._problem, self._kinks, self._rows = problem, kinks, rows

@@ -176,7 +176,8 @@ class _Search:
         while alpha > _LEAST_ALPHA * problem.largest_alpha and bisections <= _BISECTIONS:
             found = self._solved_roughly(alpha, few.point)
             count = int(found.point.nodes.shape[0])
-            _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, count, wanted)
+            if choice.shown:
+                _log.info("alpha %.6g: %d nodes where %d are wanted", alpha, count, wanted)
             if found.status in _CUT or self._passes_left == 0:
                 return found if found.status in _CUT else found.ended(Status.MAX_ITER)
             if count >= wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -35,8 +35,8 @@ from mercer.validation import checked_kernel
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
     Status.STALLED: (
-        "The measure no longer moves, at the limit of rounding: accept the gap that the certificate states, or compute "
-        "in float64."
+        "The measure no longer moves, at the limit of rounding: accept the gap that the certificate states, or "
+        "set dtype='float64' by config_context."
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
@@ -149,6 +149,14 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     status_: Status
     n_iter_: int
     n_columns_: int
+    _points: Any
+    _weights: Array
+    _rows: Array
+    _n_rows: int
+    _claim: Claim
+    _features: NystromFeatures
+    _n_features_out: int
+    _sometimes: ClassVar[frozenset[str]] = frozenset({"path_"})
 
     _checks = CHECKS
 
@@ -339,14 +347,16 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             warn_user(sentence, ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
-            sentence = f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}."
-            warn_user(sentence)
+            warn_user(
+                f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}: raise max_weight "
+                "or n_nodes."
+            )
         ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
         few = wanted is not None and found < min(wanted, problem.size)
         if few and ended and choice.max_increase is None:
             warn_user(
-                f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this "
-                f"arithmetic (discrepancy {self.discrepancy_:.1e}).",
+                f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this arithmetic "
+                f"(discrepancy {self.discrepancy_:.1e}): lower n_nodes, or pass a kernel of a smaller sigma.",
             )
         if self.penalty is not None:
             _warn_of_dense_solution(problem, choice, found)

@@ -15,6 +15,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
+from mercer.kernels.base import spelled
 from mercer.kernels.checks import checked_nodes
 from mercer.kernels.integrals.given_measure import same_measure
 from mercer.problems import Discrepancy
@@ -140,7 +141,7 @@ def _check_features(model: QuadratureSparsifier, X: Any) -> None:
     for components in (model.components_, kept.components, sections.components):
         if _differ(components, made.components):
             raise _damaged("components_", "another set of points", "those of the nodes")
-    same = repr(sections.kernel) == repr(model.kernel_) and not _differ(sections.nodes, model.indices_)
+    same = spelled(sections.kernel) == spelled(model.kernel_) and not _differ(sections.nodes, model.indices_)
     if not same:
         raise _damaged("set of features", "of another kernel or other nodes", f"those of {model.kernel_!r}")
     gram = as_double(made._sections.gram().to_dense())

@@ -141,7 +141,12 @@ class CandidateProblem:
         The status is ``STALLED`` where rounding, and nothing else, keeps the proof from the tolerance.
         """
         goal = Goal(_MARGIN * effort.tol, max_iter=effort.max_iter)
-        run: Run[Play] = Run(goal, certify=lambda play: self.certify(self.strategy(play)), callbacks=effort.callbacks)
+        run: Run[Play] = Run(
+            goal,
+            certify=lambda play: self.certify(self.strategy(play)),
+            callbacks=effort.callbacks,
+            shown=effort.shown,
+        )
         found = run.phase(self.game, CandidateInteriorPoint())
         if found.status is Status.STALLED and run.steps_left:
             again = run.phase(self.game, CandidateBarrier())

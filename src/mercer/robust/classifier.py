@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_X_y
 
-from mercer.backends.arrays import Array, is_tensor, namespace, special, taken, to_numpy
+from mercer.backends.arrays import Array, Labels, is_tensor, namespace, special, taken, to_numpy
 from mercer.backends.balls import Ball
 from mercer.problems.losses import HingeLoss, LogisticLoss, Loss
 from mercer.robust.candidates import MorePairs
@@ -63,6 +63,8 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
         Newton steps at most; 20 to 30 are usual.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true value stops.
+    verbose : bool, default=False
+        Log the phases, the certified gap and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
     (True, True)
     """
 
-    classes_: Array
+    classes_: Labels
     _checks = declared(
         **RobustMachine._checks,
         loss=one_of("logistic", "hinge"),
@@ -116,6 +118,7 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
         tol: float = 1e-6,
         max_iter: int = 300,
         callback: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -127,6 +130,7 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.verbose = verbose
 
     def decision_function(self, X: Any) -> Array:
         """f at the rows of X, positive for the second of ``classes_``."""

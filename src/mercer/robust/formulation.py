@@ -35,11 +35,12 @@ class Terms(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """The relative gap to prove, Newton steps at most, and who is told of them."""
+    """The relative gap to prove, Newton steps at most, who is told of them, and whether they go to the log."""
 
     tol: float
     max_iter: int
     callbacks: tuple[Callable[[Any], Any], ...] = ()
+    shown: bool = False
 
 
 class Coefficients(NamedTuple):

@@ -100,6 +100,7 @@ class Game(Formulation):
             Barrier(),
             goal=Goal(_MARGIN * effort.tol, max_iter=effort.max_iter),
             callbacks=effort.callbacks,
+            shown=effort.shown,
             certify=lambda point: self._certified(problem, self.coefficients(point)),
         )
 

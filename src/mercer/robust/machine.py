@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array, as_double, like, taken, to_numpy
+from mercer.backends.arrays import Array, Labels, as_double, like, taken, to_numpy
 from mercer.backends.balls import Ball, ball
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, RegressionCertificate
@@ -25,7 +25,7 @@ from mercer.robust.advice import warn_of_regression
 from mercer.robust.candidates import CandidateProblem, Candidates, MorePairs, Sample, require_memory
 from mercer.robust.formulation import Effort
 from mercer.solvers.solution import Iteration, Status
-from mercer.validation import at_least, declared, function_of, non_negative, normalised, positive_number
+from mercer.validation import at_least, declared, function_of, non_negative, normalised, positive_number, true_or_false
 
 COEFFICIENTS = ("dual_coef_", "price_coef_", "adversary_weights_", "slopes_")
 _NO_RADIUS = 1e-100
@@ -55,8 +55,9 @@ class RobustMachine(KernelEstimator):
     dual_coef_: Array
     inputs_: Array
     candidate_index_: Array
-    candidate_targets_: Array
+    candidate_targets_: Labels
     adversary_weights_: Array
+    verbose: bool
     price_coef_: Array
     slopes_: Array
     level_: float
@@ -79,6 +80,7 @@ class RobustMachine(KernelEstimator):
         tol=positive_number,
         max_iter=at_least(1),
         callback=function_of("one line of history_", ValueError),
+        verbose=true_or_false,
     )
 
     @abstractmethod
@@ -225,7 +227,7 @@ class RobustMachine(KernelEstimator):
     def _solved(self, problem: CandidateProblem, units: Units) -> dict[str, Any]:
         """The fitted attributes that follow from the solution."""
         callbacks = () if self.callback is None else (self.callback,)
-        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks))
+        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks, bool(self.verbose)))
         strategy = problem.strategy(solution.point)
         X = problem.candidates.inputs
         coefficients = zip(COEFFICIENTS, _in_units(strategy, units), strict=True)

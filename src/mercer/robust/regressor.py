@@ -52,6 +52,8 @@ class RobustKernelRegressor(RegressorMixin, RobustMachine):
         Newton steps at most; 20 to 30 are usual.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true value stops.
+    verbose : bool, default=False
+        Log the phases, the certified gap and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -104,6 +106,7 @@ class RobustKernelRegressor(RegressorMixin, RobustMachine):
         tol: float = 1e-6,
         max_iter: int = 300,
         callback: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -116,6 +119,7 @@ class RobustKernelRegressor(RegressorMixin, RobustMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.callback = callback
+        self.verbose = verbose
 
     def predict(self, X: Any) -> Array:
         """f at the rows of X."""

@@ -45,6 +45,7 @@ class Relaxation(Formulation):
             Newton(),
             goal=goal,
             callbacks=effort.callbacks,
+            shown=effort.shown,
             certify=lambda beta: self.certify(self.coefficients(beta)),
         )
 

@@ -76,6 +76,8 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         Draws the support.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true value stops.
+    verbose : bool, default=False
+        Log the phases, the certified gap and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -124,12 +126,15 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     history_: tuple[Iteration, ...]
     status_: Status
     n_iter_: int
+    _n_rows: int
+    _bases: tuple[Array, ...]
     _always_double = True
     _has_targets = True
     _checks = declared(
         keep_sample=true_or_false,
         radius=non_negative,
         callback=function_of("one line of history_", ValueError),
+        verbose=true_or_false,
         truncation=fraction,
         tol=positive_number,
         max_iter=at_least(1),
@@ -151,6 +156,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         max_iter: int = 300,
         random_state: Any = None,
         callback: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -164,6 +170,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
         self.callback = callback
+        self.verbose = verbose
 
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RobustKernelRidge:
@@ -266,7 +273,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         """The fitted attributes that follow from the solution."""
         problem = self._formulated(pairs)
         callbacks = () if self.callback is None else (self.callback,)
-        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks))
+        solution = problem.solve(Effort(float(self.tol), int(self.max_iter), callbacks, bool(self.verbose)))
         coefficients, certificate = problem.coefficients(solution.point), solution.certificate
         return {
             "_bases": problem.bases,

@@ -33,6 +33,7 @@ from mercer.validation import (
     weighted_sample,
     whole_number,
 )
+from mercer.wording import brief
 
 _ON_GRID = 200
 _ROUNDING = 1e-12  # of the value: gaps that no person needs to be warned of
@@ -69,6 +70,9 @@ class WorstCase:
     candidates: Array | None
     weights: Array | None
     mmd: float
+
+    def __repr__(self) -> str:
+        return brief(self, "value", "covers", "mmd", "certificate")
 
 
 def worst_case_expectation(
@@ -281,7 +285,7 @@ def _result(answer: Answer, kernel: Kernel, request: Request) -> WorstCase:
         if answer.covers == "box":
             advice = "the proof on the box ran out of cells; give more candidates, a smaller lipschitz, or loosen tol."
         else:
-            advice = "loosen tol, or take a kernel that is less ill-conditioned on these points."
+            advice = "loosen tol, or pass a kernel that is less ill-conditioned on these points, as of a smaller sigma."
         warn_user(
             f"The worst expectation is proved to {answer.upper - answer.lower:.1e} only, not to {request.tol:g} of the "
             f"function's spread: {advice}",

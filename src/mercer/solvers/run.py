@@ -162,6 +162,9 @@ class Limits:
     is_slow: Callable[[Sequence[float]], bool] | None = None
 
 
+NO_LIMITS = Limits()  # the run's goal alone ends the phase
+
+
 @dataclass
 class Run(Generic[Point]):
     """What the phases of one solve share.
@@ -206,7 +209,7 @@ class Run(Generic[Point]):
         problem: Any,
         method: Method[Any, Point],
         point: Any = None,
-        limits: Limits = Limits(),  # noqa: B008
+        limits: Limits = NO_LIMITS,
     ) -> Solution[Point]:
         """Run one method from a point until the goal is met or a limit reached.
 

@@ -25,19 +25,22 @@ class Status(Enum):
     )
     FLAT = (
         "The gap is proved, but the optimum is nearly flat: other embeddings are as good to the tolerance, and the "
-        "rows of this one do not settle to residual_tol. Choose a larger bandwidth or more neighbours, or take it as "
-        "one of many."
+        "rows of this one do not settle to residual_tol. Choose a larger bandwidth (sigma) or more neighbours "
+        "(n_neighbors), or take it as one of many."
     )
     CRAWLING = (
         "The certified gap hardly falls any more for the work it takes: this is the best iterate so far. Choose a "
-        "larger bandwidth or more neighbours, or accept the gap that the certificate states."
+        "larger bandwidth (sigma) or more neighbours (n_neighbors), or accept the gap that the certificate states."
     )
     SLOW = "The method falls behind its pace: another one should take over."
     STALLED = (
         "The iterate no longer moves, at the limit of rounding: the tolerances are out of reach in this arithmetic, "
         "or the rank is too small. Loosen tol or raise initial_rank."
     )
-    INTERRUPTED = "The run was interrupted: this is the best iterate so far."
+    INTERRUPTED = (
+        "The run was interrupted: this is the best iterate so far. Fit again for the rest, or set max_iter or a larger "
+        "tol to end sooner."
+    )
     STOPPED = "A callback asked to stop."
 
     @property

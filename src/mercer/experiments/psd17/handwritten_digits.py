@@ -93,7 +93,7 @@ class DigitsInSpace(Experiment):
         return figure
 
 
-@experiment("psd17-fig14")
+@experiment("psd17-fig14", seconds=24, data="mnist")
 def digits_extended(
     sigma: float = 4.0,
     *,
@@ -119,7 +119,7 @@ def digits_extended(
     return DigitsExtended(sdp, labels, sdp.transform(new), new_labels)
 
 
-@experiment("psd17-figd15")
+@experiment("psd17-figd15", seconds=1080, data="mnist", quick={"n_embedded": 500, "paper_steps": 0})
 def digits_in_space(
     sigma: float = 2.5,
     *,

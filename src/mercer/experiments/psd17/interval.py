@@ -48,7 +48,7 @@ class IntervalSteepness(Experiment):
         return self.kernels.figure()
 
 
-@experiment("psd17-fig3")
+@experiment("psd17-fig3", seconds=1)
 def interval_kernel_smooth(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalSteepness:
     """The diffusion kernel of [-1, 1] and the continuous kernel learned from it, σ = 0.1 (PSD17 Fig 3).
 
@@ -58,7 +58,7 @@ def interval_kernel_smooth(sigma: float = 0.1, *, n_points: int = 2001, random_s
     return _steepness(sigma, n_points, random_state, "continuous")
 
 
-@experiment("psd17-fig6")
+@experiment("psd17-fig6", seconds=1)
 def interval_kernel_steep(sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0) -> IntervalSteepness:
     """The diffusion kernel of [-1, 1] and the step-like kernel learned from it, σ = 0.7 (PSD17 Fig 6).
 
@@ -136,7 +136,7 @@ class IntervalInPlane(Experiment):
         return figure
 
 
-@experiment("psd17-fig4")
+@experiment("psd17-fig4", seconds=2)
 def interval_eigenfunctions(
     sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0
 ) -> IntervalEigenfunctions:
@@ -151,7 +151,7 @@ def interval_eigenfunctions(
     return IntervalEigenfunctions(sdp, x, _oriented(x, spectral) / scale, _oriented(x, sdp.embedding_) / scale)
 
 
-@experiment("psd17-fig5")
+@experiment("psd17-fig5", seconds=2)
 def interval_in_plane(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalInPlane:
     """The interval [-1, 1] in the plane by diffusion maps and by the SDP embedding, σ = 0.1 (PSD17 Fig 5).
 
@@ -160,7 +160,7 @@ def interval_in_plane(sigma: float = 0.1, *, n_points: int = 2001, random_state:
     return IntervalInPlane(interval_eigenfunctions(sigma, n_points=n_points, random_state=random_state))
 
 
-@experiment("psd17-fig7")
+@experiment("psd17-fig7", seconds=1)
 def wide_interval_eigenfunctions(
     sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0
 ) -> IntervalEigenfunctions:
@@ -168,7 +168,7 @@ def wide_interval_eigenfunctions(
     return interval_eigenfunctions(sigma, n_points=n_points, random_state=random_state)
 
 
-@experiment("psd17-fig8")
+@experiment("psd17-fig8", seconds=1)
 def wide_interval_in_plane(sigma: float = 0.7, *, n_points: int = 2001, random_state: Any = 0) -> IntervalInPlane:
     """The interval [-1, 1] in the plane by diffusion maps and by the SDP embedding, σ = 0.7 (PSD17 Fig 8)."""
     return interval_in_plane(sigma, n_points=n_points, random_state=random_state)

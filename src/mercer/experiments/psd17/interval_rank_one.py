@@ -79,7 +79,7 @@ class IntervalRankOne(Experiment):
         return figure
 
 
-@experiment("psd17-section6", place=8.5)
+@experiment("psd17-section6", place=8.5, seconds=1)
 def interval_rank_one(sigma: float = 1.0, *, n_points: int = 2001, random_state: Any = 0) -> IntervalRankOne:
     """The interval [-1, 1] at σ = 1: a closed form of rank one, but for the middle point (PSD17 section 6.2).
 

@@ -37,7 +37,7 @@ class TableInPlane(EmbeddedCases):
         return figure
 
 
-@experiment("psd17-fig11")
+@experiment("psd17-fig11", seconds=1)
 def iris_in_plane(sigma: float = 1.0, *, random_state: Any = 0) -> TableInPlane:
     """Iris by the SDP embedding and by diffusion maps (PSD17 Fig 11).
 
@@ -52,7 +52,7 @@ def iris_in_plane(sigma: float = 1.0, *, random_state: Any = 0) -> TableInPlane:
     return TableInPlane(labels, *models, "the scale of the lengths is not printed")
 
 
-@experiment("psd17-fig12")
+@experiment("psd17-fig12", seconds=10)
 def wine_in_plane(
     sigmas: Sequence[float] = (10.0, 3.0, 1.5, 1.0), *, paper_steps: int = PAPER_STEPS, random_state: Any = 0
 ) -> TableInPlane:

@@ -45,7 +45,7 @@ class SwissRollInPlane(Experiment):
         return figure
 
 
-@experiment("psd17-figd16")
+@experiment("psd17-figd16", seconds=435, quick={"n_points": 800})
 def swiss_roll_in_plane(sigma: float = 0.1, *, n_points: int = 4000, random_state: Any = 0) -> SwissRollInPlane:
     """A swiss roll in the plane by the SDP embedding and by diffusion maps (PSD17 Fig D.16).
 

@@ -60,7 +60,7 @@ class ClusterSpectrum(Experiment):
         return figure
 
 
-@experiment("psd17-fig1")
+@experiment("psd17-fig1", seconds=8)
 def cluster_spectrum(
     sigma: float = 1.5, *, n_per_cluster: int = 100, n_eigenvalues: int = 6, random_state: Any = 0
 ) -> ClusterSpectrum:
@@ -109,7 +109,7 @@ class ClustersOverBandwidths(EmbeddedCases):
         return figure
 
 
-@experiment("psd17-fig9")
+@experiment("psd17-fig9", seconds=32)
 def clusters_over_bandwidths(
     sigmas: Sequence[float] = (0.8, 1.2, 2.0),
     *,
@@ -174,7 +174,7 @@ class ClustersExtended(Experiment):
         return figure
 
 
-@experiment("psd17-fig13")
+@experiment("psd17-fig13", seconds=1)
 def clusters_extended(
     sigma: float = 1.5,
     *,

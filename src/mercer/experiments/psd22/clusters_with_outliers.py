@@ -69,7 +69,7 @@ class ClustersWithOutliers(Experiment):
         return figure
 
 
-@experiment("psd22-fig1")
+@experiment("psd22-fig1", seconds=1)
 def clusters_with_outliers(
     sigma: float = 1.2, *, n_outliers: int = 10, random_state: Any = 0, callback: Any = None
 ) -> ClustersWithOutliers:

@@ -58,7 +58,7 @@ class DigitsOneAndFour(Experiment):
         return figure
 
 
-@experiment("psd22-fig4")
+@experiment("psd22-fig4", seconds=36, data="mnist")
 def digits_one_and_four(
     sigma: float = 10.0,
     *,

@@ -53,7 +53,7 @@ class IntervalKernels(Experiment):
         return figure
 
 
-@experiment("psd22-fig2")
+@experiment("psd22-fig2", seconds=3)
 def interval_kernels(sigma: float = 0.1, *, n_points: int = 2001, random_state: Any = 0) -> IntervalKernels:
     """The diffusion kernel of [-1, 1] and the kernel learned from it, as heat maps (PSD22 Fig 2).
 
@@ -113,7 +113,7 @@ class IntervalExtension(Experiment):
         return figure
 
 
-@experiment("psd22-fig3")
+@experiment("psd22-fig3", seconds=1)
 def interval_extension(
     sigma: float = 0.1, *, n_points: int = 15, n_new: int = 100, random_state: Any = 0
 ) -> IntervalExtension:

@@ -122,7 +122,7 @@ class PulsarClassification(Experiment):
         return figure
 
 
-@experiment("psd22-fig6")
+@experiment("psd22-fig6", seconds=26, data="htru2")
 def pulsar_embedding(
     sigma: float = 10.0, *, n_total: int | None = None, train_fraction: float = 0.7, random_state: Any = 0
 ) -> PulsarEmbedding:
@@ -140,7 +140,7 @@ def pulsar_embedding(
     return PulsarEmbedding(y[train], *both_embeddings(X[train], sigma, radius="paper", random_state=random_state))
 
 
-@experiment("psd22-table1", place=6.5)
+@experiment("psd22-table1", place=6.5, seconds=273, data="htru2", quick={"n_splits": 2, "n_total": 3000})
 def pulsar_classification(
     sigmas: Sequence[float] = (10.0, 5.0),
     *,

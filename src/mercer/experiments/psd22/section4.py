@@ -264,7 +264,7 @@ class KernelisedStatements(Experiment):
         return figure
 
 
-@experiment("psd22-section4", place=4.5)
+@experiment("psd22-section4", place=4.5, seconds=9)
 def kernelised_statements(*, n_draws: int = 10, largest: int = 160, random_state: Any = 0) -> KernelisedStatements:
     """The bounds of the kernelised programme beside measured values, on an interval and a disk (PSD22 section 4).
 

@@ -90,7 +90,7 @@ class TwoMoonsEmbedding(Experiment):
         return figure
 
 
-@experiment("psd22-fig7")
+@experiment("psd22-fig7", seconds=13)
 def two_moons_embedding(
     sigma: float = 0.1, *, n_per_moon: int = 200, max_iter: int = 5000, random_state: Any = 0
 ) -> TwoMoonsEmbedding:
@@ -173,7 +173,7 @@ class TwoMoonsClustering(Experiment):
         return figure
 
 
-@experiment("psd22-fig8")
+@experiment("psd22-fig8", seconds=122, quick={"n_runs": 2, "stopped": (0.1,)})
 def two_moons_clustering(
     sigmas: Sequence[float] | None = None,
     *,

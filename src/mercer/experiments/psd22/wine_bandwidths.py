@@ -69,7 +69,7 @@ class WineBandwidths(EmbeddedCases):
         return figure
 
 
-@experiment("psd22-fig5")
+@experiment("psd22-fig5", seconds=12)
 def wine_bandwidths(
     sigmas: Sequence[float] | None = None,
     *,

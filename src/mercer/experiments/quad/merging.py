@@ -78,7 +78,7 @@ class SquareMerging(SquareExperiment):
         return figure
 
 
-@experiment("quad-fig8.6")
+@experiment("quad-fig8.6", seconds=1)
 def square_merging(
     n: int = HaltonSquare.n,
     *,
@@ -139,7 +139,7 @@ class SquareRandom(Experiment):
         return figure
 
 
-@experiment("quad-fig8.7")
+@experiment("quad-fig8.7", seconds=96, quick={"repetitions": 10})
 def square_random(
     sizes: Sequence[int] = (300, 600, 900, 1200),
     *,

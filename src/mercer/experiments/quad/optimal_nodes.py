@@ -45,7 +45,7 @@ class SquareSpectrum(SquareExperiment):
         return figure
 
 
-@experiment("quad-fig8.1")
+@experiment("quad-fig8.1", seconds=1)
 def square_spectrum(
     n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, direction: int = 11
 ) -> SquareSpectrum:
@@ -111,7 +111,7 @@ class SquareQuadrature(SquareExperiment):
         return figure
 
 
-@experiment("quad-fig8.2")
+@experiment("quad-fig8.2", seconds=2)
 def square_quadrature(
     n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, trace_fraction: float = HaltonSquare.trace_fraction
 ) -> SquareQuadrature:
@@ -174,7 +174,7 @@ class SquareEigenpairs(SquareExperiment):
         ax.legend(fontsize=8)
 
 
-@experiment("quad-fig8.3")
+@experiment("quad-fig8.3", seconds=1)
 def square_eigenpairs(
     n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, trace_fraction: float = HaltonSquare.trace_fraction
 ) -> SquareEigenpairs:

@@ -61,7 +61,7 @@ class SquarePath(SquareExperiment):
         return figure
 
 
-@experiment("quad-fig8.4")
+@experiment("quad-fig8.4", seconds=56)
 def square_path(n: int = HaltonSquare.n, *, sigma: float = HaltonSquare.sigma, alpha: float = 4e-6) -> SquarePath:
     """The regularisation path of Halton points, as far as precision goes (QUAD Fig 8.4).
 
@@ -122,7 +122,7 @@ class SquareUpsilon(Experiment):
         return figure
 
 
-@experiment("quad-fig8.5")
+@experiment("quad-fig8.5", seconds=24)
 def square_upsilon(
     n: int = HaltonSquare.n,
     *,

@@ -206,7 +206,7 @@ class TableProtocol:
         }
 
 
-@experiment("quad-section9-covtype")
+@experiment("quad-section9-covtype", seconds=42, data="covtype")
 def covtype_quadrature(
     n: int | None = 20_000, *, sigma: float = 50**0.5, random_state: Any = 0, **protocol: Any
 ) -> LargeQuadrature:
@@ -225,7 +225,7 @@ def covtype_quadrature(
     return TableProtocol(**protocol).run("covtype", _drawn_rows("covtype", n, random_state), Gaussian(sigma=sigma))
 
 
-@experiment("quad-section9-skin")
+@experiment("quad-section9-skin", seconds=33, data="skin")
 def skin_quadrature(
     n: int | None = 20_000, *, sigma: float = 0.25, random_state: Any = 0, **protocol: Any
 ) -> LargeQuadrature:

@@ -72,7 +72,7 @@ class CentredCloud(Experiment):
         return figure
 
 
-@experiment("rkhs-fig2", place=6.1)
+@experiment("rkhs-fig2", place=6.1, seconds=1)
 def centred_cloud(sigma: float = 3.0, *, n_per_cluster: int = 100, random_state: Any = 0) -> CentredCloud:
     """Pulled data before and after centring (RKHS Fig 2).
 

@@ -93,7 +93,7 @@ class KernelCompletion(Experiment):
         return figure
 
 
-@experiment("rkhs-lemma17", place=10.3)
+@experiment("rkhs-lemma17", place=10.3, seconds=5)
 def kernel_completion(
     sizes: Sequence[int] = (10, 20, 40, 80, 160),
     *,

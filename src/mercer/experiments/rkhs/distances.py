@@ -80,7 +80,7 @@ class DistanceSpectra(Experiment):
         return figure
 
 
-@experiment("rkhs-lemma4", place=5.2)
+@experiment("rkhs-lemma4", place=5.2, seconds=2)
 def distance_spectra(n: int = 400, *, n_neighbors: int = 5, random_state: Any = 0) -> DistanceSpectra:
     """The negative part of kernels made of distances, of digits and of a swiss roll (RKHS Lemma 4).
 

@@ -144,7 +144,7 @@ class IntervalOperator(Experiment):
         return figure
 
 
-@experiment("rkhs-lemma10", place=7)
+@experiment("rkhs-lemma10", place=7, seconds=3)
 def interval_operator(
     sigma: float = 1.0,
     *,

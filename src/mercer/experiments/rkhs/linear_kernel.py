@@ -74,7 +74,7 @@ class LinearKernelMethods(Experiment):
         return figure
 
 
-@experiment("rkhs-remark9", place=8.2)
+@experiment("rkhs-remark9", place=8.2, seconds=1)
 def linear_kernel_methods(penalty: float = 10.0) -> LinearKernelMethods:
     """PCA and Fisher's discriminants kernelised with the linear kernel (RKHS Remark 9).
 

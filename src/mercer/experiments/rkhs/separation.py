@@ -82,7 +82,7 @@ class SeparatedRings(Experiment):
         return figure
 
 
-@experiment("rkhs-fig3", place=8)
+@experiment("rkhs-fig3", place=8, seconds=1)
 def separated_rings(
     sigma: float = 1.5,
     *,

@@ -60,7 +60,7 @@ class StrictlyDefinite(Experiment):
         return figure
 
 
-@experiment("rkhs-lemma6", place=5.3)
+@experiment("rkhs-lemma6", place=5.3, seconds=1)
 def strictly_definite(n_powers: int = 12, *, n_grid: int = 400) -> StrictlyDefinite:
     """Strictly positive definite matrices do not make a kernel universal (RKHS Lemma 6).
 

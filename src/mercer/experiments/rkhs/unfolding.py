@@ -93,7 +93,7 @@ class UnrolledSheet(Experiment):
         return figure
 
 
-@experiment("rkhs-eq114", place=9.2)
+@experiment("rkhs-eq114", place=9.2, seconds=11)
 def unrolled_sheet(
     n: int = 500, *, n_neighbors: int = 5, n_all_pairs: int = 40, random_state: Any = 0
 ) -> UnrolledSheet:

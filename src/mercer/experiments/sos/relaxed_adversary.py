@@ -139,7 +139,7 @@ class RelaxedAdversary(Experiment):
         ax.legend(fontsize=8, loc="upper left")
 
 
-@experiment("sos-fig1")
+@experiment("sos-fig1", seconds=4)
 def relaxed_adversary(
     sigma: float = 1.0, *, radius: float = 1.2, half_width: float = 2.0, n_points: int = 81, radii: Any = None
 ) -> RelaxedAdversary:

@@ -160,7 +160,7 @@ class MoonsSetting:
         return SumOfSquaresDensity(kernel, support=X[:m], regularization=penalty, tol=self.tol).fit(X)
 
 
-@experiment("sos-fig2a")
+@experiment("sos-fig2a", seconds=1)
 def moons_regularization(
     regularizations: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4), **setting: Any
 ) -> MoonsRegularization:
@@ -174,7 +174,7 @@ def moons_regularization(
     return MoonsRegularization(X, as_theirs, fitted)
 
 
-@experiment("sos-fig2b")
+@experiment("sos-fig2b", seconds=1)
 def moons_bandwidth(sigmas_squared: Sequence[float] = (0.1, 1.0, 5.0, 10.0), **setting: Any) -> MoonsBandwidth:
     """Two moons by kernel sums of squares: the effect of the bandwidth (SOS Fig 2b).
 
@@ -186,7 +186,7 @@ def moons_bandwidth(sigmas_squared: Sequence[float] = (0.1, 1.0, 5.0, 10.0), **s
     return MoonsBandwidth(X, as_theirs, fitted)
 
 
-@experiment("sos-fig2c")
+@experiment("sos-fig2c", seconds=1)
 def moons_support(n_supports: Sequence[int] = (10, 25, 50, 100), **setting: Any) -> MoonsSupport:
     """Two moons by kernel sums of squares: the effect of the number of support points (SOS Fig 2c).
 

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, double, namespace
+from mercer.backends.arrays import Array, ArrayOrNumber, as_double, double, namespace
 
 
 @final
@@ -36,8 +36,8 @@ class Box:
         The corners, ``lower < upper`` in every coordinate; estimators take a number for all of them.
     """
 
-    lower: Array
-    upper: Array
+    lower: ArrayOrNumber
+    upper: ArrayOrNumber
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X: zero in the box, minus infinity outside."""
@@ -66,7 +66,7 @@ class GaussianMeasure:
         Σ, symmetric and positive definite.
     """
 
-    mean: Array
+    mean: ArrayOrNumber
     std: float | None = None
     covariance: Array | None = None
 

@@ -38,7 +38,7 @@ from mercer.solvers.elliptope.method import ElliptopeMethod, Iterate, evaluated
 from mercer.solvers.elliptope.minorise import Minorise
 from mercer.solvers.elliptope.power import AcceleratedPower
 from mercer.solvers.elliptope.trust_region import TrustRegion
-from mercer.solvers.run import Goal, Limits, Run, solve
+from mercer.solvers.run import NO_LIMITS, Goal, Limits, Run, solve
 from mercer.solvers.solution import Solution, Status
 
 _ROUGH_RANK_TOL = 1e-3  # of the trace: directions below are dropped early; the staircase brings back a true one
@@ -303,7 +303,7 @@ class Climb:
             return solution
         return replace(solution, certificate=self.run.certify(solution.point))
 
-    def _phase(self, method: ElliptopeMethod, H: Array, limits: Limits = Limits()) -> Solution[Iterate]:  # noqa: B008
+    def _phase(self, method: ElliptopeMethod, H: Array, limits: Limits = NO_LIMITS) -> Solution[Iterate]:
         """Run one method after what was done before, and remember the best point of all phases."""
         solution = self.run.phase(self.problem, method, H, limits)
         value = self.problem.objective(*solution.point)

@@ -26,6 +26,7 @@ from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.run import Goal, Method, Report, solve
 from mercer.solvers.solution import Status
+from mercer.wording import brief
 
 Sequence = TypeVar("Sequence")
 
@@ -49,6 +50,9 @@ class EliminationSequence:
     nodes: Array
     removed: Array
     values: Array
+
+    def __repr__(self) -> str:
+        return brief(self, "nodes", "removed", "values")
 
     @property
     def n_nodes(self) -> Array:

@@ -26,6 +26,7 @@ from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import checked_measure
 from mercer.solvers.measure.elimination import TakingOut, counted_down
 from mercer.solvers.run import Goal, Report, solve
+from mercer.wording import brief
 
 _FETCHED = 32  # columns a time
 
@@ -56,6 +57,9 @@ class MergeSequence:
     absorbed: Array
     values: Array
     exhausted: bool
+
+    def __repr__(self) -> str:
+        return brief(self, "nodes", "values")
 
     @property
     def n_nodes(self) -> Array:
