@@ -1,10 +1,10 @@
-"""Sphinx configuration. Nothing here needs a network: no intersphinx, no remote assets at build time."""
+"""Sphinx configuration. Nothing needs a network, neither the build nor the pages: no intersphinx, no remote assets."""
 
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for statements.py
+sys.path.insert(0, str(Path(__file__).parent))  # for our extensions, the last three
 
 project = "Mercer"
 author = "The Mercer developers"
@@ -19,11 +19,17 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "myst_parser",  # the pages of benchmarks/results are Markdown
     "statements",
+    "benchmark_pages",
+    "offline",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery/**/*.py", "gallery/**/*.ipynb", "gallery/**/*.md5"]
-source_suffix = {".rst": "restructuredtext"}
+exclude_patterns = ["_build"]
+exclude_patterns += [f"{place}/**/*.{kind}" for place in ("gallery", "tutorials") for kind in ("py", "ipynb", "md5")]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]  # result pages are shown as they were written, whatever the steps of their headings
 
 # A reference that leads nowhere is an error in CI. Without intersphinx, those to other libraries do so by
 # design.
@@ -41,13 +47,24 @@ autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False  # the class template lists the members itself
 numpydoc_xref_param_type = False
 
-doctest_global_setup = "import numpy as np"
+doctest_global_setup = """
+import numpy as np
+try:
+    import torch
+except ImportError:  # the one example on tensors is left out
+    torch = None
+try:
+    import anndata
+except ImportError:  # tests/cells runs the examples on cells where it is
+    anndata = None
+"""
 
 # --- gallery ------------------------------------------------------------------------------------------------
 
 sphinx_gallery_conf = {
-    "examples_dirs": ["../examples"],
-    "gallery_dirs": ["gallery"],
+    "examples_dirs": ["../tutorials", "../examples"],
+    "gallery_dirs": ["tutorials", "gallery"],
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"/plot_",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("mercer",),
@@ -56,6 +73,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "plot_gallery": True,
+    "write_computation_times": False,  # those pages fetch scripts from elsewhere
 }
 
 # --- HTML ---------------------------------------------------------------------------------------------------
@@ -63,17 +81,19 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Mercer"
 html_static_path = ["_static"]
-html_css_files = ["statements.css"]
+html_css_files = ["statements.css", "pages.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "Mercer"},
     "navigation_with_keys": False,
     "show_prev_next": False,
+    "header_links_before_dropdown": 4,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"certificate": [], "installation": [], "changelog": [], "papers": [], "errata": []}
+_ALONE = ("certificate", "installation", "changelog", "papers", "errata", "where_we_lose")  # pages without a section
+html_sidebars = {page: [] for page in _ALONE}
 
 
 def skip_inherited_from_sklearn(app, what, name, member, skip, options):
