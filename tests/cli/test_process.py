@@ -79,7 +79,7 @@ class Terminal:
 
 def test_a_terminal_shows_a_bar_and_ctrl_c_keeps_a_checkpoint_that_another_call_goes_on_from(roll, monkeypatch, told):
     terminal = Terminal(["embed", "roll.csv", "--sigma", "0.5", "--no-picture"], roll)
-    terminal.wait_for(r"interior-point method[^\r]*step \d+, residual \S+, gap")  # seconds before its end: there is time for a key
+    terminal.wait_for(r"interior-point method[^\r]*step \d+, residual \S+, gap")  # which runs for seconds
     assert "\x1b[" in terminal.shown  # a bar that is drawn over and over
     assert re.search(r"Solving the semi-definite programme: \w+", terminal.shown)  # the phase
     terminal.press(b"\x03")
