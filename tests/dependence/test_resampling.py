@@ -50,6 +50,11 @@ def test_pvalue_counts_the_observed_and_ties():
     assert permutation_pvalue(0.3, np.array([0.1 + 0.2 - 1e-16, 0.3 - 1e-15]), rounding=1e-14) == 1.0
 
 
+def test_what_is_no_number_never_rejects():
+    assert permutation_pvalue(np.nan, np.arange(9.0)) == 1.0
+    assert permutation_pvalue(9.0, np.array([1.0, np.nan, 2.0])) == 0.5
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"scheme": "blocks", "block_length": 3}, {"scheme": "shifts"}, {"strata": np.arange(10) % 3}],

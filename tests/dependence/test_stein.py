@@ -176,3 +176,5 @@ def test_bad_input_is_named(fitted):
     with pytest.raises(TypeError, match="must be a fitted SumOfSquaresDensity"):
         stein_test(3.0, X)
     assert stein_test(box, X, rng=0, n_resamples=9).null == "parametric bootstrap"
+    with pytest.raises(ValueError, match="exceed the largest number"):
+        stein_test(lambda x: -x, 1e200 * np.random.default_rng(0).normal(size=(20, 2)), n_resamples=19)

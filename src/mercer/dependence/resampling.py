@@ -26,7 +26,7 @@ _COPIES = 3  # of a block of reorderings that are alive at once
 
 
 def permutation_pvalue(observed: float, null: Array, rounding: float = 0.0) -> float:
-    """(1 + #{null ≥ observed - rounding}) / (1 + B).
+    """(1 + #{null ≥ observed - rounding}) / (1 + B); what is no number counts against a rejection.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def permutation_pvalue(observed: float, null: Array, rounding: float = 0.0) -> f
         resamples have exactly the observed statistic, and without this allowance the last bits would decide.
     """
     null = np.asarray(null)
-    return float(1 + np.count_nonzero(null >= observed - rounding)) / (1 + null.shape[0])
+    return float(1 + np.count_nonzero(~(null < observed - rounding))) / (1 + null.shape[0])
 
 
 def permutations(

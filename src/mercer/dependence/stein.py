@@ -22,6 +22,7 @@ from mercer.backends.threads import run_chunks
 from mercer.kernels.radial import Radial
 
 _COPIES = 6  # of a block of u that are alive at once
+_TERMS = 64  # room for what the terms of u add up to, in units of their largest square
 
 
 @final
@@ -41,8 +42,12 @@ class SteinForm:
     def __init__(self, kernel: Radial, X: Array, scores: Array) -> None:
         self._profile = kernel.profile
         self._x = (X - X.mean(axis=0)) / kernel.lengths
-        self._s = scores * kernel.lengths
-        self._squares = np.sum(self._x**2, axis=1)
+        with np.errstate(over="ignore"):
+            self._s = scores * kernel.lengths
+            self._squares = np.sum(self._x**2, axis=1)
+            largest = float(np.max(self._squares) + np.max(np.sum(self._s**2, axis=1)))
+        if not largest * _TERMS * self.size**2 < np.inf:  # a p-value of what is no number would mean nothing
+            raise ValueError("The squares of X and of ∇ log p exceed the largest number: bring X to a scale near one.")
         self._own = np.sum(self._x * self._s, axis=1)
 
     @property
