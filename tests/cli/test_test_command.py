@@ -227,6 +227,8 @@ def test_what_may_mislead_is_noted(first, second, note, files):
         (["before.csv", "texts.csv"], 1, "'height' holds numbers in one file and texts, such as 'tall', in texts.csv"),
         (["before.csv", "latin.csv"], 1, "Line 2 of latin.csv is not UTF-8"),
         (["before.csv", "empty.csv"], 1, "empty.csv is empty"),
+        (["before.csv", "single.csv"], 1, "single.csv has one row: a comparison needs two or more"),
+        (["before.csv", "after.csv", "single.csv"], 1, "single.csv has one row"),
         (["before.csv", "book.xlsx"], 1, "names no format"),
         (["before.csv", "after.csv", "--output", "a.nonsense"], 2, "a.nonsense has a suffix that names no format"),
     ],
@@ -238,6 +240,7 @@ def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentenc
     (files / "texts.csv").write_text(head + "tall,2,red\nsmall,4,blue\n")
     (files / "latin.csv").write_bytes((head + "1,2,gr\xfcn\n").encode("latin-1"))
     (files / "empty.csv").write_text("")
+    (files / "single.csv").write_text(head + "1,2,red\n")
     (files / "book.xlsx").write_bytes(b"PK")
     result = run(*arguments)
     assert result.exit_code == code, result.output

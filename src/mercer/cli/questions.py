@@ -57,6 +57,7 @@ class TwoSamples(Question):
 
         X, Y = self._points()
         scheme: Scheme = "blocks" if request.time_series else "rows"
+        _require_two_rows(self)
         return mmd_test(X, Y, scheme=scheme, progress=progress, **request.resampling)
 
     def figure(self, result: Any) -> Any:
@@ -97,6 +98,7 @@ class ManySamples(Question):
 
         if request.time_series:
             raise click.UsageError("--time-series compares two samples: name two files or groups.")
+        _require_two_rows(self)
         return k_sample_test(*(table.as_points() for table in self.tables), progress=progress, **request.resampling)
 
     def figure(self, result: Any) -> Any:
@@ -149,3 +151,10 @@ def _with_rows(question: Question) -> str:
     """The samples and their sizes."""
     *most, last = (f"{name} ({len(table)} rows)" for name, table in zip(question.names, question.tables, strict=True))
     return f"{', '.join(most)} and {last}"
+
+
+def _require_two_rows(question: Question) -> None:
+    """Refuse samples of a single row, by their names."""
+    for name, table in zip(question.names, question.tables, strict=True):
+        if len(table) < 2:
+            raise ValueError(f"{name} has one row: a comparison needs two or more of each sample.")
