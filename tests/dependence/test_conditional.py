@@ -8,6 +8,7 @@ from scipy import stats
 
 from mercer import Gaussian, Linear, Precomputed, conditional_independence_test
 from mercer.dependence.cells import neighbour_cells
+from mercer.dependence.conditional import _reorderings
 from mercer.dependence.conditional_residuals import regressors, residuals
 from mercer.dependence.principal_features import principal_features
 from mercer.dependence.residual_covariance import ResidualCovariance
@@ -63,6 +64,16 @@ def test_is_exact_where_z_has_few_values():
         levels.append(conditional_independence_test(x, y, z, rng=seed, n_resamples=19).pvalue)
     for level in (0.1, 0.25, 0.5):
         assert stats.binom.sf(np.sum(np.array(levels) <= level) - 1, 30, level) > 1e-3
+
+
+def test_rows_are_reordered_among_their_neighbours_alone():
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 5, 60)
+    moved = 0
+    for reorder in _reorderings(cells, 20, rng):
+        np.testing.assert_array_equal(reorder(cells[:, None])[:, 0], cells)
+        moved += np.count_nonzero(reorder(np.arange(60)[:, None])[:, 0] != np.arange(60))
+    assert moved > 20 * 30
 
 
 def test_equal_statistics_are_ties_whatever_the_last_bits():

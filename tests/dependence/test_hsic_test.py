@@ -85,6 +85,17 @@ def test_bandwidths_do_not_heed_the_order_of_rows():
     assert repr(variable(x, None, "X", several=True).kernels) == repr(variable(moved, None, "X", several=True).kernels)
 
 
+def test_weights_do_not_reach_the_bandwidths_of_y():
+    """They stay with X where Y is reordered: a bandwidth of Y by weights would change with the order."""
+    rng = np.random.default_rng(0)
+    x, y, weights = rng.normal(size=40), rng.normal(size=40) ** 3, rng.exponential(size=40) + 0.1
+    kernels = [
+        [repr(part.kernel[1]) for part in hsic_test(x, y[order], sample_weight=weights, n_resamples=9, rng=0).parts]
+        for order in (np.arange(40), np.argsort(y), np.argsort(-y))
+    ]
+    assert kernels[0] == kernels[1] == kernels[2]
+
+
 @pytest.mark.parametrize("n", [40, 101])
 def test_ties_count_against_a_rejection(n):
     rng = np.random.default_rng(3)

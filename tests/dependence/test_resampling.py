@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 import mercer
-from mercer.dependence.aggregation import aggregated
+from mercer.dependence.aggregation import aggregated, standardised
 from mercer.dependence.resampling import permutation_pvalue, permutations
 from mercer.dependence.result import KernelPart, KernelTestResult
 
@@ -144,6 +144,13 @@ def test_skewed_kernels_do_not_drown_normal_ones():
         row = np.append(law.ppf(1 - 1e-4), law.ppf(q))
         score = aggregated(row[None]).observed
         assert abs(score - norm.ppf(1 - 1e-4)) < 0.35
+
+
+def test_each_entry_is_compared_with_the_others_alone():
+    row = -np.random.default_rng(4).exponential(size=30)  # skewed to the left: no cube root is taken
+    for k, score in enumerate(standardised(row[None])[0]):
+        others = np.delete(row, k)
+        assert score == pytest.approx((row[k] - others.mean()) / others.std(), rel=1e-9)
 
 
 def test_a_constant_kernel_says_nothing():

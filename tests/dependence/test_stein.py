@@ -110,6 +110,14 @@ def test_samples_of_the_density_give_an_exact_level():
         assert min(stats.binom.sf(count - 1, 40, level), stats.binom.cdf(count, 40, level)) > 2e-3
 
 
+def test_samples_of_the_density_are_compared_by_lengths_of_its_own():
+    """Lengths of X would treat the data and the samples differently, and the p-value would not be exact."""
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    options = {"sampler": lambda n, rng: rng.normal(size=(n, 2)), "n_resamples": 9, "rng": 0}
+    one, other = (stein_test(normal_score, points, **options) for points in (X, 9 * X))
+    assert repr(one.kernel) == repr(other.kernel)
+
+
 def test_signs_have_about_their_level_and_find_a_shift():
     rng, level, power = np.random.default_rng(3), 0, 0
     for seed in range(40):
