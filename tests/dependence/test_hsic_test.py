@@ -11,6 +11,7 @@ from mercer import Gaussian, Laplacian, Linear, Precomputed, config_context, hsi
 from mercer.dependence import shift_sums as sums_module
 from mercer.dependence.centred_gram import CentredGram
 from mercer.dependence.hsic_nulls import centred_autoregressions
+from mercer.dependence.hsic_test import _pairs
 from mercer.dependence.reorderings import affine
 from mercer.dependence.shift_sums import shift_sums
 from mercer.dependence.variables import variable
@@ -83,6 +84,15 @@ def test_bandwidths_do_not_heed_the_order_of_rows():
     x, _ = two_variables(1300)  # more than bandwidths are chosen from
     moved = x[np.random.default_rng(0).permutation(1300)]
     assert repr(variable(x, None, "X", several=True).kernels) == repr(variable(moved, None, "X", several=True).kernels)
+
+
+def test_customary_pairs_of_kernels_start_ahead():
+    x, y = two_variables(30)
+    sides = [variable(each, None, "X", several=True) for each in (x, y)]
+    found = _pairs(*sides)
+    ahead = [pair for pair, handicap in zip(found.kernels, found.handicaps, strict=True) if handicap == 0]
+    assert [repr(pair) for pair in ahead] == [repr((sides[0].kernels[k], sides[1].kernels[k])) for k in (3, 4)]
+    assert (np.delete(found.handicaps, np.flatnonzero(found.handicaps == 0)) > 0.5).all()
 
 
 def test_weights_do_not_reach_the_bandwidths_of_y():

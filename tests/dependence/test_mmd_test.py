@@ -199,6 +199,16 @@ def test_formulas_hold_in_many_dimensions():
         assert 0.08 < np.mean(np.array(pvalues) <= 0.2) < 0.35
 
 
+def test_bandwidths_of_many_rows_come_from_rows_drawn_anew():
+    """Those at fixed places would tell the samples apart: beyond a thousand rows, chance decides which are looked at."""
+    points = np.random.default_rng(0).normal(size=(1300, 1))
+    few, many = (
+        {mmd_test(points[:n], points[n : 2 * n], Gaussian(), compress=4, rng=seed).kernel.sigma for seed in range(3)}
+        for n in (400, 650)
+    )
+    assert (len(few), len(many)) == (1, 3)
+
+
 def test_bandwidths_do_not_depend_on_the_labels():
     """A bandwidth from one sample alone would make the test inexact: swapping samples changes nothing."""
     one = mmd_test(X, Y, n_resamples=9, rng=0)

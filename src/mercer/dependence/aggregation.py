@@ -11,12 +11,14 @@ levels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.backends.arrays import Array
 from mercer.dependence.resampling import permutation_pvalue
+from mercer.dependence.result import KernelPart
 
 _LEAST_SKEW = 1e-3  # below, the cube root is the identity to rounding
 _MOST_SKEW = 2.0**1.5  # of the square of a normal variable, the most skewed of all quadratic forms
@@ -65,6 +67,22 @@ def aggregated(statistics: Any, roundings: Any = 0.0, handicaps: Any = 0.0) -> A
     own = [permutation_pvalue(row[0], row[1:]) for row in scores]
     pvalue = permutation_pvalue(best[0], best[1:])
     return Aggregate(float(best[0]), best[1:], pvalue, np.array(own), int(fair[:, 0].argmax()))
+
+
+def ranked(statistics: Array, roundings: Array, handicaps: Any = 0.0) -> Aggregate:
+    """The p-value of a single statistic as it is, or one of the largest of several, as :func:`aggregated` has it."""
+    if len(statistics) > 1:
+        return aggregated(statistics, roundings, handicaps)
+    observed, null = float(statistics[0, 0]), statistics[0, 1:]
+    pvalue = permutation_pvalue(observed, null, float(roundings[0]))
+    return Aggregate(observed, null, pvalue, np.array([pvalue]), 0)
+
+
+def kernel_parts(kernels: Sequence[Any], statistics: Array, found: Aggregate) -> tuple[KernelPart, ...]:
+    """What each of several kernels found; nothing of a single one."""
+    if len(kernels) < 2:
+        return ()
+    return tuple(map(KernelPart, kernels, statistics[:, 0].tolist(), found.part_pvalues.tolist()))
 
 
 def standardised(statistics: Any, roundings: Any = 0.0) -> Array:

@@ -20,13 +20,13 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.dependence.aggregation import aggregated
+from mercer.dependence.aggregation import aggregated, kernel_parts
 from mercer.dependence.cells import neighbour_cells
 from mercer.dependence.conditional_residuals import regressors, residuals
 from mercer.dependence.principal_features import principal_features
 from mercer.dependence.resampling import permutations
 from mercer.dependence.residual_covariance import ResidualCovariance, Transform
-from mercer.dependence.result import KernelPart, KernelTestResult
+from mercer.dependence.result import KernelTestResult
 from mercer.dependence.variables import Variable, variable
 from mercer.kernels import Gaussian
 from mercer.kernels.checks import as_generator
@@ -172,10 +172,7 @@ def conditional_independence_test(
     handicap = _HANDICAP if x_kernel is y_kernel is None else 0.0
     handicaps = [0.0 if pair == (x.kernels[-1], None, y.kernels[-1]) else handicap for pair in named]
     together = aggregated(statistics, covariance.roundings(statistics), handicaps)
-    parts = tuple(
-        KernelPart((kx, ky, kappa), float(value), float(p))
-        for (kx, kappa, ky), value, p in zip(named, statistics[:, 0], together.part_pvalues, strict=True)
-    )
+    parts = kernel_parts([(kx, ky, kappa) for kx, kappa, ky in named], statistics, together)
     return ConditionalTestResult(
         statistic=together.observed,
         pvalue=together.pvalue,

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.dependence.aggregation import aggregated
+from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
 from mercer.dependence.centred_gram import CentredGram
 from mercer.dependence.compressed_hsic import compressed_reorderings
@@ -23,7 +23,7 @@ from mercer.dependence.hsic_nulls import (
     wild_bootstrap,
 )
 from mercer.dependence.hsic_result import HSICTestResult
-from mercer.dependence.resampling import Scheme, default_block_length, permutation_pvalue
+from mercer.dependence.resampling import Scheme, default_block_length
 from mercer.dependence.result import KernelPart
 from mercer.dependence.variables import MEDIAN, Variable, require_pairs, variable
 from mercer.kernels import Kernel
@@ -32,7 +32,7 @@ from mercer.validation import one_of, warn_if_not, whole_number
 
 Null = Literal["permutation", "gamma", "spectral", "wild bootstrap"]
 _FORMULAS = ("gamma", "spectral")
-_HANDICAP = 0.75  # standard deviations that a pair must be ahead of the customary ones, chosen on other samples than reported
+_HANDICAP = 0.75  # standard deviations that a pair must be ahead of the customary ones, by power on other samples
 
 
 def hsic_test(
@@ -131,7 +131,6 @@ def hsic_test(
         found = _scaled(compressed_reorderings(x, y, compress, resampling), factor, pairs)
     if progress is not None:
         progress(1.0)
-    parts = tuple(map(KernelPart, pairs.kernels, found.each, found.pvalues)) if len(pairs.kernels) > 1 else ()
     return HSICTestResult(
         found.statistic,
         found.pvalue,
@@ -139,7 +138,7 @@ def hsic_test(
         null,
         len(found.null),
         pairs.kernels[found.telling],
-        parts,
+        found.parts,
         estimator,
         weights,
         x,
@@ -235,14 +234,13 @@ def _pairs(x: Variable, y: Variable) -> _Pairs:
 
 
 class _Outcome(NamedTuple):
-    """What was found: together, and for each pair of kernels."""
+    """What was found: together, and by each pair of kernels where they are several."""
 
     statistic: float
     pvalue: float
     null: Array
-    each: list[float]
-    pvalues: list[float]
-    telling: int  # the pair whose statistic is the farthest from chance
+    parts: tuple[KernelPart, ...] = ()
+    telling: int = 0  # the pair whose statistic is the farthest from chance
 
 
 def _outcome(
@@ -250,26 +248,17 @@ def _outcome(
 ) -> _Outcome:
     if null == "gamma":
         statistic, pvalue = gamma_null(x[0], y[0])
-        return _Outcome(factor * statistic, pvalue, np.empty(0), [], [], 0)
+        return _Outcome(factor * statistic, pvalue, np.empty(0))
     if null == "spectral":
         statistic, pvalue, draws = spectral_null(x[0], y[0], resampling)
-        return _Outcome(factor * statistic, pvalue, factor * draws, [], [], 0)
+        return _Outcome(factor * statistic, pvalue, factor * draws)
     resampled = reordered if null == "permutation" else wild_bootstrap
-    found = resampled(x, y, resampling, pairs.places)
-    return _scaled(found, factor, pairs)
+    return _scaled(resampled(x, y, resampling, pairs.places), factor, pairs)
 
 
 def _scaled(found: Statistics, factor: float, pairs: _Pairs) -> _Outcome:
     """What the statistics of the pairs that are looked at say."""
-    return _ranked(factor * found.values[pairs.places], factor * found.roundings[pairs.places], pairs.handicaps)
-
-
-def _ranked(values: Array, roundings: Array, handicaps: Array) -> _Outcome:
-    """The p-value of one statistic, or of the largest of several."""
-    if len(values) == 1:
-        observed, null = float(values[0, 0]), values[0, 1:]
-        pvalue = permutation_pvalue(observed, null, float(roundings[0]))
-        return _Outcome(observed, pvalue, null, [observed], [pvalue], 0)
-    found = aggregated(values, roundings, handicaps)
-    pvalues = found.part_pvalues.tolist()
-    return _Outcome(found.observed, found.pvalue, found.null, values[:, 0].tolist(), pvalues, found.best)
+    values, roundings = factor * found.values[pairs.places], factor * found.roundings[pairs.places]
+    together = ranked(values, roundings, pairs.handicaps)
+    parts = kernel_parts(pairs.kernels, values, together)
+    return _Outcome(together.observed, together.pvalue, together.null, parts, together.best)

@@ -23,7 +23,7 @@ from mercer.backends.chunks import row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.threads import watch
-from mercer.dependence.aggregation import aggregated
+from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.bins import Bins, cut, size_of_bins
 from mercer.dependence.compressed_mmd import BINS, feature_matrix
 from mercer.dependence.kernel_collection import default_kernels
@@ -33,8 +33,7 @@ from mercer.dependence.mmd_statistics import Statistics, quadratic_forms
 from mercer.dependence.mmd_test import mmd_test
 from mercer.dependence.pooled_sample import listed_kernels
 from mercer.dependence.relabelling import Drawing
-from mercer.dependence.resampling import permutation_pvalue
-from mercer.dependence.result import KernelPart, KernelTestResult
+from mercer.dependence.result import KernelTestResult
 from mercer.dependence.vectors import as_table
 from mercer.kernels import Kernel
 from mercer.kernels.checks import as_generator
@@ -297,17 +296,16 @@ def _holm(pvalues: Sequence[float]) -> list[float]:
 
 
 def _result(pool: _Pool, statistics: Statistics, pairs: tuple[SamplePair, ...]) -> KSampleTestResult:
-    values, roundings = statistics
-    parts: tuple[KernelPart, ...] = ()
-    if not pool.several:
-        observed, null = float(values[0, 0]), values[0, 1:]
-        pvalue = permutation_pvalue(observed, null, float(roundings[0]))
-    else:
-        together = aggregated(values, roundings, pool.handicaps)
-        observed, pvalue, null = together.observed, together.pvalue, together.null
-        parts = tuple(
-            KernelPart(kernel, float(row[0]), float(own))
-            for kernel, row, own in zip(pool.kernels, values, together.part_pvalues, strict=True)
-        )
+    found = ranked(*statistics, pool.handicaps)
     kernel = pool.kernels if pool.several else pool.kernels[0]
-    return KSampleTestResult(observed, pvalue, null, "permutation", null.size, kernel, parts, pool.sizes, pairs)
+    return KSampleTestResult(
+        statistic=found.observed,
+        pvalue=found.pvalue,
+        null_distribution=found.null,
+        null="permutation",
+        n_resamples=found.null.size,
+        kernel=kernel,
+        parts=kernel_parts(pool.kernels, statistics.values, found),
+        sizes=pool.sizes,
+        pairs=pairs,
+    )

@@ -8,15 +8,13 @@ H k(Z, I) W⁻¹ k(I, Z) H (Fukumizu, Bach, Jordan 2009, (13)): where all points
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from mercer.backends import config_context
 from mercer.backends.arrays import Array
-from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
+from mercer.backends.chunks import row_chunks, rows_within
 from mercer.backends.threads import run_chunks
 from mercer.kernels import Kernel
 
@@ -86,11 +84,6 @@ def section(kernel: Kernel, Z: Array, nodes: Array) -> Array:
 def chunks_of(Z: Array, nodes: Array) -> list[slice]:
     """Rows of Z whose kernel values with all nodes are made at a time."""
     return row_chunks(Z.shape[0], rows_within(_CHUNK_ENTRIES, nodes.shape[0]))
-
-
-def one_thread_for_few(Z: Array, nodes: Array) -> AbstractContextManager[object]:
-    """One thread for many products with so few points that waking others would take longer than the products."""
-    return config_context(n_threads=1) if Z.shape[0] * nodes.shape[0] <= THREAD_ENTRIES else nullcontext()
 
 
 def fit_regression(

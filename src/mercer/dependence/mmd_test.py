@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
 from mercer.backends.threads import watch
-from mercer.dependence.aggregation import aggregated
+from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
 from mercer.dependence.blockwise_mmd import blockwise_statistics, group_order, group_sizes
 from mercer.dependence.compressed_mmd import compressed_statistics
@@ -277,14 +277,8 @@ def _by_permutation(sample: PooledSample, statistics: Statistics) -> MMDTestResu
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         raise ValueError(overflowing(sample.kernels[int(np.argmin(finite))]))
-    if not sample.several:
-        pvalue = permutation_pvalue(values[0, 0], values[0, 1:], float(roundings[0]))
-        return _result(sample, _Finding(float(values[0, 0]), pvalue, values[0, 1:], "permutation"))
-    together = aggregated(values, roundings, sample.handicaps)
-    parts = tuple(
-        KernelPart(kernel, float(row[0]), float(own))
-        for kernel, row, own in zip(sample.kernels, values, together.part_pvalues, strict=True)
-    )
+    together = ranked(values, roundings, sample.handicaps)
+    parts = kernel_parts(sample.kernels, values, together)
     found = _Finding(together.observed, together.pvalue, together.null, "permutation", parts, together.best)
     return _result(sample, found)
 

@@ -11,8 +11,8 @@ import numpy as np
 from mercer.backends.arrays import Array, is_tensor, to_numpy
 from mercer.backends.chunks import row_chunks, rows_within
 from mercer.backends.threads import run_chunks
-from mercer.dependence.aggregation import aggregated
-from mercer.dependence.result import KernelPart, KernelTestResult
+from mercer.dependence.aggregation import kernel_parts, ranked
+from mercer.dependence.result import KernelTestResult
 from mercer.dependence.stein import SteinForm, SteinSums, stein_sums
 from mercer.dependence.stein_model import SteinModel
 from mercer.kernels import Gaussian, Kernel
@@ -158,16 +158,15 @@ def stein_test(
         kernels = _kernels(kernel, model.sample(points.shape[0], generator))
         samples = _samples(model, points.shape[0], count, generator, progress)
         statistics, found = _redrawn(kernels, model, points, refit, samples)
-    together = aggregated(statistics, [sums.rounding for sums in found])
-    single = len(kernels) == 1
+    together = ranked(statistics, np.array([sums.rounding for sums in found]))
     return SteinTestResult(
-        statistic=float(statistics[0, 0]) if single else together.observed,
+        statistic=together.observed,
         pvalue=together.pvalue,
-        null_distribution=statistics[0, 1:] if single else together.null,
+        null_distribution=together.null,
         null=way,
         n_resamples=count,
-        kernel=kernels[0] if single else tuple(kernels),
-        parts=() if single else tuple(map(KernelPart, kernels, statistics[:, 0], together.part_pvalues)),
+        kernel=kernels[0] if len(kernels) == 1 else tuple(kernels),
+        parts=kernel_parts(kernels, statistics, together),
         contributions=found[together.best].rows,
         refitted=refit,
     )
