@@ -199,6 +199,22 @@ def test_formulas_hold_in_many_dimensions():
         assert 0.08 < np.mean(np.array(pvalues) <= 0.2) < 0.35
 
 
+def test_no_formula_calls_anything_impossible():
+    far = mmd_test(np.arange(900.0) % 7, 1e3 + np.arange(900.0) % 7, null="gamma")
+    assert 0 < far.pvalue < 1e-300
+
+
+def test_numbers_that_are_the_same_everywhere_say_nothing_beside_categories():
+    frames = [pd.DataFrame({"one": np.ones(20), "kind": list("ab" * 5) + [kind] * 10}) for kind in "ab"]
+    alone = mmd_test(*(frame[["kind"]] for frame in frames), n_resamples=99, rng=0)
+    beside = mmd_test(*frames, n_resamples=99, rng=0)
+    assert beside.pvalue == alone.pvalue < 0.05
+    assert beside.statistic == pytest.approx(alone.statistic, rel=1e-9)
+    np.testing.assert_allclose(beside.witness(frames[0]), alone.witness(frames[0][["kind"]]), atol=1e-12)
+    assert "'kind'" in str(mercer.explain_difference(*frames, n_resamples=99, rng=0))
+    assert mercer.hsic_test(frames[0], np.arange(20.0) > 9, n_resamples=99, rng=0).pvalue < 0.05
+
+
 def test_bandwidths_of_many_rows_come_from_rows_drawn_anew():
     """Those at fixed places would tell the samples apart: beyond a thousand rows, chance decides which are looked at."""
     points = np.random.default_rng(0).normal(size=(1300, 1))

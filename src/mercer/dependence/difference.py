@@ -156,7 +156,7 @@ def explain_difference(
     count, generator = whole_number(n_resamples, "n_resamples", 1), as_generator(rng)
     X, Y = as_tables(X, Y)
     table = Table.of(X, Y) if is_frame(X) else None
-    pooled = pooled_sample(X, Y, _default(table) if kernel is None else kernel, None, None, generator)
+    pooled = pooled_sample(X, Y, _on_rows(table, X, Y) if kernel is None else kernel, None, None, generator)
     points, sizes = np.asarray(to_numpy(pooled.points), np.float64), (pooled.n, pooled.m)
     if min(sizes) < 2:
         raise ValueError(f"The samples have {sizes[0]} and {sizes[1]} rows: a difference needs two of each.")
@@ -198,6 +198,15 @@ def step_down_pvalues(scores: Array) -> Array:
     out = np.empty(order.size)
     out[order] = np.maximum.accumulate(found)
     return out
+
+
+def _on_rows(table: Table | None, X: Any, Y: Any) -> Kernel:
+    """The default kernel of the witness: of the categories alone where all numbers are the same in every row."""
+    if table is None or not table.texts:
+        return _default(table)
+    numbers = [k for k in range(len(table.names)) if k not in table.texts]
+    rows = np.concatenate([table.coded(X), table.coded(Y)])[:, numbers]
+    return _default(table) if (rows != rows[:1]).any() else Categories().on(sorted(table.texts))
 
 
 def _default(table: Table | None) -> Kernel:

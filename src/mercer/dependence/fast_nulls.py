@@ -79,10 +79,11 @@ def permutation_moments(first: Traces, second: Traces, n: int) -> tuple[float, f
 
 
 def gamma_pvalue(statistic: float, mean: float, variance: float) -> float:
-    """The probability that a gamma variable of this mean and variance is at least as large."""
+    """The probability that a gamma variable of this mean and variance is at least as large; never quite zero."""
     if mean <= 0 or variance <= 0:
         return 1.0
-    return float(gammaincc(mean**2 / variance, max(statistic, 0.0) * mean / variance))
+    probability = float(gammaincc(mean**2 / variance, max(statistic, 0.0) * mean / variance))
+    return max(probability, float(np.finfo(np.float64).tiny))
 
 
 def centred_eigenvalues(gram: GramOperator, rng: np.random.Generator) -> Array:

@@ -41,14 +41,22 @@ def default_kernels(points: Any, weights: Array | None, table: Table | None) -> 
     categories = sorted(table.texts) if table is not None else []
     numbers = [k for k in range(points.shape[1]) if k not in categories]
     if not numbers:
-        sigma = float(Categories().resolve(points, weights).sigma)
-        return Collection([Categories(factor * sigma) for factor in _CATEGORIES], np.zeros(len(_CATEGORIES)))
+        return _of_categories(points, weights)
+    if categories and not bool((points[:, numbers] != points[:1, numbers]).any()):  # numbers that say nothing
+        found = _of_categories(points[:, categories], weights)
+        return found._replace(kernels=[kernel.on(categories) for kernel in found.kernels])
     kernels, handicaps = _of_numbers(points[:, numbers], weights, named=table is not None)
     if not categories:
         return Collection(kernels, handicaps)
     other = Categories().resolve(points[:, categories], weights).on(categories)
     alone = [kernel.on(numbers) for kernel in kernels]
     return Collection([*alone, other, alone[_MIDDLE] * other], np.append(handicaps, [0.0, 0.0]))
+
+
+def _of_categories(points: Any, weights: Array | None) -> Collection:
+    """Kernels that count the columns in which two rows differ."""
+    sigma = float(Categories().resolve(points, weights).sigma)
+    return Collection([Categories(factor * sigma) for factor in _CATEGORIES], np.zeros(len(_CATEGORIES)))
 
 
 def _of_numbers(points: Any, weights: Array | None, *, named: bool) -> Collection:

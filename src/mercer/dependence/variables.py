@@ -148,9 +148,11 @@ def _default(points: Array, weights: Any, table: Table | None, *, several: bool,
     if table is None or not table.texts:
         return _bandwidths(points, weights, several=several)
     numbers = [k for k in range(len(table.names)) if k not in table.texts]
-    if not numbers or not (points[:, numbers] != points[0, numbers]).any():
+    if not numbers:
         return [_on_table(Mixed(), table)]
     categories = Categories().on(sorted(table.texts))
+    if not (points[:, numbers] != points[0, numbers]).any():
+        return [categories]
     kernels = [kernel.on(numbers) for kernel in _bandwidths(points[:, numbers], weights, several=several)]
     if not several:
         return [kernels[0] * categories]
