@@ -398,7 +398,7 @@ def test_bad_samples():
     assert mmd_test(X, Y[:1], estimator="biased").sizes == (30, 1)
     with pytest.raises(ValueError, match="no rows"):
         mmd_test(X[:0], Y)
-    with pytest.raises(ValueError, match="All points are equal"):
+    with pytest.raises(ValueError, match="All points are equal, in all samples: there is no difference"):
         mmd_test(np.ones((5, 1)), np.ones((6, 1)))
     with pytest.raises(ValueError, match="X has nan in row 0"):
         mmd_test(X * np.nan, Y)

@@ -42,7 +42,9 @@ def default_kernels(points: Any, weights: Array | None, table: Table | None) -> 
     numbers = [k for k in range(points.shape[1]) if k not in categories]
     if not numbers:
         return _of_categories(points, weights)
-    if categories and not bool((points[:, numbers] != points[:1, numbers]).any()):  # numbers that say nothing
+    if not bool((points[:, numbers] != points[:1, numbers]).any()):  # numbers that say nothing
+        if not categories:
+            raise ValueError("All points are equal, in all samples: there is no difference to look for.")
         found = _of_categories(points[:, categories], weights)
         return found._replace(kernels=[kernel.on(categories) for kernel in found.kernels])
     kernels, handicaps = _of_numbers(points[:, numbers], weights, named=table is not None)
