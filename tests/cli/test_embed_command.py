@@ -171,3 +171,10 @@ def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentenc
     assert sentence in " ".join(result.output.split())
     assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_format_that_cannot_be_written_is_refused_before_the_work(folder, call, monkeypatch):
+    monkeypatch.setattr("mercer.io.write.find_spec", lambda name: None)
+    result = call("embed", "iris.csv", "--output", "a.parquet")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: Parquet files need pyarrow: pip install pyarrow.\n"

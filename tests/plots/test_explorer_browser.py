@@ -198,6 +198,11 @@ def test_selected_rows_are_exported_and_stand_in_a_table(opened):
         page.click("#export")
     lines = Path(download.value.path()).read_text().split()
     assert lines == ["row", *map(str, expected)]
+    page.evaluate("description.place = 'name'")  # what says where a row stands in its file
+    with page.expect_download() as download:
+        page.click("#export")
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines == ["row,name", *(f"{i},person {i}" for i in expected)]
     page.click("#selected-title")
     assert page.locator("#selected-table tbody tr").count() == len(expected)
     assert "novelty" in page.locator("#selected-table thead").inner_text()
