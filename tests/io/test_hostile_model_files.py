@@ -403,6 +403,8 @@ def test_random_forgeries_are_refused_or_harmless(content, tmp_path):
         ),
         ({"parts": "[1, NaN"}, "its JSON cannot be read"),
         ({"parts": "[" + "9" * 5000 + "]"}, "its JSON cannot be read"),
+        ({"parts": '[{"class":"Gaussian","attributes":{},"parameters":{"sigma":NaN}}]'}, "its JSON cannot be read"),
+        ({"header": '{"class":"SDPEmbedding","class":"SDPEmbedding"}'}, "its JSON cannot be read"),
         ({"parts": None}, "it is no model file"),
         ({"header": None}, "it is no model file"),
         ({"header": "[]"}, "its header names no class"),
@@ -414,6 +416,48 @@ def test_random_forgeries_are_refused_or_harmless(content, tmp_path):
 )
 def test_forged_texts_are_refused(texts, reason, content, tmp_path):
     assert reason in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+
+
+def doubled(first, following, times=60):
+    """Parts each of which refers twice to the one before: few bytes, of which a ``repr`` would have no end."""
+    return [first, *(json.loads(json.dumps(following).replace('"before"', str(k))) for k in range(times))]
+
+
+def test_parts_that_double_at_each_step_are_refused_before_they_are_built(content, tmp_path):
+    sums = {"class": "Sum", "attributes": {}, "parameters": {side: {"part": "before"} for side in ("left", "right")}}
+    bomb = doubled({"class": "Gaussian", "attributes": {}, "parameters": {"sigma": 1.0}}, sums)
+    texts = {"header": '{"class":"Sum"}', "parts": json.dumps(bomb)}
+    assert "more often than those of any model" in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+    lists = {"objects": [{"list": [{"part": "before"}, {"part": "before"}]}], "shape": [1]}
+    texts = {"parts": json.dumps(doubled({"objects": [1], "shape": [1]}, lists))}
+    assert "more often than those of any model" in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+
+
+def test_no_model_is_saved_that_could_not_be_loaded(tmp_path, monkeypatch):
+    kernel = mercer.Gaussian(sigma=1.0)
+    for _ in range(8):
+        kernel = kernel + kernel
+    mercer.save(kernel, tmp_path / "m.mercer")
+    assert repr(mercer.load(tmp_path / "m.mercer")) == repr(kernel)
+    monkeypatch.setattr("mercer.io.model_file.MOST_REFERENCES", 500)
+    with pytest.raises(TypeError, match="parts inside parts"):
+        mercer.save(kernel, tmp_path / "m.mercer")
+    assert "more often" in refused(tmp_path / "m.mercer")
+
+
+def test_a_format_that_is_stated_twice_is_refused(whole, tmp_path):
+    head = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    meta = {**head.pop("__metadata__"), "mercer.digest": "0" * 64}
+    data = whole[8 + int.from_bytes(whole[:8], "little") :]
+    path, text = tmp_path / "m.mercer", json.dumps({"__metadata__": meta, **head}, separators=(",", ":"))
+    twice = text.replace('"mercer.format":"1"', '"mercer.format":"1","mercer.format":"9"').encode()
+    for written in (text.encode(), twice):
+        raw = struct.pack("<Q", len(written)) + written + data
+        path.write_bytes(raw.replace(b"0" * 64, hashlib.blake2b(raw, digest_size=32).hexdigest().encode()))
+        if written is twice:
+            assert refused(path) == "it is no model file."
+        else:
+            mercer.load(path)
 
 
 def test_forged_arrays_are_refused(content, tmp_path):
