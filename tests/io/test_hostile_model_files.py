@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import pytest
 import mercer
 from mercer.datasets import three_clusters
 from mercer.io import ModelFileError, container, describe
+from mercer.io.fitting_values import Numbers, fits
 
 X = three_clusters(n_per_cluster=15, n_outliers=0)[0]
 FORMATS = Path(__file__).parent / "formats"
@@ -532,3 +534,30 @@ def test_loading_imports_and_calls_nothing_of_a_file(content, tmp_path, monkeypa
         assert "names the class 'Harm'" in refused(path)
     assert ran == []
     assert signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (1.0, float, True),
+        (1, float, True),
+        (True, float, False),
+        (True, int, False),
+        (1, bool, False),
+        (1.0, int, False),
+        ("1", float, False),
+        (None, float | None, True),
+        ("a", Literal["a", "b"], True),
+        ("c", Literal["a", "b"], False),
+        ((1, 2), tuple[int, ...], True),
+        ((1, "2"), tuple[int, ...], False),
+        ((1,), tuple[int, int], False),
+        ({"a": 1}, dict[str, int], True),
+        ({"a": "b"}, dict[str, int], False),
+        ([1, None], list[int], False),
+        (np.zeros(2), Numbers, True),
+        (np.array(["a"]), Numbers, False),
+    ],
+)
+def test_values_are_of_the_kind_that_a_class_declares(value, kind, expected):
+    assert fits(value, kind) is expected

@@ -354,3 +354,9 @@ def test_days_and_times_are_words_in_parquet_as_in_text(tmp_path):
     assert table["day"].to_list() == ["2024-01-01", None, "2024-01-03"]
     assert table["time"].to_list() == ["2024-01-01 12:30:00"] * 3
     assert table.dtypes == ["str", "str", "float64"]
+
+
+def test_a_table_may_be_read_by_whom_the_system_lets(tmp_path):
+    (tmp_path / "usual").touch()
+    write_table({"x": [1.0]}, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "usual").stat().st_mode
