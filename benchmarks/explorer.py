@@ -3,7 +3,7 @@
     python benchmarks/explorer.py --peers FOLDER            # 10 000, 100 000 and a million rows; some ten minutes
     python benchmarks/explorer.py --sizes 10000             # quick
 
-Needs Chromium and playwright (the extra ``test``) and plotly (``app``). FOLDER is a ``node_modules`` with the npm
+Needs Chromium and playwright (the extra ``test``) and plotly (``bench``). FOLDER is a ``node_modules`` with the npm
 packages ``regl-scatterplot``, ``regl`` and ``pub-sub-es``; without it that renderer is left out, and the table says so.
 Writes benchmarks/results/explorer.md. A frame is the time between two redraws of a picture that moves, with all rows
 drawn, unless the column says that the page may draw a sample of them while it moves.

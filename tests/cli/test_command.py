@@ -97,6 +97,9 @@ def test_experiment_prints_a_table_and_saves_the_picture(tmp_path, monkeypatch):
     row = next(line for line in lines[head + 2 :] if line.startswith("rank of B"))
     assert row.split()[3:6] == ["2", "2", "agrees"]
     assert row.index(" 2 ") + 1 == lines[head].index("paper")  # columns stand below each other
+    below = lines[head + 1 : lines.index("", head)]
+    rules = below[0].split()
+    assert max(map(len, below)) <= sum(map(len, rules)) + 6 + len("agrees [3]")  # cells too wide go on in lines below
     assert "values agree with the paper's." in lines[0]
     assert (tmp_path / "psd22-fig1.png").read_bytes().startswith(b"\x89PNG")
     assert [p.name for p in tmp_path.iterdir()] == ["psd22-fig1.png"]

@@ -1,10 +1,17 @@
 """``mercer embed``: a file in, coordinates with a proof and a picture out."""
 
+from contextlib import closing
+from pathlib import Path
+
+import click
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 import mercer
+from mercer.cli.checkpoints import KeptIterate
+from mercer.cli.commands import mercer as command
+from mercer.cli.saying import called_again
 from mercer.io import read_table
 
 IRIS = load_iris()
@@ -171,3 +178,26 @@ def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentenc
     assert sentence in " ".join(result.output.split())
     assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_format_that_cannot_be_written_is_refused_before_the_work(folder, call, monkeypatch):
+    monkeypatch.setattr("mercer.io.write.find_spec", lambda name: None)
+    result = call("embed", "iris.csv", "--output", "a.parquet")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: Parquet files need pyarrow: pip install pyarrow.\n"
+
+
+def test_a_checkpoint_takes_the_place_of_no_other(folder):
+    for expected in ("a.checkpoint.npz", "a.checkpoint2.npz", "a.checkpoint3.npz"):
+        with closing(KeptIterate(None, Path("a.csv"))) as kept:
+            kept.path.write_text(expected)
+            assert str(kept.kept()) == expected
+    assert (folder / "a.checkpoint.npz").read_text() == "a.checkpoint.npz"
+
+
+@pytest.mark.parametrize("given", [["--checkpoint", "old.npz"], ["--checkpoint=old.npz"], []])
+def test_the_words_of_a_call_that_goes_on_name_one_checkpoint(given):
+    with click.Context(command) as context:
+        context.meta["mercer.called"] = ["embed", "a.csv", *given, "--scale"]
+        again = called_again(["--checkpoint", "new.npz"], without=["--checkpoint"])
+    assert again == ["mercer", "embed", "a.csv", "--scale", "--checkpoint", "new.npz"]

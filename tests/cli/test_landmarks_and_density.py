@@ -1,5 +1,7 @@
 """``mercer landmarks`` and ``mercer density``: rows that stand for all, and a density to draw from."""
 
+import shlex
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -84,3 +86,24 @@ def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentenc
     assert sentence in " ".join(result.output.split())
     assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
     assert [path.name for path in folder.iterdir()] == ["iris.csv"]
+
+
+def test_the_next_command_reads_the_same_rows_and_columns_and_works(folder, call):
+    rows = [f"{k};{'' if k == 3 else k % 7};{100 * (k * k % 11)};w" for k in range(30)]
+    (folder / "a.csv").write_text("\n".join(["id;x;y;word", *rows]))
+    made = call("landmarks", "a.csv", "-n", "5", "--missing", "drop", "--scale", "--without", "id", "--delimiter", ";")
+    following = made.stdout.splitlines()[-1].removeprefix("Next").strip()
+    assert following == "mercer embed a.csv --missing drop --delimiter ';' --without id --scale --landmarks 5"
+    assert call(*shlex.split(following)[1:], "--no-picture").exit_code == 0
+
+
+def test_a_column_that_counts_rows_is_told_although_some_were_left_out(folder, call):
+    rows = [f"{k},{'' if k == 3 else k % 7},{k * k % 11}" for k in range(300)]
+    (folder / "a.csv").write_text("\n".join(["id,x,y", *rows]))
+    said = call("landmarks", "a.csv", "-n", "5", "--missing", "drop", "--no-picture").stdout
+    assert "The column 'id' counts the rows: if it is their number, leave it out with --without." in said
+    assert "decides alone" not in said  # --scale would not mend that
+    (folder / "b.csv").write_text("\n".join(["income,x,y", *(f"{k * k},{k % 7},{k % 5}" for k in range(300))]))
+    said = call("landmarks", "b.csv", "-n", "5", "--no-picture").stdout
+    assert "counts the rows" not in said
+    assert "income spreads" in said

@@ -87,6 +87,7 @@ def test_a_terminal_shows_a_bar_and_ctrl_c_keeps_a_checkpoint_that_another_call_
     assert "Traceback" not in terminal.shown
     said = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.shown).split())
     assert "interrupted" in said
+    assert "Ctrl-C again leaves at once" in said  # at the key, before the proof of what was found
     assert re.search(r"Certificate \S.*gap|Certificate Certified", said)  # of the best iterate, honest
     assert "Kept roll.checkpoint.npz, the best iterate so far" in said
     again = re.search(r"Go on (mercer embed .*?--checkpoint roll.checkpoint.npz)", said)[1]

@@ -1,5 +1,8 @@
 """``mercer report`` and ``mercer embed --report``: a page of a model and its data."""
 
+import json
+import re
+
 import pytest
 
 
@@ -41,3 +44,16 @@ def test_what_is_wrong_is_one_sentence_and_an_exit_code(arguments, code, sentenc
     assert result.exit_code == code, result.output
     assert sentence in " ".join(result.output.split())
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_page_shows_all_columns_of_the_rows_that_are_kept_and_their_lines(folder, call):
+    rows = [f"{k},{'' if k == 3 else k % 7},{k * k % 11},name {k}" for k in range(30)]
+    (folder / "a.csv").write_text("\n".join(["id,x,y,who", *rows]))
+    made = call("embed", "a.csv", "--missing", "drop", "--without", "id", "--report", "a.html", "--no-picture")
+    assert made.exit_code == 0, made.output
+    described = re.search(r'id="description"[^>]*>(.*?)</script>', (folder / "a.html").read_text(), re.DOTALL)[1]
+    page = json.loads(described)
+    assert [column["name"] for column in page["columns"]][:5] == ["line of the file", "id", "x", "y", "who"]
+    assert page["n"] == 29
+    assert page["place"] == "line of the file"
+    assert page["colour"] != "who"  # another word in every row

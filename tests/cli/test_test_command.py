@@ -1,6 +1,7 @@
 """``mercer test``: real files and broken ones, through the whole command."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.signal import lfilter
 
 from mercer import hsic_test, mmd_test
 from mercer.cli.commands import mercer as command
+from mercer.cli.questions import TwoSamples
 
 
 @pytest.fixture
@@ -252,3 +254,24 @@ def test_the_help_shows_one_example_a_line():
     shown = run("--help").output
     assert "  mercer test plants.csv --by species " in shown
     assert "\\b" not in shown
+
+
+def test_samples_of_few_values_may_have_rows_in_common(files):
+    for name in ("one", "two"):
+        (files / f"{name}.csv").write_text("a,b\n" + "1,x\n2,y\n3,x\n" * 8)
+    said = CliRunner().invoke(command, ["test", "one.csv", "two.csv", "--no-picture"])
+    assert said.exit_code == 0, said.output
+    assert "stand in both samples" not in said.stdout
+
+
+def test_a_warning_of_the_library_is_a_note(files, monkeypatch):
+    ask = TwoSamples.ask
+
+    def warning(*arguments):
+        warnings.warn("Take more resamples.", UserWarning, stacklevel=1)
+        return ask(*arguments)
+
+    monkeypatch.setattr(TwoSamples, "ask", warning)
+    said = CliRunner().invoke(command, ["test", "before.csv", "after.csv", "--no-picture"])
+    assert said.exit_code == 0, said.output
+    assert "Note      Take more resamples." in said.stdout

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import pytest
 import mercer
 from mercer.datasets import three_clusters
 from mercer.io import ModelFileError, container, describe
+from mercer.io.fitting_values import Numbers, fits
 
 X = three_clusters(n_per_cluster=15, n_outliers=0)[0]
 FORMATS = Path(__file__).parent / "formats"
@@ -403,6 +405,8 @@ def test_random_forgeries_are_refused_or_harmless(content, tmp_path):
         ),
         ({"parts": "[1, NaN"}, "its JSON cannot be read"),
         ({"parts": "[" + "9" * 5000 + "]"}, "its JSON cannot be read"),
+        ({"parts": '[{"class":"Gaussian","attributes":{},"parameters":{"sigma":NaN}}]'}, "its JSON cannot be read"),
+        ({"header": '{"class":"SDPEmbedding","class":"SDPEmbedding"}'}, "its JSON cannot be read"),
         ({"parts": None}, "it is no model file"),
         ({"header": None}, "it is no model file"),
         ({"header": "[]"}, "its header names no class"),
@@ -414,6 +418,48 @@ def test_random_forgeries_are_refused_or_harmless(content, tmp_path):
 )
 def test_forged_texts_are_refused(texts, reason, content, tmp_path):
     assert reason in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+
+
+def doubled(first, following, times=60):
+    """Parts each of which refers twice to the one before: few bytes, of which a ``repr`` would have no end."""
+    return [first, *(json.loads(json.dumps(following).replace('"before"', str(k))) for k in range(times))]
+
+
+def test_parts_that_double_at_each_step_are_refused_before_they_are_built(content, tmp_path):
+    sums = {"class": "Sum", "attributes": {}, "parameters": {side: {"part": "before"} for side in ("left", "right")}}
+    bomb = doubled({"class": "Gaussian", "attributes": {}, "parameters": {"sigma": 1.0}}, sums)
+    texts = {"header": '{"class":"Sum"}', "parts": json.dumps(bomb)}
+    assert "more often than those of any model" in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+    lists = {"objects": [{"list": [{"part": "before"}, {"part": "before"}]}], "shape": [1]}
+    texts = {"parts": json.dumps(doubled({"objects": [1], "shape": [1]}, lists))}
+    assert "more often than those of any model" in refused(forged(tmp_path / "m.mercer", content, texts=texts))
+
+
+def test_no_model_is_saved_that_could_not_be_loaded(tmp_path, monkeypatch):
+    kernel = mercer.Gaussian(sigma=1.0)
+    for _ in range(8):
+        kernel = kernel + kernel
+    mercer.save(kernel, tmp_path / "m.mercer")
+    assert repr(mercer.load(tmp_path / "m.mercer")) == repr(kernel)
+    monkeypatch.setattr("mercer.io.model_file.MOST_REFERENCES", 500)
+    with pytest.raises(TypeError, match="parts inside parts"):
+        mercer.save(kernel, tmp_path / "m.mercer")
+    assert "more often" in refused(tmp_path / "m.mercer")
+
+
+def test_a_format_that_is_stated_twice_is_refused(whole, tmp_path):
+    head = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    meta = {**head.pop("__metadata__"), "mercer.digest": "0" * 64}
+    data = whole[8 + int.from_bytes(whole[:8], "little") :]
+    path, text = tmp_path / "m.mercer", json.dumps({"__metadata__": meta, **head}, separators=(",", ":"))
+    twice = text.replace('"mercer.format":"1"', '"mercer.format":"1","mercer.format":"9"').encode()
+    for written in (text.encode(), twice):
+        raw = struct.pack("<Q", len(written)) + written + data
+        path.write_bytes(raw.replace(b"0" * 64, hashlib.blake2b(raw, digest_size=32).hexdigest().encode()))
+        if written is twice:
+            assert refused(path) == "it is no model file."
+        else:
+            mercer.load(path)
 
 
 def test_forged_arrays_are_refused(content, tmp_path):
@@ -488,3 +534,30 @@ def test_loading_imports_and_calls_nothing_of_a_file(content, tmp_path, monkeypa
         assert "names the class 'Harm'" in refused(path)
     assert ran == []
     assert signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (1.0, float, True),
+        (1, float, True),
+        (True, float, False),
+        (True, int, False),
+        (1, bool, False),
+        (1.0, int, False),
+        ("1", float, False),
+        (None, float | None, True),
+        ("a", Literal["a", "b"], True),
+        ("c", Literal["a", "b"], False),
+        ((1, 2), tuple[int, ...], True),
+        ((1, "2"), tuple[int, ...], False),
+        ((1,), tuple[int, int], False),
+        ({"a": 1}, dict[str, int], True),
+        ({"a": "b"}, dict[str, int], False),
+        ([1, None], list[int], False),
+        (np.zeros(2), Numbers, True),
+        (np.array(["a"]), Numbers, False),
+    ],
+)
+def test_values_are_of_the_kind_that_a_class_declares(value, kind, expected):
+    assert fits(value, kind) is expected

@@ -381,3 +381,10 @@ def test_pictures_of_tests(square):
     assert bar(pairs).get_ylabel() == "witness"
     for display in (witness, null, pairs):
         assert len(repr(display)) < 120
+
+
+@pytest.mark.parametrize(("times", "aspect"), [(1.0, 1.0), (3.0, 1.0), (300.0, "auto")])
+def test_landmarks_of_columns_in_units_of_their_own_fill_the_panel(times, aspect):
+    points = np.random.default_rng(0).random((50, 2)) * [times, 1.0]
+    display = LandmarksDisplay.from_result((np.arange(5), np.ones(5)), points)
+    assert display.ax_.get_aspect() == aspect

@@ -141,7 +141,7 @@ def test_click_selects_a_row_and_the_live_region_says_so(opened):
     assert selected(page) == []
 
 
-def test_box_and_lasso_select_what_lies_inside_and_shift_adds(opened):
+def test_box_and_lasso_select_what_lies_inside_shift_adds_and_alt_removes(opened):
     page = opened()
     stage = page.locator("#points").bounding_box()
     positions = np.array(page.evaluate("Array.from({length: 310}, (_, i) => explorer.position(i))"))
@@ -176,7 +176,12 @@ def test_box_and_lasso_select_what_lies_inside_and_shift_adds(opened):
     far = positions[np.argmax(np.linalg.norm(positions - at, axis=1))]
     drag_round(page, far, 6.0)
     page.keyboard.up("Shift")
-    assert set(near) < set(selected(page))
+    both = set(selected(page))
+    assert set(near) < both
+    page.keyboard.down("Alt")
+    drag_round(page, far, 6.0)
+    page.keyboard.up("Alt")
+    assert set(near) <= set(selected(page)) < both
 
 
 def drag_round(page, at, radius):
@@ -198,6 +203,11 @@ def test_selected_rows_are_exported_and_stand_in_a_table(opened):
         page.click("#export")
     lines = Path(download.value.path()).read_text().split()
     assert lines == ["row", *map(str, expected)]
+    page.evaluate("description.place = 'name'")  # what says where a row stands in its file
+    with page.expect_download() as download:
+        page.click("#export")
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines == ["row,name", *(f"{i},person {i}" for i in expected)]
     page.click("#selected-title")
     assert page.locator("#selected-table tbody tr").count() == len(expected)
     assert "novelty" in page.locator("#selected-table thead").inner_text()

@@ -280,3 +280,9 @@ def test_scripts_are_of_a_readable_size_and_the_renderer_has_its_licence():
         assert len(asset(name).splitlines()) < 400, name
     assert "MIT" in asset("three.LICENSE.txt")
     assert "three.js r187" in asset("three.min.js")[:200]
+
+
+def test_the_place_of_rows_is_a_column_of_the_table():
+    assert description_of(sample_report(place="name"))["place"] == "name"
+    with pytest.raises(ValueError, match="There is no column 'line' to say where rows stand"):
+        sample_report(place="line")

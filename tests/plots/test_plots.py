@@ -20,6 +20,7 @@ def test_save_is_whole_or_not_at_all(tmp_path):
     figure, _ = new_figure(2)
     path = save_figure(figure, tmp_path / "a.png")
     assert path.read_bytes().startswith(b"\x89PNG")
+    assert path.stat().st_mode & 0o777 == 0o644  # others may read it, as any file one saves
     before = path.read_bytes()
     figure.savefig = lambda *args, **kwargs: (_ for _ in ()).throw(RuntimeError("disk full"))
     with pytest.raises(RuntimeError, match="disk full"):

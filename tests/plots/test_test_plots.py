@@ -142,3 +142,30 @@ def test_which_of_several_samples_differ():
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["b", "c"]
     with pytest.raises(ValueError, match="pairwise=True"):
         plot_sample_pairs(SimpleNamespace(pairs=(), sizes=(9, 8)))
+
+
+def test_many_categories_are_named_here_and_there_and_long_titles_broken(tmp_path):
+    days = [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(120)]
+    (tmp_path / "a.csv").write_text("day,x\n" + "".join(f"{day},{k % 7}\n" for k, day in enumerate(days)))
+    table = read_table(tmp_path / "a.csv")
+    names = ("measurements-of-the-first-half-year.csv", "measurements-of-the-second.csv")
+    figure = plot_witness(outcome(lambda rows: np.arange(len(rows)) - 30.0), table, table, labels=names)
+    (ax,) = figure.axes
+    assert 0 < len([tick for tick in (*ax.get_xticklabels(), *ax.get_yticklabels()) if "2024" in tick.get_text()]) <= 20
+    assert max(map(len, ax.get_title().splitlines())) <= 44
+    figure.canvas.draw()
+    box = ax.title.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_a_name_for_every_row_tells_nothing_of_the_witness(tmp_path):
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((2, 60))
+    lines = [f"name {k},{x[k]},{noise[k]}\n" for k in range(60)]
+    (tmp_path / "a.csv").write_text("who,noise,x\n" + "".join(lines))
+    table = read_table(tmp_path / "a.csv")
+    half = np.arange(60) < 30
+    where = outcome(lambda rows: np.asarray(rows[:, 1].values))
+    (ax,) = plot_witness(where, table.take(half), table.take(~half)).axes
+    assert {ax.get_xlabel(), ax.get_ylabel()} == {"noise", "x"}

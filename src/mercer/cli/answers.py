@@ -97,7 +97,8 @@ def _drawn(question: Question, result: Any, output: Path | None) -> Path | None:
         return None
     from mercer.plots import save_figure
 
-    return save_figure(question.figure(result), output)
+    save_figure(question.figure(result), output)
+    return output
 
 
 def _kinds(table: Any) -> dict[str, str]:

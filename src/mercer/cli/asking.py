@@ -35,7 +35,8 @@ def transformed(options: dict[str, Any]) -> None:
     account.sentence = f"{data.table.source}: {data.words()}; {count} coordinate{'s' if count > 1 else ''} each."
     account.lines.append(("Coordinates", _shown(output)))
     account.facts |= {"coordinates": count, "output": str(output)}
-    account.next_command = ["mercer", "novelty", str(options["model"]), str(options["data"])]
+    again = reading.words(columns=bool(reading.columns))
+    account.next_command = ["mercer", "novelty", str(options["model"]), str(options["data"]), *again]
     _say(account, options, output)
 
 

@@ -67,7 +67,7 @@ def _ordered(question: Question) -> Iterator[str]:
 
 def _likeness(part: DataColumn) -> float | None:
     """The rank correlation of neighbouring rows, if it is more than chance makes it."""
-    if not part.holds_numbers or len(part.values) < 10:
+    if not part.holds_numbers or len(part.values) < 10 or part.counts_rows:
         return None
     ranks: Array = rankdata(part.values)
     ranks = ranks - ranks.mean()

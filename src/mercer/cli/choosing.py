@@ -46,10 +46,18 @@ def chosen_landmarks(options: dict[str, Any]) -> None:
             _draw(model, data, picture)
             account.lines.append(("Picture", str(picture)))
     account.facts |= {"output": str(output), "picture": None if picture is None else str(picture)}
-    account.next_command = ["mercer", "embed", str(path), "--landmarks", str(model.indices_.size)]
+    account.next_command = _next(options, reading, model)
     account.say(as_json=as_json, quiet=quiet, aside=aside)
     if was_interrupted(model):
         click.get_current_context().exit(INTERRUPTED)
+
+
+def _next(options: dict[str, Any], reading: Reading, model: Any) -> list[str]:
+    """An embedding of the same columns through as many landmarks, where there are enough of them."""
+    landmarks = ["--landmarks", str(model.indices_.size)] if model.indices_.size > 1 else []
+    scaled = ["--scale"] if options["scale"] else []
+    mixed = ["--kernel", "mixed"] if options["kernel"] == "mixed" else []
+    return ["mercer", "embed", str(options["data"]), *reading.words(), *scaled, *mixed, *landmarks]
 
 
 def _fitted(options: dict[str, Any], data: FitData, account: Account) -> Any:
@@ -86,10 +94,10 @@ def _tell(account: Account, model: Any, data: FitData) -> None:
 
 
 def _draw(model: Any, data: FitData, path: Path) -> None:
-    """The landmarks over the rows, in the first two columns of numbers."""
+    """The landmarks over the rows, in the first two columns of numbers that do not count the rows."""
     from mercer.plots import plot_quadrature, save_figure
 
-    numbers = [part for part in data.table.parts if part.holds_numbers][:2]
+    numbers = sorted((part for part in data.table.parts if part.holds_numbers), key=lambda part: part.counts_rows)[:2]
     if not numbers:
         raise ValueError(f"{data.table.source} has no column of numbers to draw: add --no-picture.")
     figure = plot_quadrature(model, np.stack([part.values for part in numbers], axis=1))

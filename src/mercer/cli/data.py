@@ -32,6 +32,8 @@ class FitData:
         Which columns they are, and how they are standardised.
     label : DataColumn or None
         The column that colours the picture.
+    file : DataTable
+        All columns of the file, of the same rows.
     places : array of int
         The lines of the rows in the file, or their numbers where it has no lines, counted from one.
     whole : bool
@@ -43,6 +45,7 @@ class FitData:
     table: DataTable
     preparation: Preparation
     label: DataColumn | None
+    file: DataTable
     places: Array
     whole: bool
     notes: list[str]
@@ -94,26 +97,28 @@ def fit_data(
     path: Path, reading: Reading, *, label: str | None, scale: bool, mixed: bool = False, otherwise: str = ""
 ) -> FitData:
     """The numbers of a file, or with ``mixed`` all its columns; ``otherwise`` says how words could be used."""
-    table = read(path, reading)
+    file = table = read(path, reading)
     notes = list(table.notes)
-    coloured = None if label is None else table[label]
-    if label is not None and label not in reading.columns:
+    if label is not None and table[label].name not in reading.columns:
         table = table.without([label])
         if not table.parts:
             raise ValueError(f"{table.source} has no column but {label!r}: nothing is left to fit.")
     meant = chosen(table, reading)
     usable = meant if mixed else numbers_of(meant, notes, otherwise)
-    kept, coloured, places = _without_gaps(usable, coloured, reading, notes)
+    kept, file, places = _without_gaps(usable, file, reading, notes)
     preparation = Preparation.of(kept, scale=scale)
     notes += _cautions(kept, preparation)
-    return FitData(kept, preparation, coloured, places, len(kept) == len(table), notes)
+    return FitData(
+        kept, preparation, None if label is None else file[label], file, places, len(kept) == len(table), notes
+    )
 
 
 def new_data(path: Path, reading: Reading, preparation: Preparation | None, *, label: str | None = None) -> FitData:
     """The columns that a model was fitted to, out of another file."""
     table = read(path, reading)
     notes = list(table.notes)
-    coloured = None if label is None else table[label]
+    if label is not None:
+        table[label]  # refused here where there is none
     if preparation is None or reading.columns:
         known = preparation is not None and preparation.categories
         meant = chosen(table if label is None or label in reading.columns else table.without([label]), reading)
@@ -121,20 +126,22 @@ def new_data(path: Path, reading: Reading, preparation: Preparation | None, *, l
         preparation = preparation or Preparation.of(usable)
     else:
         usable = table.select(preparation.columns)
-    kept, coloured, places = _without_gaps(usable, coloured, reading, notes)
-    return FitData(kept, preparation, coloured, places, len(kept) == len(table), notes)
+    kept, file, places = _without_gaps(usable, table, reading, notes)
+    return FitData(
+        kept, preparation, None if label is None else file[label], file, places, len(kept) == len(table), notes
+    )
 
 
 def _without_gaps(
-    table: DataTable, label: DataColumn | None, reading: Reading, notes: list[str]
-) -> tuple[DataTable, DataColumn | None, Array]:
-    """The rows that have all values, their labels, and where they stand in the file."""
+    table: DataTable, file: DataTable, reading: Reading, notes: list[str]
+) -> tuple[DataTable, DataTable, Array]:
+    """The rows that have all values, all columns of these, and where they stand in the file."""
     places = np.arange(1, len(table) + 1) if table.lines is None else table.lines
     kept = complete(table, reading, notes)
     if len(kept) == len(table):
-        return kept, label, places
+        return kept, file, places
     rows = ~np.logical_or.reduce([part.missing for part in table.parts])
-    return kept, None if label is None else DataColumn(label.name, label.values[rows]), places[rows]
+    return kept, file.take(rows), places[rows]
 
 
 def _cautions(table: DataTable, preparation: Preparation) -> list[str]:
@@ -144,7 +151,7 @@ def _cautions(table: DataTable, preparation: Preparation) -> list[str]:
         for part in table.parts
         if part.counts_rows
     ]
-    numbers = [part for part in table.parts if part.holds_numbers]
+    numbers = [part for part in table.parts if part.holds_numbers and not part.counts_rows]
     still = [part.name for part in numbers if np.ptp(part.values) == 0]
     if still:
         said.append(f"{listed(still)} {'has' if len(still) == 1 else 'have'} the same value in every row.")

@@ -102,8 +102,8 @@ def log_densities(model: Any, points: Any, preparation: Preparation) -> Array:
 
 def _tell(account: Account, model: Any, data: FitData) -> None:
     account.sentence = (
-        f"{data.table.source}: {data.words()}; a density of {model.rank_} squares on {len(model.support_)} points, at "
-        f"an MMD of {model.mmd_:.3g} from the rows."
+        f"{data.table.source}: {data.words()}; a density of {model.rank_} square{'s' if model.rank_ > 1 else ''} on "
+        f"{len(model.support_)} points, at an MMD of {model.mmd_:.3g} from the rows."
     )
     account.lines.append(("Certificate", str(model.certificate_)))
     account.facts |= data.told() | {

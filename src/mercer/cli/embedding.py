@@ -187,25 +187,10 @@ def _leave(request: EmbedRequest, account: Account, kept: KeptIterate) -> NoRetu
 def _next(request: EmbedRequest) -> list[str]:
     """What to try next."""
     if request.model_path is not None:
-        return ["mercer", "verify", str(request.model_path), str(request.data), *_reading_words(request)]
+        return ["mercer", "verify", str(request.model_path), str(request.data), *request.reading.words(columns=False)]
     model, coordinates = beside(request.data, ".mercer"), beside(request.data, "-coordinates.csv")
     more = [] if request.output is not None else ["--output", str(coordinates)]
     return called_again(["--model", str(model), *more], without=["--checkpoint"])
-
-
-def _reading_words(request: EmbedRequest) -> list[str]:
-    """The options that say how to read the file, which another command needs as well."""
-    reading, words = request.reading, []
-    if reading.missing == "drop":
-        words += ["--missing", "drop"]
-    for name in ("delimiter", "encoding", "array"):
-        if getattr(reading, name) is not None:
-            words += [f"--{name}", str(getattr(reading, name))]
-    if reading.header is not None:
-        words.append("--header" if reading.header else "--no-header")
-    for name in reading.categories:
-        words += ["--categories", name]
-    return words
 
 
 def _text(path: Path | None) -> str | None:

@@ -44,6 +44,19 @@ class Reading:
         """Those among the options of a command, which are taken out of them."""
         return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
 
+    def words(self, *, columns: bool = True) -> list[str]:
+        """The options that say the same to another command; those that choose columns only if they are wanted."""
+        said = ["--missing", self.missing] if self.missing != "refuse" else []
+        for name in ("delimiter", "encoding", "array", "longest_line"):
+            if getattr(self, name) is not None:
+                said += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        if self.header is not None:
+            said.append("--header" if self.header else "--no-header")
+        for name in ("columns", "without", "categories") if columns else ("categories",):
+            for given in getattr(self, name):
+                said += [f"--{name}", given]
+        return said
+
 
 def reading_options(command: Command) -> Command:
     """Give a command the options of :class:`Reading`."""

@@ -49,6 +49,8 @@ def refuse_table(output: Path | None) -> None:
         writer_for(output)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def chosen_picture(picture: Path | None, no_picture: bool, default: Path | None) -> Path | None:

@@ -9,7 +9,7 @@ from mercer.cli.asking import opened
 from mercer.cli.data import FitData
 from mercer.cli.errors import collected_warnings, one_sentence
 from mercer.cli.options import Reading
-from mercer.cli.output import refuse_target
+from mercer.cli.output import joined, refuse_target
 from mercer.cli.progress import clock
 from mercer.cli.saying import Account, beside
 
@@ -31,11 +31,12 @@ def reported(options: dict[str, Any]) -> None:
 
 
 def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None) -> None:
-    """The page of a model and its data, which shows the columns as they stand in the file."""
+    """The page of a model and its data, which shows all columns as they stand in the file, and where."""
     from mercer.plots import report
 
-    columns = {part.name: part.values for part in data.table.parts}
+    columns = {part.name: part.values for part in data.file.parts}
+    shown = columns if data.whole and data.unit == "row" else joined({f"{data.unit} of the file": data.places}, columns)
+    place = None if shown is columns else next(iter(shown))
     label = None if data.label is None else data.label.name
-    shown = columns if data.label is None else {data.label.name: data.label.values, **columns}
     title = title or Path(data.table.source).name
-    report(model, data.points, table=shown, label=label, title=title).save(output)
+    report(model, data.points, table=shown, label=label, title=title, place=place).save(output)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, final
 
 import click
@@ -29,6 +30,9 @@ class Meter(Protocol):
     def show(self, fraction: float | None = None, words: str = "", phase: str | None = None) -> None:
         """Say how much is done, None where nobody knows, with a few words, and what is under way."""
 
+    def say(self, sentence: str) -> None:
+        """Say something that stays."""
+
 
 @contextmanager
 def meter(description: str, *, shown: bool = True) -> Iterator[Meter]:
@@ -46,7 +50,7 @@ def meter(description: str, *, shown: bool = True) -> Iterator[Meter]:
 @contextmanager
 def residual_bar(description: str, target: float, *, shown: bool = True) -> Iterator[Callable[[Iteration], None]]:
     """Show how many decades of the residual are done, and what is proved; yields a callback for the solver."""
-    with meter(description, shown=shown) as on, _phases_of_the_log(on):
+    with meter(description, shown=shown) as on, _phases_of_the_log(on), _answered_interrupt(on):
         yield _Decades(on, target)
 
 
@@ -110,6 +114,9 @@ class _Nothing:
     def show(self, fraction: float | None = None, words: str = "", phase: str | None = None) -> None:
         pass
 
+    def say(self, sentence: str) -> None:
+        pass
+
 
 def _bar(console: Console) -> Progress:
     columns = (
@@ -142,6 +149,9 @@ class _Bar:
             changes |= {"completed": fraction, "total": 1.0}
         self._progress.update(self._task, **changes)
 
+    def say(self, sentence: str) -> None:
+        self._progress.console.print(sentence)
+
 
 @final
 class _Lines:
@@ -163,6 +173,9 @@ class _Lines:
         said = ", ".join(filter(None, (self._phase, done, words, left)))
         click.echo(f"{self._description}: {said}", err=True)
 
+    def say(self, sentence: str) -> None:
+        click.echo(sentence, err=True)
+
 
 @final
 class _TimeLeft:
@@ -180,6 +193,27 @@ class _TimeLeft:
             return ""
         seconds = (time.monotonic() - self._began) * (1 - fraction) / fraction
         return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+
+
+@contextmanager
+def _answered_interrupt(on: Meter) -> Iterator[None]:
+    """Say on Ctrl-C what happens now: what was found so far is still proved, which may take long; another ends that."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        with suppress(RuntimeError):  # in the middle of another line
+            on.say("Interrupted: what was found so far is still proved; Ctrl-C again leaves at once.")
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

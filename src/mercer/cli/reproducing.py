@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -101,11 +103,16 @@ def _table(comparisons: Sequence[Comparison]) -> str:
     most = max(shutil.get_terminal_size((160, 24)).columns, _LEAST_WIDTH) // 3
     widths = [min(most, max(len(row[k]) for row in (_HEAD, *rows))) for k in range(3)]
     rule = [*("─" * width for width in widths), ""]
-    return "\n".join("  ".join(_padded(row, widths)).rstrip() for row in (_HEAD, rule, *rows))
+    return "\n".join(line for row in (_HEAD, rule, *rows) for line in _lines(row, widths))
 
 
-def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row in lines: cells that are wider than their column go on below."""
+    cells = [wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=False)]
+    below = zip_longest(*cells, [row[-1]], fillvalue="")
+    return [
+        "  ".join(part.ljust(width) for part, width in zip(line, [*widths, 0], strict=True)).rstrip() for line in below
+    ]
 
 
 def _explained(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -102,14 +102,13 @@ def _checked_bytes(source: Path) -> tuple[int, int, int, int]:
 
 
 def _check_format(file: BinaryIO) -> None:
-    found = re.search(rb'"mercer\.format":"(\d{1,9})"', _head(file))
-    if found is None:
+    found = re.findall(rb'"mercer\.format":"(\d{1,9})"', _head(file))
+    if len(found) != 1:
         damaged("it is no model file")
-    if int(found[1]) > FORMAT:
-        damaged(
-            f"it has format {int(found[1])}, and this version of Mercer reads up to {FORMAT}: update Mercer to load it"
-        )
-    if int(found[1]) < 1:
+    version = int(found[0])
+    if version > FORMAT:
+        damaged(f"it has format {version}, and this version of Mercer reads up to {FORMAT}: update Mercer to load it")
+    if version < 1:
         damaged("it has no format that ever was")
 
 

@@ -12,6 +12,7 @@ from mercer.backends.arrays import Array
 
 Values = Array  # of float64, NaN where there is none, or of objects: texts, None where there is none
 _SHOWN = 12  # names of columns in a message
+_MOST_LEFT_OUT = 2.0  # numbers for every row of a column that counts rows: up to half of them were left out
 
 
 @final
@@ -50,8 +51,11 @@ class DataColumn:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it holds k, k + 1, k + 2, …: a number that says nothing of the row but its place in the file."""
-        return self.holds_numbers and len(self.values) > 2 and bool(np.all(np.diff(self.values) == 1))
+        """Whether it holds k, k + 1, k + 2, …, some of them left out: a number that tells nothing but a row's place."""
+        if not self.holds_numbers or len(self.values) <= 2:
+            return False
+        steps = np.diff(self.values)
+        return bool(np.all(steps >= 1) and np.all(steps == np.round(steps)) and steps.mean() <= _MOST_LEFT_OUT)
 
     def to_list(self) -> list[Any]:
         """The values, None where there is no name of a category."""

@@ -13,6 +13,7 @@ from mercer.io import container
 from mercer.io.classes import is_known, name_of
 from mercer.io.decoding import Decoder
 from mercer.io.encoding import Encoder
+from mercer.io.references import MOST_REFERENCES, references_followed
 from mercer.io.refusals import ModelFileError, UnsavableError, damaged
 from mercer.io.summary import summary
 
@@ -71,6 +72,8 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     }
     if sum(len(text.encode()) for text in texts.values()) > container.MOST_TEXT:
         raise UnsavableError(f"{name} holds more texts and single numbers than a model file can: give them as arrays.")
+    if references_followed(encoder.parts) > MOST_REFERENCES:
+        raise UnsavableError(f"{name} has parts inside parts without end: no model file holds so many.")
     container.write(path, texts, encoder.arrays)
 
 
@@ -97,6 +100,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with _readable(path) as content:
         header, parts = _header(content), _parsed(content.texts.get("parts"))
+        if isinstance(parts, list) and references_followed(parts) > MOST_REFERENCES:
+            damaged("its parts refer to one another more often than those of any model")
         model = Decoder(parts, content.stored, content.read).whole()
         if name_of(type(model)) != header["class"]:
             damaged(f"its header says {header['class']}, and it holds a {type(model).__name__}")
@@ -187,9 +192,22 @@ def _parsed(text: str | None) -> Any:
     if text is None:
         damaged("it is no model file")
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_with_each_name_once)
     except (ValueError, RecursionError):
         damaged("its JSON cannot be read")
+
+
+def _no_constant(word: str) -> Any:
+    """Refuse NaN and Infinity, which JSON does not have and :func:`save` never writes so."""
+    raise ValueError(word)
+
+
+def _with_each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping, if it says nothing twice: readers differ in which they believe."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def _check_parameters(model: Any) -> None:

@@ -12,7 +12,7 @@ from mercer.io.stream import Stream
 
 
 def read_parquet(path: Path | Stream, categories: frozenset[str]) -> DataTable:
-    """The columns of a Parquet file: numbers, and texts or booleans as categories."""
+    """The columns of a Parquet file: numbers, and texts, booleans, days or times as categories."""
     try:
         from pyarrow import ArrowException, parquet
     except ModuleNotFoundError:
@@ -45,12 +45,13 @@ def _values(path: Path | Stream, name: str, column: Any, as_categories: bool) ->
         column = column.cast(column.type.value_type)
     kind, values = column.type, column.to_pylist()
     numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    if as_categories or types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
+    words = types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_temporal(kind)
+    if as_categories or words:  # days and times as well, which are words in text files too
         out = np.empty(len(values), dtype=object)
         out[:] = [None if value is None else str(value) for value in values]
         return out
     if not numeric and not types.is_null(kind):
-        raise ValueError(f"The column {name!r} of {path} holds {kind}: numbers, texts and booleans are read.")
+        raise ValueError(f"The column {name!r} of {path} holds {kind}: numbers, texts, booleans and times are read.")
     numbers = np.array([np.nan if value is None else float(value) for value in values])
     if np.isinf(numbers).any():
         row = int(np.argmax(np.isinf(numbers)))

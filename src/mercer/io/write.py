@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import ZipFile
@@ -73,10 +74,12 @@ def write_table(columns: Mapping[str, Any], path: str | os.PathLike[str] | Binar
 
 
 def writer_for(path: str | os.PathLike[str]) -> Callable[[dict[str, Array], BinaryIO], None]:
-    """What writes the format that a suffix names; refused where it names none."""
+    """What writes the format that a suffix names; refused where it names none, or its library is not installed."""
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
         raise ValueError(f"{path} has a suffix that names no format to write: use one of {', '.join(_WRITERS)}.")
+    if suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise ModuleNotFoundError("Parquet files need pyarrow: pip install pyarrow.")
     return _WRITERS[suffix]
 
 
@@ -115,11 +118,9 @@ def _plain(array: Array) -> Array:
 
 
 def _parquet(arrays: dict[str, Array], file: BinaryIO) -> None:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("Parquet files need pyarrow: pip install pyarrow.") from None
+    import pyarrow
+    from pyarrow import parquet
+
     parquet.write_table(pyarrow.table({name: array.tolist() for name, array in arrays.items()}), file)
 
 

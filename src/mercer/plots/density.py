@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.plots.display import Display
+from mercer.plots.display import Display, one_scale
 from mercer.plots.labels import (
     COLOURS,
     Classes,
@@ -176,7 +176,7 @@ class DensityDisplay(Display):
             if bar:
                 draw_bar(ax, shades, "density", ticks=shades.levels[:: -(-len(shades.levels) // _TICKS)])
             self._over(ax, data, label, bar)
-            ax.set_aspect("equal", adjustable="box" if fixed else "datalim")
+            one_scale(ax, *self.grid, adjustable="box" if fixed else "datalim")
         if label or self._labels is not None or (len(self.grid) == 2 and self.support.size):
             draw_legend(ax, getattr(self._labels, "title", ""))
         ax.set_title(title)

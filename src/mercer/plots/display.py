@@ -12,6 +12,7 @@ import numpy as np
 from mercer.plots.figures import new_figure
 
 _DPI = 110  # of the picture in a notebook
+_UNLIKE = 6.0  # times as long as the other, from which on two columns are in units of their own
 
 
 class Display(ABC):
@@ -52,6 +53,13 @@ class Display(ABC):
         written = BytesIO()
         self.figure_.savefig(written, format="png", dpi=_DPI)
         return written.getvalue()
+
+
+def one_scale(ax: Any, across: Any, up: Any, *, adjustable: str = "datalim") -> None:
+    """Give both axes one scale, so that distances can be read off, unless one range would leave the other a line."""
+    spans = sorted(float(np.ptp(values)) for values in (across, up))
+    if spans[1] <= _UNLIKE * spans[0] or spans[0] == 0:
+        ax.set_aspect("equal", adjustable=adjustable)
 
 
 def panels(ax: Any, count: int, *, inches: float = 4.2) -> tuple[Any, ...]:

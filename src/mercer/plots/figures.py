@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +28,22 @@ def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     """Write a figure, in the format its suffix names, through a temporary file that is then renamed."""
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+    return Path(path).resolve()
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` once all is written, and else leaves no trace."""
     path = Path(path).resolve()
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or choose another output.")
     handle, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
     os.close(handle)
     try:
-        figure.savefig(temporary, dpi=150)
+        yield Path(temporary)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return path

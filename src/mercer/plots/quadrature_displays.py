@@ -9,7 +9,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.backends.rounding import TINY
 from mercer.kernels.tables import Table, is_frame
-from mercer.plots.display import Display
+from mercer.plots.display import Display, one_scale
 from mercer.plots.labels import COLOURS, Numbers, draw_classes, draw_legend, draw_numbers, read_labels
 
 if TYPE_CHECKING:  # estimators load scikit-learn, which a picture need not
@@ -160,7 +160,7 @@ class LandmarksDisplay(Display):
         if sample_size > 0:
             self._draw_sample(ax, sample_size, legend)
         ax.scatter(*self.points[self.indices].T, s=area, zorder=3, **look)
-        ax.set_aspect("equal", adjustable="datalim")
+        one_scale(ax, *self.points.T)
         ax.set_title(f"{self.indices.size} nodes of {len(self.points)} points" if title is None else title)
         ax.tick_params(which="both", labelsize=8)
         ax.set_xlabel(self.names[0], fontsize=8)

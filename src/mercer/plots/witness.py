@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, Self, final
 from zlib import crc32
 
@@ -20,6 +21,9 @@ _BINS = 10  # of a column, to see how much of the witness it tells
 _JITTER = 0.25  # of the distance of two categories, by which points of one category are spread
 _MARGIN = 0.08  # of the range of the points, on either side
 _SIDES = ((COLOURS[0], "o"), (FOUND, "^"))  # colour and marker of either sample
+_MOST_TICKS = 20  # categories that are named at an axis
+_TITLE_WIDTH = 44  # characters of a line of a title
+_LONGEST = 24  # characters of a name in a title or at an axis
 SAMPLES = ("first sample", "second sample")
 
 
@@ -127,7 +131,8 @@ class WitnessDisplay(Display):
             _rugs(ax, self._drawn[0].places, self._belongs, self._labels)
         else:
             self._draw_plane(ax, bar)
-        _finish(ax, f"where {self._labels[0]} (blue) and {self._labels[1]} (red) have more", self._result)
+        first, second = (_short(name) for name in self._labels)
+        _finish(ax, f"where {first} (blue) and {second} (red) have more", self._result)
         return self
 
     def _draw_plane(self, ax: Any, bar: bool) -> None:
@@ -299,7 +304,11 @@ def _number(drawn: Sequence[Drawn], column: int | str) -> int:
 
 
 def _telling(drawn: Sequence[Drawn], values: Array, count: int) -> list[int]:
-    """The columns that tell most of the witness, in their order: how much of its variance lies between their bins."""
+    """The columns that tell most of the witness, in their order.
+
+    How much of its variance lies between their bins, less what chance lays there: all of it where every row is a
+    category of its own.
+    """
     shares = [_share(part, values) for part in drawn]
     return sorted(np.argsort(shares, kind="stable")[::-1][:count].tolist())
 
@@ -309,7 +318,12 @@ def _share(part: Drawn, values: Array) -> float:
     bins = part.numbers.astype(int) if part.categories else np.searchsorted(edges, part.numbers)
     counts = np.maximum(np.bincount(bins), 1)
     means = np.bincount(bins, weights=values - values.mean()) / counts
-    return float(counts @ means**2)
+    between, total = float(counts @ means**2), float(np.sum((values - values.mean()) ** 2))
+    known = np.unique(bins).size
+    if known == values.size:
+        return -np.inf
+    share = between / total if total else 0.0
+    return share - (known - 1) / (values.size - known) * (1 - share)
 
 
 # --- drawing ------------------------------------------------------------------------------------------------
@@ -372,9 +386,16 @@ def _points(
 
 
 def _name_axis(axis: Any, part: Drawn) -> None:
+    """The column at its axis, and its categories at their places: of many only some, evenly spread."""
     axis.set_label_text(part.name, fontsize=8)
     if part.categories:
-        axis.set_ticks(range(len(part.categories)), [str(name) for name in part.categories])
+        named = range(0, len(part.categories), -(-len(part.categories) // _MOST_TICKS))
+        axis.set_ticks(named, [_short(str(part.categories[k])) for k in named])
+
+
+def _short(name: str) -> str:
+    """A name, cut where it would not fit."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _range(numbers: Array) -> tuple[float, float]:
@@ -385,7 +406,8 @@ def _range(numbers: Array) -> tuple[float, float]:
 
 def _finish(ax: Any, title: str, result: Any) -> None:
     """The title, which says where the picture may show nothing but chance, and the legend."""
-    ax.set_title(title if result.rejects() else f"{title}, as by chance", fontsize=10)
+    said = title if result.rejects() else f"{title}, as by chance"
+    ax.set_title("\n".join(wrap(said, _TITLE_WIDTH)), fontsize=10)
     ax.tick_params(labelsize=8)
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8)

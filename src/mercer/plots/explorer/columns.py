@@ -12,7 +12,7 @@ from mercer.backends.arrays import Array, to_numpy
 
 _FEW = 12  # different whole numbers in a column, up to which they are rather names of classes
 _MANY_FEATURES = 16  # columns of a plain array, up to which they are worth showing
-_MOST_COLOURS = 56  # classes that the page tells apart by a colour and a mark
+MOST_COLOURS = 56  # classes that the page tells apart by a colour and a mark
 _MOST_WORDS = 1000  # different texts, up to which a column is one of categories
 
 
@@ -110,7 +110,7 @@ def _are_names(numbers: Array, classes: bool) -> bool:
     if not known.size or np.any(known != np.round(known)) or np.abs(known).max() > 2**53:
         return False
     count = np.unique(known).size
-    return count <= (_MOST_COLOURS if classes else _FEW) and 2 * count < known.size
+    return count <= (MOST_COLOURS if classes else _FEW) and 2 * count < known.size
 
 
 def _as_texts(values: Array) -> list[str | None]:
@@ -125,7 +125,7 @@ def _of_texts(name: str, texts: list[str | None]) -> Column:
             counts[text] = counts.get(text, 0) + 1
     if len(counts) > _MOST_WORDS and 4 * len(counts) > len(texts):
         return Column(name, "text", np.array(["" if text is None else text for text in texts], dtype=object))
-    if len(counts) <= _MOST_COLOURS:
+    if len(counts) <= MOST_COLOURS:
         words = sorted(counts, key=_in_order)
     else:
         words = sorted(counts, key=lambda word: (-counts[word], word))  # colours go to the most frequent

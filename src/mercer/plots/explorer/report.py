@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -12,12 +11,13 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import to_numpy
-from mercer.plots.explorer.columns import Column, features_of, read_column, read_columns
+from mercer.plots.explorer.columns import MOST_COLOURS, Column, features_of, read_column, read_columns
 from mercer.plots.explorer.facts import certificates_of, charts_of, settings_of
 from mercer.plots.explorer.packing import Packer
 from mercer.plots.explorer.page import compose
 from mercer.plots.explorer.quantities import landmarks_of, quantities_of
 from mercer.plots.explorer.views import View, embedding_view, n_rows, plane_view, views_beside
+from mercer.plots.figures import written_whole
 
 _FRAME = (
     '<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts allow-downloads allow-popups" '
@@ -51,18 +51,9 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all, and return its path."""
-        path = Path(path).resolve()
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or choose another output.")
-        handle, temporary = tempfile.mkstemp(suffix=".html", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.html)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        return path
+        with written_whole(path) as temporary:
+            temporary.write_text(self.html, encoding="utf-8", newline="\n")
+        return Path(path).resolve()
 
     def _repr_html_(self) -> str:
         page, title = html.escape(self.html, quote=True), html.escape(self.title, quote=True)
@@ -83,6 +74,7 @@ def report(
     path: Any = None,
     plane: Any = None,
     landmarks: Any = None,
+    place: str | None = None,
 ) -> Report:
     """Make a page that shows an embedding in two and three dimensions, with its proof, and lets a reader explore it.
 
@@ -109,6 +101,9 @@ def report(
         What :func:`mercer.plane_map` returned, as one more picture.
     landmarks : estimator with ``indices_`` and ``weights_``, optional
         Landmarks among these rows, such as a fitted :class:`~mercer.QuadratureSparsifier`; by default the model's own.
+    place : str, optional
+        The column of the table that says where a row stands in its file, such as the line: it is exported beside the
+        numbers of the rows, which count those of the page from 0.
 
     Returns
     -------
@@ -137,6 +132,8 @@ def report(
     views, notes = views_beside(model, X) if beside else ([], [])
     shown = [first, *([] if plane is None else [plane_view(plane, n)]), *views]
     columns, chosen = columns_of(table, X, label, n)
+    if place is not None and place not in [column.name for column in columns]:
+        raise ValueError(f"There is no column {place!r} to say where rows stand: name one of the table.")
     columns += quantities_of(model, X, fitted, n, landmarks)
     title = title or f"{type(model).__name__} of {n:,} rows"
     packer = Packer()
@@ -147,7 +144,8 @@ def report(
         "notes": notes,
         "views": [_packed_view(view, packer) for view in shown],
         "columns": [packer.add_column(column) for column in columns],
-        "colour": chosen or _default_colour(columns),
+        "colour": chosen or _default_colour([column for column in columns if column.name != place]),
+        "place": place,
         "landmarks": _heaviest(landmarks_of(model, fitted, landmarks)),
         "certificates": certificates_of(model),
         "charts": charts_of(model, path),
@@ -187,8 +185,12 @@ def _free(name: str, taken: list[str]) -> str:
 
 
 def _default_colour(columns: list[Column]) -> str | None:
-    """A column of a few classes, else the first that the model made, else any."""
-    classes = [column.name for column in columns if column.kind == "category" and len(column.words) > 1]
+    """A column of classes that colours tell apart, else the first that the model made, else any."""
+    classes = [
+        column.name
+        for column in columns
+        if column.kind == "category" and 1 < len(column.words) <= min(MOST_COLOURS, column.values.size // 2)
+    ]
     numbers = [column.name for column in reversed(columns) if column.kind == "number"]
     made = [name for name in numbers if name == "novelty"]
     return next(iter([*classes, *made, *numbers]), None)

@@ -270,7 +270,7 @@ function listenToControls() {
   on("size", "input", () => explorer.look());
   on("clear", "click", () => { get("search").value = ""; explorer.hover(-1); explorer.selection.clear(); });
   on("reset", "click", () => { for (const panel of explorer.picture?.panels ?? []) panel.camera.reset(); explorer.picture?.moved(); });
-  on("export", "click", () => { download("rows.csv", explorer.selection.csv()); explorer.say(`${explorer.selection.count.toLocaleString("en")} row numbers exported as rows.csv.`); });
+  on("export", "click", () => { download("rows.csv", explorer.selection.csv(description.columns.find((each) => each.name === description.place))); explorer.say(`${explorer.selection.count.toLocaleString("en")} row numbers exported as rows.csv.`); });
   const search = () => {
     const query = get("search").value.trim(), rows = query ? found(query) : [];
     explorer.selection.take(rows, "replace", rows.length ? `Search for “${query}”` : query ? `No row matches “${query}”.` : "Selection cleared.");

@@ -23,8 +23,14 @@ class Selection {
     return rows;
   }
 
-  csv() { return `row\n${this.list().join("\n")}\n`; }
+  // The numbers of the rows; beside them where they stand in their file, if a column says so.
+  csv(place) {
+    if (!place) return `row\n${this.list().join("\n")}\n`;
+    return `row,${field(place.name)}\n${this.list().map((row) => `${row},${field(String(valueOf(place, row)))}`).join("\n")}\n`;
+  }
 }
+
+function field(text) { return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; }
 
 function inBox(screen, n, [x0, y0], [x1, y1], panel) {
   const corners = [[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
