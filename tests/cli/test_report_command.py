@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from mercer.cli import pages
+
 
 @pytest.fixture
 def model(folder, call):
@@ -27,6 +29,16 @@ def test_a_page_has_the_columns_of_the_file_and_its_title(model, folder, call, t
     assert "iris.csv" in first
     assert told("report", "iris.mercer", "iris.csv", "-o", "plain.html")["output"] == "plain.html"
     assert (folder / "plain.html").exists()
+
+
+def test_a_page_shows_the_rank_path_where_it_is_asked_for(model, folder, call, monkeypatch):
+    monkeypatch.setattr(pages, "_MOST_OF_A_PATH", 60)
+    made = call("report", "iris.mercer", "iris.csv", "--rank-path")
+    assert made.exit_code == 0, made.output
+    assert "The rank path is that of 60 rows drawn at random." in made.output
+    assert "Rank path" in made.stdout  # what it suggests, in words
+    assert '"Rank path"' in (folder / "iris.html").read_text()
+    assert '"Rank path"' not in (folder / "first.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mercer.cli.asking import opened
 from mercer.cli.data import FitData
 from mercer.cli.errors import collected_warnings, one_sentence
@@ -12,6 +14,8 @@ from mercer.cli.options import Reading
 from mercer.cli.output import joined, refuse_target
 from mercer.cli.progress import clock
 from mercer.cli.saying import Account, beside
+
+_MOST_OF_A_PATH = 1000  # rows: a path is a dozen fits and more
 
 
 def reported(options: dict[str, Any]) -> None:
@@ -21,8 +25,9 @@ def reported(options: dict[str, Any]) -> None:
     refuse_target(output, ".html")
     with one_sentence(), collected_warnings(account.notes):
         model, data = opened(options, reading, account, label=options["label"])
+        path = _path_of_ranks(data, account, shown=not options["quiet"]) if options["rank_path"] else None
         with clock("Making the page", shown=not options["quiet"]):
-            write_report(model, data, output, title=options["title"])
+            write_report(model, data, output, title=options["title"], path=path)
     account.sentence = (
         f"{output} shows {data.table.source}: {data.words()}. Open it with a browser; it needs no network."
     )
@@ -30,7 +35,21 @@ def reported(options: dict[str, Any]) -> None:
     account.say(as_json=options["as_json"], quiet=options["quiet"])
 
 
-def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None) -> None:
+def _path_of_ranks(data: FitData, account: Account, *, shown: bool) -> Any:
+    """The path of the data, or of rows drawn from them; what it suggests is said."""
+    from mercer import rank_path
+
+    points, count = data.points, len(data.table)
+    if count > _MOST_OF_A_PATH:
+        points = points[np.sort(np.random.default_rng(0).choice(count, _MOST_OF_A_PATH, replace=False))]
+        account.notes.append(f"The rank path is that of {_MOST_OF_A_PATH} rows drawn at random.")
+    with clock("Following the rank over the bandwidth", shown=shown):
+        path = rank_path(points, random_state=0)
+    account.lines.append(("Rank path", path.reason))
+    return path
+
+
+def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None, path: Any = None) -> None:
     """The page of a model and its data, which shows all columns as they stand in the file, and where."""
     from mercer.plots import report
 
@@ -39,4 +58,4 @@ def write_report(model: Any, data: FitData, output: Path, *, title: str | None =
     place = None if shown is columns else next(iter(shown))
     label = None if data.label is None else data.label.name
     title = title or Path(data.table.source).name
-    report(model, data.points, table=shown, label=label, title=title, place=place).save(output)
+    report(model, data.points, table=shown, label=label, title=title, place=place, path=path).save(output)

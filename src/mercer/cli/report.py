@@ -23,6 +23,9 @@ from mercer.cli.using import MODEL
 )
 @click.option("--label", metavar="COLUMN", shell_complete=complete_columns, help="Colour by this column.")
 @click.option("--title", help="Of the page. [default: the name of FILE]")
+@click.option(
+    "--rank-path", is_flag=True, help="Show how the rank of a Gaussian kernel's embedding changes with its bandwidth."
+)
 @reading_options
 @saying_options
 def report(**options: Any) -> None:
