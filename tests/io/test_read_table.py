@@ -57,6 +57,18 @@ def test_one_table_in_the_ways_that_programs_write_it(content, name, written):
     assert table.dtypes == ["float64", "str"]
 
 
+def test_comments_above_the_table_are_passed_over_and_counted_as_lines(written):
+    table = read_table(written("# a field, of plants; dried\n#\nheight;colour\r\n1,5;red\r\n2;blue\r\n-0,25;red\r\n"))
+    assert listed(table) == PLANTS
+    assert table.notes == (f"The first 2 lines of {table.source}, which begin with #, are passed over.",)
+    np.testing.assert_array_equal(table.lines, [4, 5, 6])
+    named = read_table(written("# once\n#CHROM\tPOS\n1\t7\n2\t8\n", "a.tsv"))  # names may begin so, as in biology
+    assert named.columns == ["#CHROM", "POS"]
+    assert "The first line of" in named.notes[0]
+    with pytest.raises(ValueError, match="Line 4 of .* has 3 values, but the first line has 2"):
+        read_table(written("# once\nx,y\n1,2\n1,2,3\n"))
+
+
 def test_words_with_delimiters_quotes_and_line_ends(written):
     table = read_table(written('name,n\n"Smith, ""J""",1\n"two\nlines",2\n,3\n'))
     assert table["name"].to_list() == ['Smith, "J"', "two\nlines", None]

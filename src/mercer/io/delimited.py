@@ -19,6 +19,7 @@ from mercer.io.values import as_number, parsed
 _DELIMITERS = "\t;|,"  # in this order: decimal commas stand between semicolons
 _SAMPLE = 65536  # characters by which the delimiter is found out
 _HEADER_ROWS = 200  # rows below the first one that say whether it is a header
+_COMMENTS = re.compile(r"(?:#[^\r\n]*(?:\r\n|\r|\n))*")
 _QUOTED = re.compile('"[^"]*"')
 
 
@@ -36,9 +37,10 @@ def read_delimited(
 ) -> DataTable:
     """The table of a text file."""
     text = read_text(path, encoding, longest_line)
-    delimiter = layout.delimiter or _found_delimiter(text)
+    delimiter = layout.delimiter or _found_delimiter(text[_end_of_comments(text) :] or text)
     if len(delimiter) != 1:
         raise ValueError(f"delimiter={delimiter!r} must be one character.")
+    text, passed = _without_comments(text, delimiter)
     rows, lines = _rows(path, text, delimiter)
     first, names = _header(path, rows, layout.header, decimal_comma=delimiter == ";")
     rows, lines = rows[first:], lines[first:]
@@ -54,7 +56,27 @@ def read_delimited(
         if isinstance(values, str):
             raise ValueError(_place(path, lines, texts, name, values))
         parts.append(DataColumn(name, values))
-    return _tidied(DataTable(str(path), tuple(parts), np.array(lines), _on_names(path, layout, first)))
+    notes = _on_comments(path, passed) + _on_names(path, layout, first)
+    return _tidied(DataTable(str(path), tuple(parts), np.array(lines), notes))
+
+
+def _end_of_comments(text: str) -> int:
+    """Where the first line stands that does not begin with #."""
+    return _COMMENTS.match(text).end()  # type: ignore[union-attr]  # it matches nothing too
+
+
+def _without_comments(text: str, delimiter: str) -> tuple[str, int]:
+    """The text with its first lines left empty where they begin with # and are no row, and how many those are.
+
+    The names of the columns may begin so too: such a line has as many values as the first one without #.
+    """
+    end = _end_of_comments(text)
+    if end == 0:
+        return text, 0
+    head, rest = text[:end].splitlines(keepends=True), text[end:]
+    below = next(io.StringIO(rest), "")
+    count = len(head) - (head[-1].count(delimiter) == below.count(delimiter))
+    return "\n" * count + "".join(head[count:]) + rest, count
 
 
 def _found_delimiter(text: str) -> str:
@@ -144,6 +166,12 @@ def _place(path: Path | Stream, lines: list[int], texts: tuple[str, ...], name: 
         f"Line {line} of {path} has {wrong.strip()!r} in the column {name!r}, where most values are numbers: correct "
         "it, leave it empty, or read the column as categories."
     )
+
+
+def _on_comments(path: Path | Stream, count: int) -> tuple[str, ...]:
+    """That lines were passed over, where some were."""
+    lines = "The first line" if count == 1 else f"The first {count} lines"
+    return (f"{lines} of {path}, which begin{'s' if count == 1 else ''} with #, are passed over.",) if count else ()
 
 
 def _on_names(path: Path | Stream, layout: Layout, first: int) -> tuple[str, ...]:
