@@ -14,6 +14,7 @@ from mercer.estimator import KernelEstimator, keeps_earlier_fit
 from mercer.kernels import Kernel, Linear
 from mercer.novelty.reference import Asked, Reference
 from mercer.novelty.threshold import checked_contamination, checked_rate, offset_of
+from mercer.progress import Phases
 from mercer.validation import checked_kernel, declared, non_negative, one_of, require_points, whole_number
 
 
@@ -53,6 +54,8 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     false_alarms : float or None, default=None
         In place of a share: the rate at which new rows of the law of the training rows are called novel. It holds for
         training rows that are independent, and free of what is to be found.
+    verbose : bool, default=False
+        Log the phases and the time to the logger ``mercer``.
 
     Attributes
     ----------
@@ -113,6 +116,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         standardize: bool | str = "auto",
         contamination: float | str = "auto",
         false_alarms: float | None = None,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_neighbors = n_neighbors
@@ -120,6 +124,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         self.standardize = standardize
         self.contamination = contamination
         self.false_alarms = false_alarms
+        self.verbose = verbose
 
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NoveltyDetector:
@@ -134,6 +139,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         sample_weight : array of shape (n,), optional
             How many rows each row stands for: weight two is the row twice, weight zero leaves it out.
         """
+        phases = Phases("reading the points", shown=bool(self.verbose))
         given = self._begin_fit(X, sample_weight=sample_weight)
         self.kernel_ = given.kernel
         asked = Asked(
@@ -142,7 +148,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
             float(self.locality),
             self.standardize,
         )
-        found = self._reference = Reference.of(given.points, given.weights, asked)
+        found = self._reference = Reference.of(given.points, given.weights, asked, phases)
         self.dimension_, self.divisors_ = found.dimension, found.divisors
         self.n_neighbors_ = tuple(int(k) for k in found.rule.counts)
         share, rate = checked_contamination(self.contamination, ""), checked_rate(self.false_alarms, "")

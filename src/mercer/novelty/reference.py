@@ -25,6 +25,7 @@ from mercer.kernels import Kernel
 from mercer.novelty.columns import one_unit, quantiles, spreads
 from mercer.novelty.scales import Rule, radii, scores_left_out, scores_new
 from mercer.novelty.search import EuclideanSearch, KernelSearch, query_chunks
+from mercer.progress import Phases
 
 _DIMENSION_NEIGHBOURS = 20
 _LARGEST = 2.0**500  # coordinates whose squares, and sums of them, are numbers
@@ -71,14 +72,16 @@ class Reference:
     scores: Array
 
     @classmethod
-    def of(cls, X: Any, weights: Array | None, asked: Asked) -> Reference:
+    def of(cls, X: Any, weights: Array | None, asked: Asked, phases: Phases) -> Reference:
         """What is to be known of rows of X that count as many times as their weights say."""
         weights = np.ones(X.shape[0]) if weights is None else to_numpy(weights)
         X, weights = X[weights > 0], weights[weights > 0]
         search, divisors, place = _searched(X, weights, asked)
         masses = np.bincount(place, weights)
         counts = _possible(asked.counts, float(masses.sum()))
+        phases.begin("finding neighbours")
         near = search.others(min(max(_holding(masses, counts), _DIMENSION_NEIGHBOURS), masses.size - 1))
+        phases.begin("scoring the rows")
         known = radii(near, masses, counts)
         units = np.array([_median(column, masses) for column in known.T])
         dimension = _dimension(near.lengths, masses)
