@@ -40,8 +40,9 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     kernel : Kernel, str or None, default=None
         A kernel whose distance √(k(x, x) + k(y, y) - 2k(x, y)) says how far rows are apart, as :class:`mercer.Mixed`
         for columns of words and numbers. None means Euclidean distances.
-    n_neighbors : int or sequence of int, default=(8, 16, 32, 64)
-        The sizes of neighbourhoods; fewer where there are not so many rows.
+    n_neighbors : int or sequence of int, default=(10, 20, 40)
+        The neighbours a row is compared with, at several sizes of neighbourhood; three times as many say how empty it
+        is around the row. No neighbourhood is larger than a quarter of the rows.
     locality : float, default=1/3
         How much the comparison with neighbours counts beside the distance itself. Zero finds rows in empty places,
         large values find rows that stand out from their surroundings, as a local outlier factor does.
@@ -111,7 +112,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         self,
         kernel: Any = None,
         *,
-        n_neighbors: Any = (8, 16, 32, 64),
+        n_neighbors: Any = (10, 20, 40),
         locality: float = 1 / 3,
         standardize: bool | str = "auto",
         contamination: float | str = "auto",

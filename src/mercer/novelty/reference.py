@@ -2,10 +2,11 @@
 
 With R_k(x) the distance of the k-th neighbour, x itself not counted, in units of its median over the training rows,
 
-    novelty(x) = mean over k of  log R_k(x) + c (log R_k(x) - mean over the k neighbours y of log R_k(y)).
+    novelty(x) = mean over k of  log R_3k(x) + c (log R_k(x) - mean over the k neighbours y of log R_k(y)).
 
-The first term is a level: how empty it is around x. The second compares x with its neighbours, as local outlier factors
-do (Breunig, Kriegel, Ng, Sander 2000). -log density is m log R_k up to a constant where points fill m dimensions, so
+The first term is a level: how empty it is around x, of three times as many neighbours, for what is near x but few is
+novel too. The second compares x with its neighbours, as local outlier factors do (Breunig, Kriegel, Ng, Sander 2000).
+-log density is m log R_k up to a constant where points fill m dimensions, so
 that c = locality · m weighs a ratio of densities by ``locality``, whatever the dimension. m is estimated from the
 distances of neighbours (Levina, Bickel 2004; mean of inverses, MacKay, Ghahramani 2005).
 """
@@ -28,6 +29,8 @@ from mercer.novelty.search import EuclideanSearch, KernelSearch, query_chunks
 from mercer.progress import Phases
 
 _DIMENSION_NEIGHBOURS = 20
+_WIDER = 3  # times as many neighbours say how empty it is around a row as are asked about theirs
+_PARTS = 4  # of the rows, of which no neighbourhood is larger than one
 _LARGEST = 2.0**500  # coordinates whose squares, and sums of them, are numbers
 
 
@@ -78,14 +81,15 @@ class Reference:
         X, weights = X[weights > 0], weights[weights > 0]
         search, divisors, place = _searched(X, weights, asked)
         masses = np.bincount(place, weights)
-        counts = _possible(asked.counts, float(masses.sum()))
+        counts, wide = _possible(asked.counts, float(masses.sum()))
         phases.begin("finding neighbours")
-        near = search.others(min(max(_holding(masses, counts), _DIMENSION_NEIGHBOURS), masses.size - 1))
+        near = search.others(min(max(_holding(masses, wide), _DIMENSION_NEIGHBOURS), masses.size - 1))
         phases.begin("scoring the rows")
         known = radii(near, masses, counts)
         units = np.array([_median(column, masses) for column in known.T])
+        wide_units = np.array([_median(column, masses) for column in radii(near, masses, wide).T])
         dimension = _dimension(near.lengths, masses)
-        rule = Rule(counts, units, asked.locality * dimension)
+        rule = Rule(counts, wide, units, wide_units, asked.locality * dimension)
         scores = scores_left_out(near, masses, known, rule)
         return cls(search, divisors, masses, known, rule, dimension, scores)
 
@@ -96,7 +100,7 @@ class Reference:
         keys = row_keys(points)
         found = find_rows(rows, row_keys(rows), points, keys, np.argsort(keys, kind="stable"))
         out, fresh = self.scores[found], np.flatnonzero(found < 0)
-        count = _holding(self.masses, self.rule.counts)
+        count = _holding(self.masses, self.rule.wide)
         for part in query_chunks(fresh.size, count):
             which = fresh[part]
             near = self.search.nearest(sought[which], count)
@@ -137,19 +141,23 @@ def _require_two(distinct: int) -> None:
         raise ValueError("All points are equal: a detector needs two that differ.")
 
 
-def _possible(counts: tuple[int, ...], rows: float) -> Array:
-    """The numbers of neighbours that are there for every row and, without one more, for each of its neighbours."""
+def _possible(counts: tuple[int, ...], rows: float) -> tuple[Array, Array]:
+    """The numbers of neighbours that are asked, and three times as many, each a quarter of the rows at most.
+
+    Larger ones would tell a training row, which is compared with one row less, from a new one.
+    """
     if rows < 2:
         raise ValueError(
             f"sample_weight counts rows, and its sum is {rows:g}: multiply it by a number, so that it is two or more."
         )
-    most = max(1, math.floor(rows) - 2)
-    return np.array(sorted({float(min(k, most)) for k in counts}))
+    most = max(1, math.floor(rows / _PARTS))
+    found = np.array(sorted({float(min(k, most)) for k in counts}))
+    return found, np.minimum(_WIDER * found, most)
 
 
-def _holding(masses: Array, counts: Array) -> int:
+def _holding(masses: Array, wide: Array) -> int:
     """So many points hold as much mass as is ever asked for, whichever they are, or are all there are."""
-    needed = min(int(np.searchsorted(np.cumsum(np.sort(masses)), counts[-1] + 1)) + 1, masses.size)
+    needed = min(int(np.searchsorted(np.cumsum(np.sort(masses)), wide[-1] + 1)) + 1, masses.size)
     require_memory(
         24.0 * needed * masses.size,
         f"The {needed} nearest neighbours of {masses.size} points",

@@ -24,20 +24,22 @@ FAR = 1e9  # beyond which the floor is lost in rounding, and squares might not b
 
 
 class Rule(NamedTuple):
-    """What a score is made of.
+    """What a score is made of: the mean over k of log R_w(x) + c (log R_k(x) - mean over the k neighbours of log R_k).
 
     Attributes
     ----------
-    counts : array of shape (s,)
-        The numbers k of neighbours.
-    units : array of shape (s,)
-        The median R_k of the training rows.
+    counts, wide : arrays of shape (s,)
+        The numbers k of neighbours that are asked, and w, as many or more, of which the level is taken.
+    units, wide_units : arrays of shape (s,)
+        The median R_k and R_w of the training rows, in which lengths are measured.
     local : float
-        c, the weight of what neighbours say: the score is the mean over k of (1 + c) log R_k(x) - c mean log R_k(y).
+        c, the weight of what neighbours say.
     """
 
     counts: Array
+    wide: Array
     units: Array
+    wide_units: Array
     local: float
 
 
@@ -103,7 +105,9 @@ def _fill_left_out(
     masses: Array,
     known: Array,
     counts: Array,
+    wide: Array,
     units: Array,
+    wide_units: Array,
     local: float,
     out: Array,
 ) -> None:
@@ -127,7 +131,8 @@ def _fill_left_out(
                     radius = _radius(beside, numbers[y], lengths[y], masses, k + copy)
                 said += share * _logarithm(radius, unit)
                 taken += share
-            total += (1 + local) * _logarithm(known[u, s], unit) - local * said / taken
+            level = _logarithm(_radius(own, numbers[u], lengths[u], masses, wide[s]), wide_units[s])
+            total += level + local * (_logarithm(known[u, s], unit) - said / taken)
         out[i] = total / counts.size
 
 
@@ -138,7 +143,9 @@ def _fill_new(
     masses: Array,
     known: Array,
     counts: Array,
+    wide: Array,
     units: Array,
+    wide_units: Array,
     local: float,
     out: Array,
 ) -> None:
@@ -153,6 +160,7 @@ def _fill_new(
                 share = min(masses[y], k - taken)
                 said += share * _logarithm(known[y, s], unit)
                 taken += share
+            level = _logarithm(_radius(0.0, numbers[i], lengths[i], masses, wide[s]), wide_units[s])
             radius = _radius(0.0, numbers[i], lengths[i], masses, k)
-            total += (1 + local) * _logarithm(radius, unit) - local * said / taken
+            total += level + local * (_logarithm(radius, unit) - said / taken)
         out[i] = total / counts.size
