@@ -79,7 +79,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     Notes
     -----
     Cost: the neighbours of all rows, found exactly. By a tree that is fast up to fifteen columns; with more of them, or
-    a kernel, all pairs are compared, n² d operations, a block at a time. Memory: some 24 bytes a row and neighbour.
+    a kernel, all pairs are compared, n² d operations, a block at a time. Memory: some 36 bytes a row and neighbour.
 
     Examples
     --------

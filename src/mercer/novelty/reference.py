@@ -159,7 +159,7 @@ def _holding(masses: Array, wide: Array) -> int:
     """So many points hold as much mass as is ever asked for, whichever they are, or are all there are."""
     needed = min(int(np.searchsorted(np.cumsum(np.sort(masses)), wide[-1] + 1)) + 1, masses.size)
     require_memory(
-        24.0 * needed * masses.size,
+        36.0 * needed * masses.size,
         f"The {needed} nearest neighbours of {masses.size} points",
         "lower n_neighbors" if masses.min() >= 1 else "raise sample_weight, which counts rows",
     )
