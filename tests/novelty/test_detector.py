@@ -134,6 +134,8 @@ def test_weights_are_repeated_rows(kernel, threshold):
     repeated = detector.fit(np.repeat(X, counts, axis=0))
     for rows in (NEW, X, X[counts == 0]):
         np.testing.assert_allclose(weighted.novelty(rows), repeated.novelty(rows), rtol=1e-9)
+        np.testing.assert_array_equal(weighted.predict(rows), repeated.predict(rows))
+    np.testing.assert_array_equal(weighted.fit_predict(X, sample_weight=counts), weighted.predict(X))
     for name in ATTRIBUTES:
         assert getattr(weighted, name) == pytest.approx(getattr(repeated, name), rel=1e-9)
 
