@@ -39,6 +39,7 @@ _HOMES = {
     "density": "SumOfSquaresDensity optimal_density",
     "discriminant": "FisherDiscriminant RoweisDiscriminant SupervisedPCA",
     "kernelization": "Kernelized",
+    "novelty": "NoveltyDetector",
     "io": "load read_table save",
     "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
@@ -61,6 +62,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer import kernels as kernels
     from mercer import landmarks as landmarks
     from mercer import linalg as linalg
+    from mercer import novelty as novelty
     from mercer import operators as operators
     from mercer import plots as plots
     from mercer import quadrature as quadrature
@@ -129,6 +131,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.linalg import nystrom as nystrom
     from mercer.linalg import nystrom_completion as nystrom_completion
     from mercer.linalg import rp_cholesky as rp_cholesky
+    from mercer.novelty import NoveltyDetector as NoveltyDetector
     from mercer.operators import CenteredOperator as CenteredOperator
     from mercer.operators import DiffusionOperator as DiffusionOperator
     from mercer.operators import GramOperator as GramOperator

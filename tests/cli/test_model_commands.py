@@ -82,6 +82,36 @@ def test_the_rows_most_unlike_the_data_come_first(model, folder, call, told):
     assert "line 9 of odd.csv" in call("novelty", "iris.mercer", "odd.csv").stdout.splitlines()[2]
 
 
+def test_a_table_is_its_own_reference(folder, call, told):
+    rows = (folder / "iris.csv").read_text().splitlines()
+    rows[8] = "30,30,30,30,unknown"
+    (folder / "odd.csv").write_text("\n".join(rows))
+    said = told("novelty", "odd.csv", "-n", "2", "-o", "scores.csv")
+    assert said["method"] == "NoveltyDetector"
+    assert said["most_novel"][0]["line"] == 9
+    points = np.asarray(read_table(folder / "odd.csv").without(["species"]))
+    detector = mercer.NoveltyDetector().fit(points)
+    np.testing.assert_allclose(read_table(folder / "scores.csv")["novelty"].values, detector.novelty(points), rtol=1e-9)
+    assert said["novel"] == np.sum(detector.predict(points) == -1) > 0
+    assert said["threshold"] == -detector.offset_
+    other = told("novelty", "iris.csv", "odd.csv", "-o", "b.csv")
+    assert other["most_novel"][0]["line"] == 9
+    expected = mercer.NoveltyDetector().fit(X).novelty(points)
+    np.testing.assert_allclose(read_table(folder / "b.csv")["novelty"].values, expected, rtol=1e-9)
+    assert f"{other['novel']} of the rows are novel" in call("novelty", "iris.csv", "odd.csv").stdout
+    mercer.save(detector, "detector.mercer")
+    assert told("novelty", "detector.mercer", "odd.csv")["most_novel"] == told("novelty", "odd.csv")["most_novel"]
+
+
+def test_units_of_a_table_do_not_mislead_a_detector(folder, call):
+    values = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 1e5]
+    values[17] = [8.0, 0.0]
+    write_table({"a": values[:, 0].tolist(), "b": values[:, 1].tolist()}, folder / "units.csv")
+    made = call("novelty", "units.csv", "-n", "1")
+    assert "line 19 of units.csv" in made.stdout
+    assert "decides alone" not in made.output
+
+
 def test_models_that_python_saved_take_the_numbers_of_a_file(folder, call, told):
     mercer.save(mercer.SDPEmbedding(n_components=2, random_state=0).fit(X), "plain.mercer")
     assert told("verify", "plain.mercer", "iris.csv")["holds"] is True
@@ -111,6 +141,9 @@ def test_installation(told, call):
         (["transform", "iris.mercer", "words.csv"], 1, "'sepal_length' of words.csv holds words, but held numbers"),
         (["transform", "kernel.mercer", "iris.csv"], 1, "of the class Gaussian, which gives rows no coordinates"),
         (["novelty", "kernel.mercer", "iris.csv"], 1, "which gives no scores"),
+        (["novelty", "iris.mercer"], 2, "iris.mercer is a model: name the FILE whose rows are to be scored"),
+        (["novelty", "cut.mercer", "iris.csv"], 1, "cut.mercer cannot be loaded"),
+        (["novelty", "words.csv"], 1, "a minimum of 2 is required"),
         (["transform", "iris.mercer", "iris.csv", "-o", "a.xlsx"], 2, "names no format to write"),
         (["info", "cut.mercer"], 1, "cut.mercer cannot be loaded"),
     ],

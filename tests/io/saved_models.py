@@ -77,6 +77,7 @@ def _near_a_far_point() -> ConvexFunctional:
 sdp, quadrature = mercer.SDPEmbedding, mercer.QuadratureSparsifier
 density = mercer.SumOfSquaresDensity(K, support=10, random_state=0)
 placed, extended = _values("transform", "novelty", "learned_kernel"), _values("transform")
+judged = _values("score_samples", "decision_function", "predict", of=np.concatenate([X[:9], NEW]))
 LAW = mercer.GaussianMeasure(X.mean(axis=0), 2.0)
 
 CASES: dict[str, Case] = {
@@ -176,6 +177,8 @@ CASES: dict[str, Case] = {
     ),
     "mean embedding": Case(lambda: mercer.MeanEmbedding(K, X, WEIGHTS), lambda model: [model(NEW), model.norm_squared]),
     "drift": Case(_drift, _watch),
+    "novelty": Case(lambda: mercer.NoveltyDetector(contamination=0.1).fit(X, sample_weight=WEIGHTS), judged),
+    "novelty by a kernel": Case(lambda: mercer.NoveltyDetector(K, n_neighbors=3, false_alarms=0.1).fit(X), judged),
     **{
         type(each).__name__: _linear(each)
         for each in (

@@ -31,6 +31,7 @@ from mercer import (
     KernelPCA,
     Landmarks,
     MaximumVarianceUnfolding,
+    NoveltyDetector,
     QuadratureSparsifier,
     RobustKernelClassifier,
     RobustKernelRegressor,
@@ -53,6 +54,7 @@ CHECKED = [
     KernelPCA(),
     Landmarks(5, random_state=0),
     MaximumVarianceUnfolding(connect=True, tol=1e-2),
+    NoveltyDetector(),
     QuadratureSparsifier(),
     RobustKernelClassifier(radius=0.0),
     RobustKernelRegressor(radius=0.0),
@@ -68,6 +70,7 @@ FURTHER = [
     Kernelized(KMeans(n_clusters=3, n_init=2)),
     Kernelized(PCA(2)),
     MaximumVarianceUnfolding(3, connect=True, distances="not exceeded", n_components=1, landmarks=15, tol=1e-2),
+    NoveltyDetector(Gaussian(), n_neighbors=5),
 ]
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 # The checks that are expected to fail, each with its reason; one that passes is an error.

@@ -27,6 +27,7 @@ PARAMETERS = {
     "KernelizedSDPEmbedding": {"nugget": 1e-6, "tol": 1e-4, "random_state": 0},
     "Landmarks": {"n_landmarks": 5, "random_state": 0},
     "MaximumVarianceUnfolding": {"connect": True, "tol": 1e-2},
+    "NoveltyDetector": {},
     "QuadratureSparsifier": {"n_nodes": 6},
     "RobustKernelClassifier": {"radius": 0.0},
     "RobustKernelRegressor": {"radius": 0.0},

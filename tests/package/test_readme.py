@@ -68,6 +68,7 @@ def test_the_tables_say_what_the_readme_says(text):
 SENTENCES = {
     "classes found at defaults": "ahead in {1}, level in {2}, behind in {3} of {0}",
     "classes among outliers": "ahead in 0, level in {1}, behind in {2} of {0}",
+    "novel rows at defaults": "ahead in {1}, level in {2}, behind in {3} of {0}",
     "two samples told apart": "in {1} of {0} settings",
     "dependence found": "in {1} of {0} settings",
     "densities, best of three": "in {0} cells: sum of squares {1}, kernel density {3}, Gaussian mixture {2}",

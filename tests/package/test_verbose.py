@@ -21,6 +21,7 @@ from mercer import (
     KernelPCA,
     Landmarks,
     MaximumVarianceUnfolding,
+    NoveltyDetector,
     QuadratureSparsifier,
     RobustKernelClassifier,
     RobustKernelRegressor,
@@ -51,6 +52,7 @@ OTHERS = {
     RoweisDiscriminant: ({}, "finding the directions"),
     FisherDiscriminant: ({}, "finding the directions"),
     SupervisedPCA: ({}, "finding the directions"),
+    NoveltyDetector: ({}, "finding neighbours"),
     ConditionalMeanEmbedding: ({}, "trying penalties and bandwidths"),
 }
 EVERY = SOLVED | OTHERS

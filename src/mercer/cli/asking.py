@@ -10,7 +10,8 @@ import numpy as np
 
 from mercer.cli.data import FitData, new_data
 from mercer.cli.errors import NOT_CERTIFIED, collected_warnings, one_sentence
-from mercer.cli.model_files import load_with
+from mercer.cli.model_files import is_model, load_with
+from mercer.cli.novelties import detector_and_rows, tell_novel
 from mercer.cli.options import Reading
 from mercer.cli.output import STANDARD_OUTPUT, refuse_table, write_columns
 from mercer.cli.progress import clock
@@ -45,8 +46,10 @@ def scored(options: dict[str, Any]) -> None:
     reading, account = Reading.taken(options), Account()
     refuse_table(options["output"])
     with one_sentence(), collected_warnings(account.notes):
-        model, data = opened(options, reading, account)
-        _require(model, "novelty", options["model"], "gives no scores of novelty")
+        if is_model(options["model"]):
+            model, data = _model_and_rows(options, reading, account)
+        else:
+            model, data = detector_and_rows(options, reading, account)
         scores = np.asarray(model.novelty(data.points), np.float64)
         if options["output"] is not None:
             write_columns(data.with_places({"novelty": scores}), options["output"])
@@ -59,7 +62,17 @@ def scored(options: dict[str, Any]) -> None:
         "most_novel": [{data.unit: int(data.places[row]), "novelty": float(scores[row])} for row in order],
         "output": None if options["output"] is None else str(options["output"]),
     }
+    tell_novel(model, scores, account)
     _say(account, options, options["output"])
+
+
+def _model_and_rows(options: dict[str, Any], reading: Reading, account: Account) -> tuple[Any, FitData]:
+    """A model of a file that gives scores of novelty, and the rows to be scored."""
+    if options["data"] is None:
+        raise click.UsageError(f"{options['model']} is a model: name the FILE whose rows are to be scored.")
+    model, data = opened(options, reading, account)
+    _require(model, "novelty", options["model"], "gives no scores of novelty")
+    return model, data
 
 
 def verified(options: dict[str, Any]) -> None:

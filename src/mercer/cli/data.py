@@ -94,9 +94,19 @@ class FitData:
 
 
 def fit_data(
-    path: Path, reading: Reading, *, label: str | None, scale: bool, mixed: bool = False, otherwise: str = ""
+    path: Path,
+    reading: Reading,
+    *,
+    label: str | None,
+    scale: bool,
+    mixed: bool = False,
+    otherwise: str = "",
+    any_unit: bool = False,
 ) -> FitData:
-    """The numbers of a file, or with ``mixed`` all its columns; ``otherwise`` says how words could be used."""
+    """The numbers of a file, or with ``mixed`` all its columns; ``otherwise`` says how words could be used.
+
+    With ``any_unit`` the model sees to it that columns of different units count alike.
+    """
     file = table = read(path, reading)
     notes = list(table.notes)
     if label is not None and table[label].name not in reading.columns:
@@ -107,7 +117,7 @@ def fit_data(
     usable = meant if mixed else numbers_of(meant, notes, otherwise)
     kept, file, places = _without_gaps(usable, file, reading, notes)
     preparation = Preparation.of(kept, scale=scale)
-    notes += _cautions(kept, preparation)
+    notes += _cautions(kept, in_units=not (any_unit or preparation.is_scaled))
     return FitData(
         kept, preparation, None if label is None else file[label], file, places, len(kept) == len(table), notes
     )
@@ -144,8 +154,8 @@ def _without_gaps(
     return kept, file.take(rows), places[rows]
 
 
-def _cautions(table: DataTable, preparation: Preparation) -> list[str]:
-    """What in the columns may mislead."""
+def _cautions(table: DataTable, *, in_units: bool) -> list[str]:
+    """What in the columns may mislead, units among it where they count."""
     said = [
         f"The column {part.name!r} counts the rows: if it is their number, leave it out with --without."
         for part in table.parts
@@ -155,7 +165,7 @@ def _cautions(table: DataTable, preparation: Preparation) -> list[str]:
     still = [part.name for part in numbers if np.ptp(part.values) == 0]
     if still:
         said.append(f"{listed(still)} {'has' if len(still) == 1 else 'have'} the same value in every row.")
-    return said if preparation.is_scaled else said + _on_spreads(numbers)
+    return said + _on_spreads(numbers) if in_units else said
 
 
 def _on_spreads(numbers: Sequence[DataColumn]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mercer.io import Preparation, describe, load, save
+from mercer.io import ModelFileError, Preparation, describe, load, save
 
 _KEY = "preparation"
 
@@ -13,6 +13,17 @@ _KEY = "preparation"
 def save_with(model: Any, path: Path, preparation: Preparation) -> None:
     """Write a model, and beside it the columns that it was fitted to and how they were standardised."""
     save(model, path, notes={_KEY: preparation.as_dict()})
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a model, or says so by its name."""
+    if path.suffix == ".mercer":
+        return True
+    try:
+        describe(path)
+    except ModelFileError:
+        return False
+    return True
 
 
 def load_with(path: Path) -> tuple[Any, Preparation | None]:

@@ -35,22 +35,25 @@ def transform(**options: Any) -> None:
     transformed(options)
 
 
-@click.command(short_help="Rows that are most unlike the data of a model.")
-@click.argument("model", type=MODEL)
-@click.argument("data", type=DATA, metavar="FILE")
+@click.command(short_help="Rows that are most unlike the others, or the data of a model.")
+@click.argument("model", type=MODEL, metavar="REFERENCE")
+@click.argument("data", type=DATA, metavar="FILE", required=False)
 @click.option("--output", "-o", type=TARGET, help="Write the scores of all rows; - is standard output.")
 @click.option("--number", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @reading_options
 @saying_options
 def novelty(**options: Any) -> None:
-    """Say which rows of FILE are most unlike the data of MODEL.
+    """Say which rows of FILE are most unlike those of REFERENCE, a table or a model.
 
     \b
-      mercer novelty data.mercer new.csv
+      mercer novelty data.csv                       rows unlike the others of the table
+      mercer novelty data.csv new.csv               new rows unlike those of the table
       mercer novelty data.mercer new.csv --output scores.csv
 
-    A score is -log of the affinity of a row with the data of the fit: the higher, the farther away. Exit codes: 0 done,
-    1 data or a model that cannot be used, 2 a wrong call.
+    Of a table, scores compare the distances of a row's neighbours with those of theirs, a row of the table itself not
+    counted (NoveltyDetector). Of a model they are its own: of an embedding -log of the affinity of a row with the data
+    of the fit, which is a poor detector among many outliers. The higher, the farther away. Exit codes: 0 done, 1 data
+    or a model that cannot be used, 2 a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.asking import scored
 

@@ -15,7 +15,7 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
-from mercer.backends.cpu.neighbours import MEASURED, squared_distances, squared_lengths
+from mercer.backends.cpu.neighbours import MEASURED, squared_distances, squared_lengths, squared_lengths_to
 from mercer.backends.threads import run_chunks
 
 _SPARE = 3  # neighbours beyond those asked for, to see whether several are equally far
@@ -105,6 +105,15 @@ def neighbour_tables(points: Array, count: int, metric: str, neighbors: Any) -> 
     return _exact(points, count, metric)
 
 
+def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]:
+    """Numbers of the nearest ``count`` points to every query and their squared distances, Euclidean, in no order."""
+    find, parts = _finder(points, "euclidean"), []
+    for part in row_chunks(queries.shape[0], rows_within(_TABLE, count)):
+        numbers = find(queries[part], count)[1]
+        parts.append((numbers, squared_lengths_to(points, queries[part], numbers, "euclidean")))
+    return np.concatenate([each[0] for each in parts]), np.concatenate([each[1] for each in parts])
+
+
 def _too_many(points: Array, metric: str) -> bool:
     """Whether an approximate search saves time."""
     (m, f), tree = points.shape, metric in _TREE_NORMS
@@ -129,20 +138,26 @@ def _exact(points: Array, count: int, metric: str) -> list[Table]:
 
 def _searcher(points: Array, metric: str) -> Any:
     """A function of row numbers and a count, which gives distances and numbers of the nearest points."""
+    find = _finder(points, metric)
+    return lambda rows, wanted: find(points[rows], wanted)
+
+
+def _finder(points: Array, metric: str) -> Any:
+    """A function of any points and a count, which gives distances and numbers of the nearest of the points."""
     threads = get_config().threads
     if metric in _TREE_NORMS and points.shape[1] <= _TREE_FEATURES:
         tree, p = cKDTree(points), _TREE_NORMS[metric]
 
-        def query(rows: Array, wanted: int) -> Any:
-            parts = run_chunks(
-                lambda part: tree.query(points[rows[part]], wanted, p=p), row_chunks(rows.size, _QUERIES)
-            )
-            return tuple(np.concatenate([part[i] for part in parts]).reshape(rows.size, wanted) for i in (0, 1))
+        def query(sought: Array, wanted: int) -> Any:
+            size = sought.shape[0]
+            parts = run_chunks(lambda part: tree.query(sought[part], wanted, p=p), row_chunks(size, _QUERIES))
+            return tuple(np.concatenate([part[i] for part in parts]).reshape(size, wanted) for i in (0, 1))
 
         return query
-    seen = points - points.mean(axis=0) if metric == "euclidean" else points  # inner products lose digits far from 0
+    centre = points.mean(axis=0) if metric == "euclidean" else 0.0  # inner products lose digits far from 0
+    seen = points - centre if metric == "euclidean" else points
     search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=threads).fit(seen)
-    return lambda rows, wanted: search.kneighbors(seen[rows], wanted)
+    return lambda sought, wanted: search.kneighbors(sought - centre, wanted)
 
 
 def _approximate(points: Array, count: int, metric: str) -> list[Table]:

@@ -34,6 +34,14 @@ def squared_lengths(points: Array, rows: Array, neighbours: Array, metric: str) 
     return out
 
 
+def squared_lengths_to(points: Array, queries: Array, neighbours: Array, metric: str) -> Array:
+    """The squared distances from every query to the points that its row of ``neighbours`` names."""
+    out = np.empty(neighbours.shape)
+    chunks = row_chunks(queries.shape[0], rows_within(THREAD_ENTRIES, neighbours.shape[1] * points.shape[1]))
+    run_chunks(lambda part: _fill_to(points, queries[part], neighbours[part], _SQUARED[metric], out[part]), chunks)
+    return out
+
+
 def near_pairs(squares: Array, radii: Array, other_radii: Array) -> tuple[Array, Array]:
     """Where a block of squared distances is at most the larger of two squared radii: counts of rows, and columns."""
     counts = np.zeros(squares.shape[0], np.int64)
@@ -89,6 +97,13 @@ def _fill_lengths(points: Array, rows: Array, neighbours: Array, absolute: bool,
     for i in range(neighbours.shape[0]):
         for p in range(neighbours.shape[1]):
             out[i, p] = _square(points[rows[i]], points[neighbours[i, p]], absolute)
+
+
+@njit(nogil=True, cache=True)
+def _fill_to(points: Array, queries: Array, neighbours: Array, absolute: bool, out: Array) -> None:
+    for i in range(neighbours.shape[0]):
+        for p in range(neighbours.shape[1]):
+            out[i, p] = _square(queries[i], points[neighbours[i, p]], absolute)
 
 
 @njit(nogil=True, cache=True)
