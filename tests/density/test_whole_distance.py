@@ -382,7 +382,7 @@ def test_tensors_give_the_same_density():
 def test_what_cannot_be_compared_is_refused(monkeypatch):
     X = np.random.default_rng(7).standard_normal((10, 4))
     with pytest.raises(ValueError, match="objective"):
-        SumOfSquaresDensity(objective="likelihood").fit(X)
+        SumOfSquaresDensity(objective="entropy").fit(X)
     monkeypatch.setattr(comparison, "_MOST_ROWS", 9)
     with pytest.raises(ValueError, match="all pairs of rows, for 9 at most, not 10"):
         SumOfSquaresDensity(Gaussian(1.0), support=4, objective="mmd").fit(X)

@@ -14,13 +14,13 @@ from mercer.backends.arrays import Array, like, norm
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
-from mercer.density.fitting_problem import make_programme, require_memory
+from mercer.density.fitting_problem import kernel_likelihood, make_programme, require_memory
 from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
-from mercer.density.squares import certify_squares, is_enough, squares_of
+from mercer.density.squares import SquaresProblem, certify_squares, is_enough, squares_of
 from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels.integrals.measures import Measure
-from mercer.problems import SumOfSquares
+from mercer.problems import SquaresLikelihood
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.progress import warn_user
@@ -44,7 +44,7 @@ from mercer.validation import (
     warn_if_not,
 )
 
-_METHODS: dict[str, tuple[Callable[[Goal], Method[SumOfSquares, Array]], int]] = {  # with steps at most by default
+_METHODS: dict[str, tuple[Callable[[Goal], Method[Any, Array]], int]] = {  # with steps at most by default
     "auto": (LowRank, 200),
     "low-rank": (LowRank, 200),
     "accelerated": (lambda _: AcceleratedGradients(), 10_000),
@@ -55,6 +55,7 @@ _LARGEST = 1e120
 _STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
+_MEASURED = ("mmd_", "mmd_error_", "projected_mmd_", "sample_norm_", "log_likelihood_")
 
 
 class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
@@ -79,9 +80,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     regularization : float, default=None
         λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
         Gaussian kernel on R^d, over the number of distinct points.
-    objective : {"projection", "mmd"}, default="projection"
-        What is made small: the distance that the support sees, or the whole MMD², which costs more (m⁴ operations to
-        prove, n² for the sample) and is worth it for some 50 support points or fewer.
+    objective : {"projection", "mmd", "likelihood"}, default="projection"
+        What is made small: the distance that the support sees; or the whole MMD², which costs more (m⁴ operations to
+        prove, n² for the sample) and is worth it for some 50 support points or fewer; or -(1/n) Σ log p(xᵢ) with the
+        same penalty, for a density that predicts.
     reference : {"lebesgue", "gaussian"}, (mean, std), (mean, covariance) or a measure, default="lebesgue"
         ρ: Lebesgue's measure, or a normal law, whose tails the density then has; ``"gaussian"`` takes mean and variance
         from the data. :meth:`density` is with respect to Lebesgue's, but for :class:`mercer.DiscreteMeasure`.
@@ -95,7 +97,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         the paper. ``"conic"``: cvxpy, for some 40 points at most, without ``max_iter`` and ``warm_start``.
     tol : float, default=1e-8
         The proved gap to stop at, relative to ‖Pv‖² plus the least penalty of any density, or to the optimum itself
-        where that is larger.
+        where that is larger; of a likelihood, in nats a point.
     max_iter : int, default=None
         Steps at most; None means 200 rounds of ``"low-rank"``, 10 000 steps of ``"accelerated"``.
     truncation : float, default=1e-10
@@ -115,6 +117,8 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         The points z without repetitions; B = F Fᵀ; and F, which densities are computed from.
     rank_, eigenvalues_ : int and array of shape (r,)
         The number of squares, as small as the tolerance allows, and the mass of each in falling order.
+    log_likelihood_ : float
+        (1/n) Σ log p(xᵢ), with respect to ρ; with ``objective="likelihood"`` in place of the four below.
     mmd_, mmd_error_ : float
         MMD between sample and density, and an estimate of its error; 0 where it is exact.
     projected_mmd_, sample_norm_ : float
@@ -144,6 +148,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     factor_: Array
     rank_: int
     eigenvalues_: Array
+    log_likelihood_: float
     mmd_: float
     mmd_error_: float
     projected_mmd_: float
@@ -161,8 +166,9 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     _spans: Spans
     _probes: Array | None
     _always_double = True
+    _sometimes = frozenset(_MEASURED)  # one objective has some of them, one the others
     _checks = declared(
-        objective=one_of("projection", "mmd"),
+        objective=one_of("projection", "mmd", "likelihood"),
         solver=one_of(*_METHODS),
         tol=positive_number,
         max_iter=optional(at_least(1)),
@@ -215,7 +221,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         given = self._begin_fit(X, sample_weight=sample_weight, least=1)
         setting, sample = self._setting(given), Sample(given.points, given.weights)
         with config_context(dtype="float64"), one_thread_for(setting.support.shape[0], given.points):
-            problem = make_programme(setting, sample, **self._options())
+            problem = self._programme(setting, sample)
             self._store(setting, sample, problem, self._solve(problem))
         _warn_of(self, problem)
         return self
@@ -237,14 +243,17 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         if self.solver == "conic" and (self.max_iter is not None or self.warm_start):
             option = "warm_start" if self.warm_start else "max_iter"
             raise ValueError(f"{option} has no effect with solver='conic', an interior-point method: leave it out.")
+        if self.objective == "likelihood" and self.signed:
+            raise ValueError("A signed target has no likelihood: leave out signed, or take another objective.")
 
-    def _options(self) -> dict[str, Any]:
-        """What the programme takes of the parameters."""
-        return {
-            "regularization": self.regularization,
-            "truncation": float(self.truncation),
-            "objective": self.objective,
-        }
+    def _programme(
+        self, setting: Setting, sample: Sample, spans: Spans | None = None, probes: Array | None = None
+    ) -> SquaresProblem:
+        """What is minimised; spans and probes are those of a programme before."""
+        options: dict[str, Any] = {"regularization": self.regularization, "truncation": float(self.truncation)}
+        if self.objective == "likelihood":
+            return kernel_likelihood(setting, sample, spans=spans, **options)
+        return make_programme(setting, sample, objective=self.objective, spans=spans, probes=probes, **options)
 
     def _setting(self, given: FitInput) -> Setting:
         """Kernel, support and measure, from the parameters and the data."""
@@ -259,7 +268,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
             return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
 
-    def _earlier(self, problem: SumOfSquares) -> Array | None:
+    def _earlier(self, problem: SquaresProblem) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
         if not self.warm_start or not hasattr(self, "factor_"):
             return None
@@ -269,11 +278,12 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         scale = float(np.exp(0.5 * problem.integrals.log_scale))
         return problem.coordinates(like(self.factor_, support) * scale)
 
-    def _solve(self, problem: SumOfSquares) -> Solution[Array]:
+    def _solve(self, problem: SquaresProblem) -> Solution[Array]:
         """The solution with the certificate of the numbers that :meth:`_store` keeps of it."""
         tol, (method, steps) = float(self.tol), _METHODS[self.solver]
         steps = steps if self.max_iter is None else int(self.max_iter)
-        goal = Goal(_MARGIN * tol, absolute=_MARGIN * tol * problem.scale, max_iter=steps)
+        relative = 0.0 if isinstance(problem, SquaresLikelihood) else _MARGIN * tol
+        goal = Goal(relative, absolute=_MARGIN * tol * problem.scale, max_iter=steps)
         solution = solve(
             problem,
             method(goal),
@@ -288,11 +298,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
             return solution.ended(Status.STALLED)
         return solution
 
-    def _store(self, setting: Setting, sample: Sample, problem: SumOfSquares, solution: Solution[Array]) -> None:
+    def _store(self, setting: Setting, sample: Sample, problem: SquaresProblem, solution: Solution[Array]) -> None:
         self.kernel_, self.support_, self.measure_ = setting
         self.sample_weight_, self._n_rows = sample.weights, int(sample.points.shape[0])
-        self.certificate_, self._spans = solution.certificate, problem.spans
-        self._probes = problem.comparison.points
+        self.certificate_, self._spans, self._probes = solution.certificate, problem.spans, problem.probe_points
         self.status_, self.history_, self.n_iter_ = solution.status, solution.history, solution.n_iter
         self.regularization_, self.log_scale_ = problem.regularization, problem.integrals.log_scale
         self._factor, self.eigenvalues_, rounding = squares_of(problem, solution.point, float(self.tol))
@@ -300,11 +309,15 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         self.factor_ = self._factor * float(np.exp(-0.5 * self.log_scale_))
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
+        for name in _MEASURED:
+            self.__dict__.pop(name, None)
         for name, value in self._measured(problem, sample.points).items():
             setattr(self, name, value)
 
-    def _measured(self, problem: SumOfSquares, X: Array) -> dict[str, float]:
-        """The distances that the model states, by name."""
+    def _measured(self, problem: SquaresProblem, X: Array) -> dict[str, float]:
+        """What the model states of its fit, by name: distances, or the likelihood."""
+        if isinstance(problem, SquaresLikelihood):
+            return {"log_likelihood_": -problem.misfit(problem.residual(problem.coordinates(self._factor)))}
         projected = problem.distance_on_support(self._factor)
         weights = normalised(self.sample_weight_, X.shape[0], reference=X)
         squared, error = squared_mmd(problem.integrals, self.kernel_, self._factor, X, weights)
@@ -319,11 +332,12 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         }
 
 
-def _warn_of(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
+def _warn_of(model: SumOfSquaresDensity, problem: SquaresProblem) -> None:
     """Say where a fitted density was not proved to its tolerance, not integrated well, or is far from the sample."""
     warn_if_not("universal", model.kernel_, "squares of its functions come near few densities, whatever the support.")
     proof = model.certificate_
-    part = (proof.upper - proof.lower) / max(problem.scale, proof.upper)
+    likely = isinstance(problem, SquaresLikelihood)
+    part = (proof.upper - proof.lower) / (problem.scale if likely else max(problem.scale, proof.upper))
     if model.status_ is Status.STALLED and part > _STALLED:
         warn_user(
             f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
@@ -337,7 +351,7 @@ def _warn_of(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
             f"The integrals of {model.kernel_!r} are accurate to {model.integration_error_:.0e} only, and so is the "
             "mass of the density: pass kernel=Gaussian(), or fewer columns of X.",
         )
-    if model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
+    if not likely and model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
         nothing = model.projected_mmd_ >= model.sample_norm_
         explained = "nothing" if nothing else f"{1 - (model.projected_mmd_ / model.sample_norm_) ** 2:.0%}"
         warn_user(

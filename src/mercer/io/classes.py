@@ -51,6 +51,7 @@ _HOMES = {
     "problems.discrepancy": "Discrepancy TargetLaw",
     "problems.sum_of_squares": "Spans",
     "certificates.certificate": "Certificate EmbeddingCertificate RegressionCertificate",
+    "certificates.likelihood": "LikelihoodCertificate",
     "certificates.measure": "MeasureCertificate",
     "certificates.unfolding": "UnfoldingCertificate",
     "solvers.measure.elimination": "EliminationSequence",
