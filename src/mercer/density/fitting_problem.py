@@ -9,9 +9,11 @@ from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.config import require_free_memory
 from mercer.density.comparison import compared
 from mercer.density.likelihood_problem import make_likelihood
+from mercer.density.section_choice import PENALTY
 from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals import KernelIntegrals, kernel_integrals
+from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.kernels.integrals.sections import KernelSections
 from mercer.operators import GramOperator
 from mercer.problems import SquaresLikelihood, SumOfSquares
@@ -84,6 +86,31 @@ def kernel_likelihood(
     sections = KernelSections(integrals, as_double(setting.kernel(setting.support)))
     basis = None if spans is None else spans.basis
     return make_likelihood(sections, sample, regularization=regularization, truncation=truncation, basis=basis)
+
+
+def sections_likelihood(
+    sections: GaussianSections,
+    sample: Sample,
+    *,
+    regularization: float | None,
+    truncation: float,
+    spans: Spans | None = None,
+) -> SquaresLikelihood:
+    """The same for sections with covariances of their own, whose squares have mass one: λ is ten over n by default."""
+    if regularization is None:
+        shares = normalised(sample.weights, sample.points.shape[0], reference=sample.points)
+        regularization = PENALTY * concentration(sample.points, shares)
+    if regularization > _HEAVIEST:
+        raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
+    basis = None if spans is None else spans.basis
+    return make_likelihood(sections, sample, regularization=regularization, truncation=truncation, basis=basis)
+
+
+def unit_log_scale(problem: SumOfSquares | SquaresLikelihood) -> float:
+    """The logarithm of what B is divided by to be that of the user's sections."""
+    if isinstance(problem, SquaresLikelihood):
+        return problem.integrals.unit_log_scale
+    return problem.integrals.log_scale
 
 
 def _scaled(setting: Setting, sample: Sample, regularization: float | None) -> tuple[KernelIntegrals, float]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mercer.backends.arrays import Array
+import numpy as np
+
+from mercer.backends.arrays import Array, namespace, norm
+from mercer.backends.rounding import EPS
 from mercer.kernels.integrals.sections import SquareSections
 from mercer.problems import SquaresLikelihood
 from mercer.problems.squares_likelihood import ObservedSections
@@ -42,3 +45,12 @@ def make_likelihood(
         )
     observed = ObservedSections(rows, log_scales, shares[shares > 0])
     return SquaresLikelihood(sections, basis, sections.gram(), observed, sample, regularization=regularization)
+
+
+def log_density(sections: SquareSections, X: Array, factor: Array) -> tuple[Array, Array]:
+    """log ‖Fᵀk_x‖² with the sections' scale at the rows of X, and log (ε² ‖F‖² max_p k_p(x)²), which is rounding."""
+    xp = namespace(X)
+    scales, product = sections.scaled_product(X, factor)
+    with np.errstate(divide="ignore"):
+        logs = 2.0 * scales + xp.log(xp.sum(product**2, axis=1)) - sections.log_scale
+    return logs, 2.0 * (scales + float(np.log(EPS) + np.log(norm(factor)))) - sections.log_scale

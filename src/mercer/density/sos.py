@@ -14,12 +14,28 @@ from mercer.backends.arrays import Array, like, norm
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
-from mercer.density.fitting_problem import kernel_likelihood, make_programme, require_memory
-from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
+from mercer.density.fitting_problem import (
+    kernel_likelihood,
+    make_programme,
+    require_memory,
+    sections_likelihood,
+    unit_log_scale,
+)
+from mercer.density.own_sections import UNIT_KERNEL, asks_for_sections, find_sections, require_sections_fit
+from mercer.density.setting import (
+    DEFAULT_SIZE,
+    Setting,
+    checked_target,
+    choose_kernel,
+    choose_reference,
+    choose_support,
+    sizes,
+)
 from mercer.density.squares import SquaresProblem, certify_squares, is_enough, squares_of
 from mercer.density.values import DensityValues
 from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
-from mercer.kernels.integrals.measures import Measure
+from mercer.kernels.integrals.gaussian_sections import GaussianSections
+from mercer.kernels.integrals.measures import Lebesgue, Measure
 from mercer.problems import SquaresLikelihood
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
@@ -76,10 +92,14 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         A positive semi-definite kernel; None means the Gaussian with a bandwidth for densities, chosen by likelihood.
     support : int, str, tuple, array of shape (m, d) or estimator, default=None
         The points z: a number of rows drawn from X (None means 100), ``"kmeans"`` or ``("kmeans", number)`` for centres
-        of k-means, the points themselves, or an estimator with ``indices_``, fitted here if it was not before.
+        of k-means, the points themselves, or an estimator with ``indices_``, fitted here if it was not before. With
+        ``objective="likelihood"`` also ``("mixture", number)``: Gaussians with covariances of their own, the parts of a
+        mixture of normal laws; ``"mixture"``, as many as predict best; or ``"auto"``, which None means where no kernel
+        is given: these, or in few columns bumps of one shape, whichever predicts points left out better.
     regularization : float, default=None
         λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
-        Gaussian kernel on R^d, over the number of distinct points.
+        Gaussian kernel on R^d, over the number of distinct points; where squares have mass one, as those of ``scales``
+        and mixtures, ten over it.
     objective : {"projection", "mmd", "likelihood"}, default="projection"
         What is made small: the distance that the support sees; or the whole MMD², which costs more (m⁴ operations to
         prove, n² for the sample) and is worth it for some 50 support points or fewer; or -(1/n) Σ log p(xᵢ) with the
@@ -110,6 +130,9 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         Called with the lines of ``history_`` as they come; a true return value stops, and ``status_`` says so.
     verbose : bool, default=False
         Log the progress to the logger ``mercer``.
+    scales : sequence of float, default=None
+        With ``objective="likelihood"``: several sections at a point, whose squares have the covariance times these
+        numbers. None means one, of mixtures 1, 2 and 8, for tails.
 
     Attributes
     ----------
@@ -129,6 +152,10 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         Objective, gap and rank as the solver went on; why it ended; steps it took.
     kernel_, measure_, regularization_, sample_weight_ : Kernel, Measure, float, array of shape (n,) or None
         The kernel with its parameters fixed, ρ, λ, and the weights as given.
+    sections_ : GaussianSections or None
+        Roots of normal densities in place of a kernel's sections, with ``means``, ``roots`` of the precisions and
+        ``factors``; ``covariances`` and ``points``, which ``support_`` has, are of all of them, factor by factor.
+        ``kernel_`` is then that of a section in the coordinates in which its covariance is the identity.
     integration_error_, log_scale_ : float
         An estimate of the error of ∫ p dρ = 1; and the logarithm of the volume by which integrals are scaled.
 
@@ -198,6 +225,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         random_state: Any = None,
         callback: Any = None,
         verbose: bool = False,
+        scales: Any = None,
     ) -> None:
         self.kernel = kernel
         self.support = support
@@ -214,15 +242,18 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
+        self.scales = scales
 
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SumOfSquaresDensity:
         """Fit the density to the rows of X, which may have weights."""
         given = self._begin_fit(X, sample_weight=sample_weight, least=1)
-        setting, sample = self._setting(given), Sample(given.points, given.weights)
+        (setting, sections), sample = self._setting(given), Sample(given.points, given.weights)
         with config_context(dtype="float64"), one_thread_for(setting.support.shape[0], given.points):
-            problem = self._programme(setting, sample)
-            self._store(setting, sample, problem, self._solve(problem))
+            problem = self._programme(setting, sections, sample)
+            solution = self._solve(problem)
+            self.sections_ = sections
+            self._store(setting, sample, problem, solution)
         _warn_of(self, problem)
         return self
 
@@ -247,26 +278,40 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
             raise ValueError("A signed target has no likelihood: leave out signed, or take another objective.")
 
     def _programme(
-        self, setting: Setting, sample: Sample, spans: Spans | None = None, probes: Array | None = None
+        self,
+        setting: Setting,
+        sections: GaussianSections | None,
+        sample: Sample,
+        spans: Spans | None = None,
+        probes: Array | None = None,
     ) -> SquaresProblem:
         """What is minimised; spans and probes are those of a programme before."""
         options: dict[str, Any] = {"regularization": self.regularization, "truncation": float(self.truncation)}
+        if sections is not None:
+            return sections_likelihood(sections, sample, spans=spans, **options)
         if self.objective == "likelihood":
             return kernel_likelihood(setting, sample, spans=spans, **options)
         return make_programme(setting, sample, objective=self.objective, spans=spans, probes=probes, **options)
 
-    def _setting(self, given: FitInput) -> Setting:
-        """Kernel, support and measure, from the parameters and the data."""
+    def _setting(self, given: FitInput) -> tuple[Setting, GaussianSections | None]:
+        """Kernel, support and measure, and sections of their own, from the parameters and the data."""
         X, shares = given.points, sizes(given.shares)
         if float(abs(X).max()) > _LARGEST:
             raise ValueError(
                 f"X has entries above {_LARGEST:g}, whose squares overflow: bring the features to a scale near one."
             )
         measure = choose_reference(self.reference, self.box, X, shares)
+        asked = self.support, self.kernel, self.scales, self.objective
+        require_sections_fit(*asked, isinstance(measure, Lebesgue))
+        if asks_for_sections(*asked):
+            with config_context(dtype="float64"), one_thread_for(DEFAULT_SIZE, X):
+                sections = find_sections(*asked[:3], X, shares, given.rng)
+            require_memory(UNIT_KERNEL, sections.points, X, self.objective)
+            return Setting(UNIT_KERNEL, sections.points, measure), sections
         support = choose_support(self.support, X, shares, given.rng)
         require_memory(self.kernel, support, X, self.objective)
         with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-            return Setting(choose_kernel(self.kernel, X, shares, support), support, measure)
+            return Setting(choose_kernel(self.kernel, X, shares, support), support, measure), None
 
     def _earlier(self, problem: SquaresProblem) -> Array | None:
         """The factor of an earlier fit with the same support, if a warm start is asked for."""
@@ -275,8 +320,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         support = like(self.support_, problem.integrals.points)
         if support.shape != problem.integrals.points.shape or not bool((support == problem.integrals.points).all()):
             return None
-        scale = float(np.exp(0.5 * problem.integrals.log_scale))
-        return problem.coordinates(like(self.factor_, support) * scale)
+        return problem.coordinates(like(self._factor, support))
 
     def _solve(self, problem: SquaresProblem) -> Solution[Array]:
         """The solution with the certificate of the numbers that :meth:`_store` keeps of it."""
@@ -306,7 +350,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
         self.regularization_, self.log_scale_ = problem.regularization, problem.integrals.log_scale
         self._factor, self.eigenvalues_, rounding = squares_of(problem, solution.point, float(self.tol))
         self.integration_error_ = problem.integrals.error + rounding
-        self.factor_ = self._factor * float(np.exp(-0.5 * self.log_scale_))
+        self.factor_ = self._factor * float(np.exp(-0.5 * unit_log_scale(problem)))
         self.coefficients_ = self.factor_ @ self.factor_.T
         self.rank_ = int(self.factor_.shape[1])
         for name in _MEASURED:

@@ -13,10 +13,12 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.density.comparison import left_out, wide_span
-from mercer.density.fitting_problem import require_memory
+from mercer.density.fitting_problem import require_memory, unit_log_scale
+from mercer.density.own_sections import UNIT_KERNEL
 from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.density.squares import SquaresProblem, certify_factor
+from mercer.density.verify_sections import read_sections
 from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure
 from mercer.problems import SquaresLikelihood
@@ -47,16 +49,18 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     if weights is not None:
         weights = checked_target(weights, X, signed=bool(model.signed), name="The model's sample_weight_")
     shares = sizes(normalised(weights, X.shape[0], reference=X))
-    support = like(require_numbers(model, "support_"), X)
-    _require_support(model, support, X, shares)
+    support, sections = like(require_numbers(model, "support_"), X), read_sections(model, X)
+    if sections is None:
+        _require_support(model, support, X, shares)
     require_memory(model.kernel_, support, X, model.objective)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-        require_kernel(model, choose_kernel(model.kernel, X, shares, support))
+        own = UNIT_KERNEL if sections is not None else choose_kernel(model.kernel, X, shares, support)
+        require_kernel(model, own)
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         setting = Setting(model.kernel_, support, model.measure_)
         sample = Sample(X, weights)
-        problem = model._programme(setting, sample, spans, _read_probes(model, X))
+        problem = model._programme(setting, sections, sample, spans, _read_probes(model, X))
         _require_wide_span(problem, sample)
         require_equal(model, "regularization_", problem.regularization, "its parameters and X")
         require_spans(problem.integrals.mass(), spans.basis, "densities", float(model.truncation))
@@ -171,7 +175,7 @@ def _require_factor(model: SumOfSquaresDensity, problem: SquaresProblem) -> None
     inside = problem.basis @ problem.coordinates(factor)
     if float(abs(factor - inside).max()) > _OUTSIDE * float(abs(factor).max()):
         raise ValueError("The model's factor lies outside the span of its densities: it is damaged.")
-    own = factor * float(np.exp(-0.5 * problem.integrals.log_scale))
+    own = factor * float(np.exp(-0.5 * unit_log_scale(problem)))
     require_equal(model, "factor_", own, "the factor that densities are computed from")
     require_equal(model, "coefficients_", own @ own.T, "its factor")
     require_equal(model, "eigenvalues_", masses / mass, "its factor", tolerance=_MASS + rounding)

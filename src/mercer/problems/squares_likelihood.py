@@ -92,7 +92,7 @@ class SquaresLikelihood(Problem):
         self.spans = Spans(basis, basis[:, :0])
         self.size, self.dimension = (int(length) for length in basis.shape)
         self.regularization, self._sample = regularization, sample
-        strength = float(np.exp(np.log(regularization) - sections.log_scale)) if regularization > 0 else 0.0
+        strength = float(np.exp(np.log(regularization) - sections.unit_log_scale)) if regularization > 0 else 0.0
         penalty = strength * (basis.T @ gram @ basis)
         self.penalty = (penalty + penalty.T) / 2
         self.constant = sections.log_scale - 2.0 * float(observed.shares @ observed.log_scales)

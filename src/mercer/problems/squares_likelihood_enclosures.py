@@ -15,7 +15,6 @@ import numpy as np
 
 from mercer.backends.arrays import Array, to_numpy
 from mercer.backends.balls import Ball, ball
-from mercer.backends.rounding import EPS
 from mercer.kernels.integrals.sections import SquareSections
 from mercer.problems.sum_of_squares_enclosures import Sample, exact_shares, scaled_strength
 
@@ -59,9 +58,8 @@ class LikelihoodEnclosures:
         kept = slice(None) if weights is None else weights > 0
         self._points = points[kept]
         self._shares = exact_shares(None if weights is None else weights[kept], self._points.shape[0])
-        self.strength = scaled_strength(regularization, sections.log_scale, self._points.shape[1])
-        slack = 4 * EPS * (16 + 2 * self._points.shape[1] + 4 * abs(sections.log_scale))
-        self.log_scale = Ball(sections.log_scale, 0.0, slack if sections.log_scale != 0 else 0.0)
+        self.strength = scaled_strength(regularization, sections.unit_log_scale, self._points.shape[1])
+        self.log_scale = Ball(sections.log_scale, 0.0, sections.log_scale_error)
 
     @cached_property
     def mass(self) -> Ball:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 
 from mercer.backends.arrays import Array, as_double
 from mercer.backends.balls import Ball
+from mercer.backends.rounding import EPS
 from mercer.kernels.base import Kernel
 from mercer.kernels.integrals.base import KernelIntegrals, SquareMasses
 
@@ -35,12 +36,22 @@ class SquareSections(Protocol):
     ----------
     log_scale : float
         The logarithm of the scale: p(x) = exp(-log_scale) k_xᵀ B k_x has mass one where Tr(B W) = 1.
+    log_scale_error : float
+        What rounding does to it at most.
+    unit_log_scale : float
+        The logarithm of the mass of a section's square in the units of B and λ that are the user's.
     error : float
         An estimate of the error of the integrals; 0 for closed forms.
     """
 
     @property
     def log_scale(self) -> float: ...
+
+    @property
+    def log_scale_error(self) -> float: ...
+
+    @property
+    def unit_log_scale(self) -> float: ...
 
     @property
     def error(self) -> float: ...
@@ -73,6 +84,8 @@ class KernelSections:
         self.integrals, self._gram = integrals, gram
         self.kernel: Kernel = integrals.kernel
         self.points, self.log_scale, self.error = integrals.points, integrals.log_scale, integrals.error
+        self.unit_log_scale = self.log_scale
+        self.log_scale_error = 4 * EPS * (16 + 2 * int(self.points.shape[1]) + 4 * abs(self.log_scale))
 
     def mass(self) -> Array:
         """W."""
