@@ -234,6 +234,7 @@ def unlucky(objective):
     return SumOfSquaresDensity(Gaussian(1.0), support=X[:10], regularization=1e-3, objective=objective).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:The MMD between density and sample")  # few points, on purpose
 def test_ten_support_points_in_an_unlucky_place_are_no_trap():
     projected, whole = unlucky("projection"), unlucky("mmd")
     assert projected.mmd_ == pytest.approx(0.186, abs=1e-3)

@@ -71,6 +71,7 @@ _LARGEST = 1e120
 _STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
 _INTEGRATION = 1e-6
 _UNEXPLAINED = 0.9
+_UNSEEN, _BLIND = 0.1, 15.0  # the unseen part of MMD², of that of the sample and of the part that is seen: a warning
 _MEASURED = ("mmd_", "mmd_error_", "projected_mmd_", "sample_norm_", "log_likelihood_")
 
 
@@ -395,7 +396,18 @@ def _warn_of(model: SumOfSquaresDensity, problem: SquaresProblem) -> None:
             f"The integrals of {model.kernel_!r} are accurate to {model.integration_error_:.0e} only, and so is the "
             "mass of the density: pass kernel=Gaussian(), or fewer columns of X.",
         )
-    if not likely and model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
+    if likely:
+        return
+    unseen = model.mmd_**2 - model.projected_mmd_**2
+    if model.objective == "projection" and unseen > max(
+        _BLIND * model.projected_mmd_**2, _UNSEEN * model.sample_norm_**2
+    ):
+        warn_user(
+            f"The MMD between density and sample is {model.mmd_:.2g}, of which the support sees "
+            f"{model.projected_mmd_:.2g}: there is mass where there are no data. Pass more points as support, or "
+            "objective='likelihood' or 'mmd'.",
+        )
+    if model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
         nothing = model.projected_mmd_ >= model.sample_norm_
         explained = "nothing" if nothing else f"{1 - (model.projected_mmd_ / model.sample_norm_) ** 2:.0%}"
         warn_user(
