@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, like, norm
 from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate
 from mercer.density.distance_to_sample import squared_mmd
+from mercer.density.fit_warnings import warn_of_fit
 from mercer.density.fitting_problem import (
     kernel_likelihood,
     make_programme,
@@ -39,7 +39,6 @@ from mercer.kernels.integrals.measures import Lebesgue, Measure
 from mercer.problems import SquaresLikelihood
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.progress import warn_user
 from mercer.solvers.conic import Conic
 from mercer.solvers.run import Goal, Method, solve
 from mercer.solvers.solution import Iteration, Solution, Status
@@ -57,7 +56,6 @@ from mercer.validation import (
     optional,
     positive_number,
     true_or_false,
-    warn_if_not,
 )
 
 _METHODS: dict[str, tuple[Callable[[Goal], Method[Any, Array]], int]] = {  # with steps at most by default
@@ -68,10 +66,6 @@ _METHODS: dict[str, tuple[Callable[[Goal], Method[Any, Array]], int]] = {  # wit
 }
 _MARGIN = 0.5  # of tol: the certificate, which counts rounding too, is to keep what was asked for
 _LARGEST = 1e120
-_STALLED = 1e-6  # of the objective: proofs at the limit of rounding that are closer need no warning
-_INTEGRATION = 1e-6
-_UNEXPLAINED = 0.9
-_UNSEEN, _BLIND = 0.1, 15.0  # the unseen part of MMD², of that of the sample and of the part that is seen: a warning
 _MEASURED = ("mmd_", "mmd_error_", "projected_mmd_", "sample_norm_", "log_likelihood_")
 
 
@@ -255,7 +249,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
             solution = self._solve(problem)
             self.sections_ = sections
             self._store(setting, sample, problem, solution)
-        _warn_of(self, problem)
+        warn_of_fit(self, problem)
         return self
 
     def _recertify(self, X: Any, y: Any, recheck: Recheck) -> Certificate:
@@ -375,43 +369,3 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
             "mmd_": float(np.sqrt(squared)),
             "mmd_error_": float(np.sqrt(squared + error) - np.sqrt(squared)),
         }
-
-
-def _warn_of(model: SumOfSquaresDensity, problem: SquaresProblem) -> None:
-    """Say where a fitted density was not proved to its tolerance, not integrated well, or is far from the sample."""
-    warn_if_not("universal", model.kernel_, "squares of its functions come near few densities, whatever the support.")
-    proof = model.certificate_
-    likely = isinstance(problem, SquaresLikelihood)
-    part = (proof.upper - proof.lower) / (problem.scale if likely else max(problem.scale, proof.upper))
-    if model.status_ is Status.STALLED and part > _STALLED:
-        warn_user(
-            f"The solver stopped at the limit of rounding: the objective is proved to {part:.0e} of its size, not "
-            f"to tol={model.tol:g}. Raise regularization or truncation, or loosen tol.",
-            ConvergenceWarning,
-        )
-    if model.status_ not in (Status.CONVERGED, Status.STALLED, Status.STOPPED):
-        warn_user(model.status_.message, ConvergenceWarning)
-    if model.integration_error_ > _INTEGRATION:
-        warn_user(
-            f"The integrals of {model.kernel_!r} are accurate to {model.integration_error_:.0e} only, and so is the "
-            "mass of the density: pass kernel=Gaussian(), or fewer columns of X.",
-        )
-    if likely:
-        return
-    unseen = model.mmd_**2 - model.projected_mmd_**2
-    if model.objective == "projection" and unseen > max(
-        _BLIND * model.projected_mmd_**2, _UNSEEN * model.sample_norm_**2
-    ):
-        warn_user(
-            f"The MMD between density and sample is {model.mmd_:.2g}, of which the support sees "
-            f"{model.projected_mmd_:.2g}: there is mass where there are no data. Pass more points as support, or "
-            "objective='likelihood' or 'mmd'.",
-        )
-    if model.projected_mmd_**2 > _UNEXPLAINED * model.sample_norm_**2:
-        nothing = model.projected_mmd_ >= model.sample_norm_
-        explained = "nothing" if nothing else f"{1 - (model.projected_mmd_ / model.sample_norm_) ** 2:.0%}"
-        warn_user(
-            f"The density accounts for {explained} of the sample's mean embedding under {model.kernel_!r}: "
-            f"the points are too far apart for it in {model.support_.shape[1]} dimensions. Pass a kernel of a "
-            "larger sigma, more points as support, or fewer columns of X.",
-        )
