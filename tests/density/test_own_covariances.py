@@ -350,3 +350,20 @@ def test_a_constant_column_is_named(X):
 def test_it_has_no_embedding_under_one_kernel(fitted):
     with pytest.raises(ValueError, match="embed a sample"):
         MeanEmbedding.of_density(fitted)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.random.default_rng(0).standard_normal((5, 8)),  # fewer rows than columns
+        np.random.default_rng(1).standard_normal((2, 1)),
+        np.repeat(np.random.default_rng(2).standard_normal((4, 2)), 10, axis=0),
+        1e-30 * np.random.default_rng(3).standard_normal((40, 2)),
+        1e6 + np.random.default_rng(4).standard_normal((40, 2)),
+    ],
+    ids=["few rows", "two points", "equal points", "small units", "far from zero"],
+)
+def test_samples_that_are_hard_to_choose_for_are_fitted_and_proved_all_the_same(points):
+    model = likelihood().fit(points)
+    assert np.all(np.isfinite(model.score_samples(points)))
+    assert mercer.verify(model, points).gap < 1e-6

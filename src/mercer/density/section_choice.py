@@ -68,8 +68,11 @@ def equal_bumps(count: int, width: float) -> Candidate:
         centre, spread = X.mean(axis=0), np.cov(X.T, bias=True).reshape(X.shape[1], -1)
         root = np.linalg.cholesky(spread + _REGULAR * np.diag(np.diag(spread)))
         inverse = np.linalg.inv(root)
-        found = KMeans(min(count, X.shape[0]), n_init=starts, random_state=seed).fit((X - centre) @ inverse.T)
-        means = found.cluster_centers_ @ root.T + centre
+        found = KMeans(min(count, X.shape[0]), n_init=starts, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of points that are equal
+            found.fit((X - centre) @ inverse.T)
+        means = np.unique(found.cluster_centers_, axis=0) @ root.T + centre
         return GaussianSections(means, _triangular(inverse.T[None] / width), np.ones(1))
 
     return Candidate(make, f"{count} bumps of width {width:g}")
@@ -86,7 +89,7 @@ def candidates(n: int, d: int, factors: Array, *, mixtures_only: bool = False) -
     """What is tried for n points with d features."""
     numbers = d + d * (d + 1) // 2
     for count in _PARTS:
-        if count <= max(_MANY_PARTS, n * d // (_SHARE * numbers)) and count * numbers <= n * d:
+        if count == 1 or (count <= max(_MANY_PARTS, n * d // (_SHARE * numbers)) and count * numbers <= n * d):
             yield mixture_parts(count, factors)
     if d <= _MOST_FEATURES and not mixtures_only:
         for width in _WIDTHS:
