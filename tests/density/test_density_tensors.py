@@ -42,6 +42,7 @@ FITS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The MMD between density and sample")  # few points, on purpose
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [*((name, torch.float64) for name in FITS), ("plane", torch.float32), ("Laplacian", torch.float32)],

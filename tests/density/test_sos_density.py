@@ -59,6 +59,7 @@ def test_the_papers_two_moons_reach_a_lower_loss_than_its_code_with_a_certificat
     assert model.projected_mmd_**2 + penalty == pytest.approx(certificate.upper, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:The MMD between density and sample")  # few points, on purpose
 @needs_data
 @pytest.mark.parametrize("variance", [0.05, 1.0, 10.0])
 @pytest.mark.parametrize("regularization", [0.0, 1e-3])
@@ -494,3 +495,11 @@ def test_fit_and_verify_certify_the_same_programme(truncation, sigma, X):
     again = verify(pickle.loads(pickle.dumps(model)), X)
     assert again.lower <= model.certificate_.upper
     assert model.certificate_.lower <= again.upper
+
+
+def test_few_support_points_that_leave_mass_unseen_are_warned_of_by_name():
+    X, _ = two_moons(300, noise=0.1, random_state=0)
+    with pytest.warns(UserWarning, match="mass where there are no data. Pass more points as support"):
+        few = SumOfSquaresDensity(Gaussian(0.5), support=10, random_state=0).fit(X)
+    assert few.mmd_ > 3 * few.projected_mmd_
+    SumOfSquaresDensity(Gaussian(0.5), support=60, random_state=0).fit(X)  # a warning would be an error here

@@ -58,6 +58,7 @@ def test_mass_is_one_where_the_authors_lose_some(monkeypatch):
     assert "another order" in wide.reason
 
 
+@pytest.mark.filterwarnings("ignore:The MMD between density and sample")  # few points, on purpose
 def test_the_support_grows(monkeypatch):
     monkeypatch.delenv("MERCER_DATA", raising=False)
     result = moons_support((5, 15), **QUICK)

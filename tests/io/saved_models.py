@@ -142,6 +142,16 @@ CASES: dict[str, Case] = {
         _values("score_samples"),
         (X,),
     ),
+    "density by likelihood": Case(
+        lambda: mercer.SumOfSquaresDensity(K, support=8, objective="likelihood", random_state=0).fit(X),
+        _values("score_samples"),
+        (X,),
+    ),
+    "density with covariances of its own": Case(
+        lambda: mercer.SumOfSquaresDensity(support=("mixture", 2), objective="likelihood", random_state=0).fit(X),
+        lambda model: [model.density(NEW), model.sample(3, random_state=0), model.mean()],
+        (X,),
+    ),
     "optimal density": Case(
         lambda: mercer.optimal_density(_near_a_far_point(), X[::5], K), _values("density"), (_near_a_far_point(),)
     ),

@@ -31,12 +31,13 @@ from mercer import (
     mmd,
     mmd_test,
 )
+from mercer.datasets import two_moons
 from mercer.solvers.solution import Status
 
 SOURCE = Path(mercer.__file__).parent
 # Parameters of one word that nobody writes by chance; those with an underscore count too, "kernel" and "X" do not.
 TELLING = {"tol", "sigma", "regularization", "truncation", "landmarks", "nugget", "checkpoint", "indefinite", "penalty"}
-TELLING |= {"connect", "candidates", "lipschitz", "radius", "dtype"}
+TELLING |= {"connect", "candidates", "lipschitz", "radius", "dtype", "objective"}
 NOT_ENDS = (Status.CONVERGED, Status.STOPPED, Status.SLOW)  # of which nobody is warned
 
 
@@ -115,6 +116,7 @@ def test_every_end_of_a_run_names_a_parameter():
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(40, 2))
 SPREAD = RNG.normal(size=(40, 12))
+MOONS = two_moons(300, noise=0.1, random_state=0)[0]
 CLOSE = np.array([[0.0], [1.0], [1.0 + 1e-5], [2.0]])
 FAR = np.concatenate([RNG.normal(size=(30, 2)), [[1e6, 1e6]]])
 
@@ -161,6 +163,10 @@ TRIGGERS = {
     "density, apart": (
         lambda: SumOfSquaresDensity(Gaussian(1.0), support=POINTS[:8] + 1e3, regularization=0.0).fit(POINTS),
         {"sigma"},
+    ),
+    "density, unseen": (
+        lambda: SumOfSquaresDensity(Gaussian(0.5), support=10, random_state=0).fit(MOONS),
+        {"objective"},
     ),
     "density, iterations": (
         lambda: SumOfSquaresDensity(Gaussian(1.0), support=30, max_iter=1, random_state=0).fit(POINTS),

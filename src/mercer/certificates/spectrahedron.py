@@ -65,7 +65,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
             "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
             "a scale near one."
         )
-    least, complementarity = _conditions(problem, factor)
+    least, complementarity = optimality(problem.gradient(problem.residual(factor)), factor)
     return Certificate(
         lower=max(lower, 0.0),
         upper=upper,
@@ -124,9 +124,8 @@ def oracle_bound(programme: SquaresEnclosures, y: Array) -> float:
     return float((Ball(theta) - taken).lower())
 
 
-def _conditions(problem: SumOfSquares, factor: Array) -> tuple[Array, float]:
-    """The least eigenvalues of the slack and the complementarity, to double precision."""
-    G = problem.gradient(problem.residual(factor))
+def optimality(G: Array, factor: Array) -> tuple[Array, float]:
+    """The least eigenvalues of ∇f - ⟨∇f, C⟩ I and the complementarity of C = F Fᵀ, to double precision."""
     along = G @ factor
     level = float((factor * along).sum())
     least = eigvalsh(G, 0, min(_EIGENVALUES, G.shape[0]))

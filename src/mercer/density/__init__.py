@@ -7,6 +7,7 @@ from mercer.density.convex_functional import ConvexFunctional
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.linear_functionals import CellMasses, EmbeddingValues, Expectations, LinearFunctionals, Moments
 from mercer.density.optimal import OptimalDensity, optimal_density
+from mercer.density.signed_normals import SignedNormals
 from mercer.density.sos import SumOfSquaresDensity
 from mercer.density.tabulated import TabulatedDensity
 
@@ -19,6 +20,7 @@ __all__ = [
     "LinearFunctionals",
     "Moments",
     "OptimalDensity",
+    "SignedNormals",
     "SumOfSquaresDensity",
     "TabulatedDensity",
     "optimal_density",

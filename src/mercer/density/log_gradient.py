@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.backends.arrays import Array, to_numpy
+from mercer.backends.arrays import Array, like, to_numpy
 from mercer.backends.chunks import THREAD_BYTES, panel_rows, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.kernels import Kernel
+from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.kernels.integrals.measures import DiscreteMeasure, GaussianMeasure, Measure
 from mercer.kernels.radial import radial
 
@@ -41,6 +42,20 @@ def log_gradient(kernel: Kernel, X: Array, support: Array, factor: Array, measur
 
     run_chunks(fill, row_chunks(X.shape[0], panel_rows(3 * support.shape[0], most=THREAD_BYTES)))
     return out + _reference_gradient(measure, X)
+
+
+def sections_gradient(sections: GaussianSections, X: Array, factor: Array) -> Array:
+    """∇ log ‖Fᵀφ(x)‖² for Gaussian sections with precisions P of their own: ∇φ = -½ P(x - μ) φ."""
+    means, out = np.asarray(to_numpy(sections.points), np.float64), np.empty_like(X)
+    precisions = np.linalg.inv(np.asarray(to_numpy(sections.covariances), np.float64))
+    logs = np.asarray(to_numpy(sections.log_values(like(X, sections.means))), np.float64)
+    values = np.exp(logs - logs.max(axis=1, keepdims=True))
+    inner = values @ factor
+    weights = (inner @ factor.T) * values
+    for rows in row_chunks(X.shape[0], panel_rows(means.size)):
+        slopes = np.einsum("pij,npj->npi", precisions, X[rows][:, None] - means)
+        out[rows] = -np.einsum("np,npi->ni", weights[rows], slopes)
+    return np.asarray(out / np.sum(inner**2, axis=1)[:, None])
 
 
 def _reference_gradient(measure: Measure, X: Array) -> Array:

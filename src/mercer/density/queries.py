@@ -15,9 +15,11 @@ from mercer.density.affine_squares import AffineSquares
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.law import Law
 from mercer.density.point_masses import PointMasses
+from mercer.density.signed_normals import SignedNormals
 from mercer.density.tabulated import TabulatedDensity
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
+from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure, Measure
 from mercer.validation import whole_number
 
@@ -29,7 +31,8 @@ class DensityQueries:
     """Samples, moments, marginals, conditionals and the distribution function of a fitted sum of squares.
 
     For the Gaussian kernel all of them are closed forms and samples are exact, whether with Lebesgue's measure on R^d,
-    on a box or with a normal law (:class:`mercer.density.GaussianSquares`). With a reference that is a sum over nodes
+    on a box or with a normal law (:class:`mercer.density.GaussianSquares`), and for Gaussians with covariances of their
+    own (:class:`mercer.density.SignedNormals`). With a reference that is a sum over nodes
     they are about the probabilities of these, for any kernel. For other kernels they come from a table in up to three
     dimensions, whose error is stated (:class:`mercer.density.TabulatedDensity`). All of it is made at the first
     question, kept for the next, and no part of a pickle.
@@ -39,8 +42,10 @@ class DensityQueries:
     _factor: Array  # F up to a constant: B = c F Fᵀ
     kernel_: Kernel
     measure_: Measure
+    sections_: GaussianSections | None = None
     _kept_law: tuple[bytes, Law] | None = None
     _unsaved: ClassVar[frozenset[str]] = frozenset({"_kept_law"})
+    _sometimes: ClassVar[frozenset[str]] = frozenset({"sections_"})
 
     def density(self, X: Any) -> Array:
         """The density; the estimator has it."""
@@ -94,14 +99,18 @@ class DensityQueries:
             check_is_fitted(self)
         print_of = self._fingerprint()
         if self._kept_law is None or print_of is None or self._kept_law[0] != print_of:
-            form = closed_form(self.support_, self._factor, self.kernel_, self.measure_)
+            sections = self.sections_
+            if sections is None:
+                form = closed_form(self.support_, self._factor, self.kernel_, self.measure_)
+            else:
+                form = SignedNormals.of_squares(sections, self._factor)
             # a table asks a copy, which a later fit does not change
             self._kept_law = print_of or b"", copy.copy(self)._tabulated() if form is None else form
         return self._kept_law[1]
 
     def _fingerprint(self) -> bytes | None:
         """Of all that the law is made of, since attributes may be set or changed in place; None where there is none."""
-        made_of = to_numpy(self.support_), to_numpy(self._factor), self.kernel_, self.measure_
+        made_of = to_numpy(self.support_), to_numpy(self._factor), self.kernel_, self.measure_, self.sections_
         try:
             return hashlib.blake2b(pickle.dumps(made_of)).digest()
         except (AttributeError, TypeError, pickle.PicklingError):  # a kernel that is no part of a module

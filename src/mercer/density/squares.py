@@ -11,13 +11,16 @@ from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import run_chunks_of
-from mercer.certificates import Certificate, certify_spectrahedron
+from mercer.certificates import Certificate, certify_likelihood, certify_spectrahedron
 from mercer.kernels import Kernel
 from mercer.linalg.eigen import deterministic_signs
-from mercer.problems import SumOfSquares
+from mercer.problems import SquaresLikelihood, SumOfSquares
 from mercer.solvers.spectrahedron.accelerated import value_and_gap
 
 _RANK = 1e-9  # mass of a square relative to the largest below which it is rounding
+
+
+SquaresProblem = SumOfSquares | SquaresLikelihood
 
 
 class Squares(NamedTuple):
@@ -31,7 +34,7 @@ class Squares(NamedTuple):
     rounding: float
 
 
-def squares_of(problem: SumOfSquares, F: Array, tol: float) -> Squares:
+def squares_of(problem: SquaresProblem, F: Array, tol: float) -> Squares:
     """The density of C = F Fᵀ by orthogonal squares with deterministic signs, without those that are rounding."""
     scaled = problem.coefficients(_trimmed(problem, F, tol))
     masses, rounding = problem.integrals.square_masses(scaled)
@@ -41,17 +44,28 @@ def squares_of(problem: SumOfSquares, F: Array, tol: float) -> Squares:
     return Squares(scaled * deterministic_signs(scaled), masses[order] / xp.sum(masses), rounding)
 
 
-def certify_squares(problem: SumOfSquares, squares: Squares) -> Certificate:
+def certify_squares(problem: SquaresProblem, squares: Squares) -> Certificate:
     """The certificate of exactly the numbers that are stored."""
-    return certify_spectrahedron(problem, problem.coordinates(squares.factor))
+    return certify_factor(problem, problem.coordinates(squares.factor))
 
 
-def is_enough(problem: SumOfSquares, gap: float, upper: float, tol: float) -> bool:
-    """Whether a gap below an upper bound is what tol asks for: relative to the programme's scale, or the optimum."""
-    return gap <= tol * max(problem.scale, upper - gap)
+def certify_factor(problem: SquaresProblem, factor: Array) -> Certificate:
+    """The certificate of C = F Fᵀ for what the programme minimises."""
+    if isinstance(problem, SquaresLikelihood):
+        return certify_likelihood(problem, factor)
+    return certify_spectrahedron(problem, factor)
 
 
-def _trimmed(problem: SumOfSquares, F: Array, tol: float) -> Array:
+def is_enough(problem: SquaresProblem, gap: float, upper: float, tol: float) -> bool:
+    """Whether a gap below an upper bound is what tol asks for: relative to the programme's scale, or the optimum.
+
+    Of a likelihood, in nats.
+    """
+    size = problem.scale if isinstance(problem, SquaresLikelihood) else max(problem.scale, upper - gap)
+    return gap <= tol * size
+
+
+def _trimmed(problem: SquaresProblem, F: Array, tol: float) -> Array:
     """Orthogonal columns, those that are rounding left out where the gap bears that."""
     vectors, sizes, _ = namespace(F).linalg.svd(F, full_matrices=False)
     kept = sizes**2 > _RANK * sizes[0] ** 2

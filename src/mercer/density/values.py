@@ -8,7 +8,8 @@ import numpy as np
 
 from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.backends.rounding import TINY
-from mercer.density.log_gradient import log_gradient
+from mercer.density.likelihood_problem import log_density
+from mercer.density.log_gradient import log_gradient, sections_gradient
 from mercer.density.queries import DensityQueries
 from mercer.density.squares import log_squares
 
@@ -47,16 +48,21 @@ class DensityValues(DensityQueries):
     def log_gradient(self, X: Any) -> Array:
         """The gradient of :meth:`score_samples` at the rows of X, n × d, in closed form.
 
-        For the Gaussian kernel and Matérn's of order 3/2, 5/2 and ∞, with any reference that has a density. It needs no
-        normalising constant, and :func:`mercer.stein_test` asks for it.
+        For the Gaussian kernel, also with covariances of its own, and Matérn's of order 3/2, 5/2 and ∞, with any
+        reference that has a density. It needs no normalising constant, and :func:`mercer.stein_test` asks for it.
         """
         points = self._new_points(X)
+        if self.sections_ is not None:
+            x, F = (np.asarray(to_numpy(part), np.float64) for part in (points, self._factor))
+            return like(sections_gradient(self.sections_, x, F), points)
         x, z, F = (np.asarray(to_numpy(part), np.float64) for part in (points, self.support_, self._factor))
         return like(log_gradient(self.kernel_, x, z, F, self.measure_), points)
 
     def _logarithm(self, X: Any) -> tuple[Array, Array]:
         """log p and what rounding leaves of it."""
         X = self._new_points(X)
+        if self.sections_ is not None:
+            return log_density(self.sections_, X, self._factor)
         squares, rounding = log_squares(self.kernel_, X, self.support_, self._factor)
         shift = self.measure_.log_density(X) - self.log_scale_
         return squares + shift, rounding + shift

@@ -10,15 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.backends import config_context
 from mercer.backends.arrays import like, to_numpy
 from mercer.backends.threads import one_thread_for
-from mercer.certificates import Certificate, certify_spectrahedron
+from mercer.certificates import Certificate
 from mercer.consistency import require_equal, require_kernel, require_meeting, require_numbers, require_spans
 from mercer.density.comparison import left_out, wide_span
-from mercer.density.fitting_problem import make_programme, require_memory
+from mercer.density.fitting_problem import require_memory, unit_log_scale
+from mercer.density.own_sections import UNIT_KERNEL
 from mercer.density.setting import Setting, checked_target, choose_kernel, choose_reference, choose_support, sizes
 from mercer.density.sos import SumOfSquaresDensity
+from mercer.density.squares import SquaresProblem, certify_factor
+from mercer.density.verify_sections import read_sections
 from mercer.kernels.checks import as_generator
 from mercer.kernels.integrals.measures import Box, DiscreteMeasure, GaussianMeasure
-from mercer.problems import SumOfSquares
+from mercer.problems import SquaresLikelihood
 from mercer.problems.sum_of_squares import Spans
 from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.validation import are_rows_of, distinct_rows, normalised, require_rows
@@ -40,33 +43,42 @@ def verify_density(model: SumOfSquaresDensity, X: Any) -> Certificate:
     """
     check_is_fitted(model)
     model._check_parameters()
-    options = model._options()
     X = model._new_points(X)
     require_rows(X, model._n_rows)
     weights = model.sample_weight_
     if weights is not None:
         weights = checked_target(weights, X, signed=bool(model.signed), name="The model's sample_weight_")
     shares = sizes(normalised(weights, X.shape[0], reference=X))
-    support = like(require_numbers(model, "support_"), X)
-    _require_support(model, support, X, shares)
+    support, sections = like(require_numbers(model, "support_"), X), read_sections(model, X)
+    if sections is None:
+        _require_support(model, support, X, shares)
     require_memory(model.kernel_, support, X, model.objective)
     _require_measure(model, X, shares)
     with config_context(dtype="float64"), one_thread_for(support.shape[0], X):
-        require_kernel(model, choose_kernel(model.kernel, X, shares, support))
+        own = UNIT_KERNEL if sections is not None else choose_kernel(model.kernel, X, shares, support)
+        require_kernel(model, own)
         spans = Spans(*(like(basis, X) for basis in _read_spans(model, support.shape[0])))
         setting = Setting(model.kernel_, support, model.measure_)
         sample = Sample(X, weights)
-        problem = make_programme(setting, sample, spans=spans, probes=_read_probes(model, X), **options)
+        problem = model._programme(setting, sections, sample, spans, _read_probes(model, X))
         _require_wide_span(problem, sample)
         require_equal(model, "regularization_", problem.regularization, "its parameters and X")
-        gram = problem.integrals.kernel(support)
-        require_spans(problem.integrals.mass(), spans.basis, "densities", options["truncation"])
-        require_spans(gram, spans.whitening, "the projection", options["truncation"])
+        require_spans(problem.integrals.mass(), spans.basis, "densities", float(model.truncation))
         _require_factor(model, problem)
-        distances = model._measured(problem, X)
-        for name, value in distances.items():
-            _require_distance(model, name, value, max(value, distances["sample_norm_"]))
-        return require_meeting(model, certify_spectrahedron(problem, problem.coordinates(like(model._factor, X))))
+        _require_measured(model, problem, X)
+        return require_meeting(model, certify_factor(problem, problem.coordinates(like(model._factor, X))))
+
+
+def _require_measured(model: SumOfSquaresDensity, problem: SquaresProblem, X: Any) -> None:
+    """Refuse a likelihood, or distances and the span that they are seen on, other than the factor's."""
+    measured = model._measured(problem, X)
+    if isinstance(problem, SquaresLikelihood):
+        require_equal(model, "log_likelihood_", measured["log_likelihood_"], "its factor and X", tolerance=_OUTSIDE)
+        return
+    gram = problem.integrals.kernel(problem.integrals.points)
+    require_spans(gram, problem.spans.whitening, "the projection", model.truncation)
+    for name, value in measured.items():
+        _require_distance(model, name, value, max(value, measured["sample_norm_"]))
 
 
 def _require_support(model: SumOfSquaresDensity, support: Any, X: Any, shares: Any) -> None:
@@ -126,10 +138,10 @@ def _read_probes(model: SumOfSquaresDensity, X: Any) -> Any:
     return points
 
 
-def _require_wide_span(problem: SumOfSquares, sample: Sample) -> None:
+def _require_wide_span(problem: SquaresProblem, sample: Sample) -> None:
     """Refuse a span of the objective that sees less than the one that its parameters and X make."""
-    points = problem.comparison.points
-    if points is None:
+    points = problem.probe_points
+    if points is None or isinstance(problem, SquaresLikelihood):
         return
     own, allowed = (left_out(problem.integrals, sample, at) for at in (points, wide_span(problem.integrals, sample)))
     if not own <= _WIDER * allowed + _OUTSIDE:
@@ -141,12 +153,17 @@ def _read_spans(model: SumOfSquaresDensity, m: int) -> Spans:
     if not isinstance(spans, tuple) or len(spans) != 2:
         raise ValueError("The model's spans are missing: it is damaged.")
     bases = [np.asarray(to_numpy(span), np.float64) for span in spans]
-    if any(b.ndim != 2 or b.shape[0] != m or not 1 <= b.shape[1] <= m or not np.all(np.isfinite(b)) for b in bases):
+    least = 0 if model.objective == "likelihood" else 1
+    sizes_of = zip(bases, (1, least), strict=True)
+    if any(
+        b.ndim != 2 or b.shape[0] != m or not few <= b.shape[1] <= m or not np.all(np.isfinite(b))
+        for b, few in sizes_of
+    ):
         raise ValueError(f"The model's spans are no bases of coefficients on {m} points: it is damaged.")
     return Spans(*bases)
 
 
-def _require_factor(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
+def _require_factor(model: SumOfSquaresDensity, problem: SquaresProblem) -> None:
     """Refuse a factor outside the span or without mass one, and what else is not made of it."""
     rank = require_numbers(model, "rank_", ())
     factor = like(require_numbers(model, "_factor", (problem.size, int(rank))), problem.basis)
@@ -158,7 +175,7 @@ def _require_factor(model: SumOfSquaresDensity, problem: SumOfSquares) -> None:
     inside = problem.basis @ problem.coordinates(factor)
     if float(abs(factor - inside).max()) > _OUTSIDE * float(abs(factor).max()):
         raise ValueError("The model's factor lies outside the span of its densities: it is damaged.")
-    own = factor * float(np.exp(-0.5 * problem.integrals.log_scale))
+    own = factor * float(np.exp(-0.5 * unit_log_scale(problem)))
     require_equal(model, "factor_", own, "the factor that densities are computed from")
     require_equal(model, "coefficients_", own @ own.T, "its factor")
     require_equal(model, "eigenvalues_", masses / mass, "its factor", tolerance=_MASS + rounding)

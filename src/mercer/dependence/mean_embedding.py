@@ -109,6 +109,11 @@ class MeanEmbedding:
             if hasattr(model, "fit"):
                 check_is_fitted(model)
             raise TypeError(f"of_density takes a fitted SumOfSquaresDensity, not {model!r}.")
+        if getattr(model, "sections_", None) is not None:
+            raise ValueError(
+                "A density of Gaussians with covariances of their own has no one kernel to be embedded under: embed a "
+                "sample of it, MeanEmbedding(kernel, model.sample(1000))."
+            )
         integrals: Any = kernel_integrals(model.kernel_, model.support_, model.measure_)
         closed = isinstance(integrals, GaussianIntegrals) and integrals.is_isotropic
         if not closed and not isinstance(integrals, NodeIntegrals):

@@ -163,6 +163,11 @@ class SumOfSquares(Problem):
             self.linear = self.penalty - 2.0 * _symmetric(self.basis.T @ self.comparison.potential @ self.basis)
 
     @property
+    def probe_points(self) -> Array | None:
+        """Where the probes of the objective are sections that are part of the programme."""
+        return self.comparison.points
+
+    @property
     def needs(self) -> frozenset[str]:
         """Tr C = 1."""
         return frozenset({TRACE})
@@ -257,16 +262,18 @@ def _symmetric(M: Array) -> Array:
 
 def spanned(integrals: KernelIntegrals, gram: Array, truncation: float = _TRUNCATION) -> Spans:
     """QD^{-1/2} and VΛ^{-1/2} of the leading eigenvectors of W and K̃."""
-    m = gram.shape[0]
-    masses, Q = positive_eigenpairs(integrals.mass(), truncation / m)
-    levels, V = positive_eigenpairs(gram, truncation / m)
-    if masses.shape[0] == 0 or levels.shape[0] == 0:
+    return Spans(orthonormal_basis(integrals.mass(), truncation), orthonormal_basis(gram, truncation))
+
+
+def orthonormal_basis(matrix: Array, truncation: float = _TRUNCATION) -> Array:
+    """QD^{-1/2} of the leading eigenvectors of W, or of another positive semi-definite matrix."""
+    masses, Q = positive_eigenpairs(matrix, truncation / matrix.shape[0])
+    if masses.shape[0] == 0:
         raise ValueError(
             "The kernel's sections have no mass under the reference measure, to double precision: take a reference "
             "nearer to the points, or a wider kernel."
         )
-    xp = namespace(gram)
-    return Spans(Q / xp.sqrt(masses), V / xp.sqrt(levels))
+    return Q / namespace(matrix).sqrt(masses)
 
 
 @final

@@ -102,7 +102,7 @@ class SquaresEnclosures(SpanEnclosures):
         super().__init__(integrals.enclosures(), basis, whitening)
         self.probes = probes
         self._sample = _plain(sample) if isinstance(sample, Sample) else to_numpy(sample)
-        self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
+        self.strength = scaled_strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
     @cached_property
     def target(self) -> Ball:
@@ -142,7 +142,7 @@ class WholeEnclosures(SpanEnclosures):
         super().__init__(integrals.enclosures(), basis, basis[:, :0])
         self._sample = _plain(sample)
         self._shares = exact_shares(self._sample.weights, self._sample.points.shape[0])
-        self.strength = _strength(regularization, integrals.log_scale, integrals.points.shape[1])
+        self.strength = scaled_strength(regularization, integrals.log_scale, integrals.points.shape[1])
 
     @cached_property
     def squared_norm(self) -> Ball:
@@ -192,7 +192,7 @@ def exact_shares(weights: Array | None, n: int) -> Ball:
     return scaled * scaled.sum().inverse()
 
 
-def _strength(regularization: float, log_scale: float, d: int) -> Ball:
+def scaled_strength(regularization: float, log_scale: float, d: int) -> Ball:
     """λ exp(-log_scale), with the rounding of a logarithm that may be a sum of some terms, and of exp."""
     if regularization == 0:
         return ball(0.0)

@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, eigh, eigvalsh, like, namespace, norm
+from mercer.problems.squares_likelihood import SquaresLikelihood
 from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 from mercer.solvers.run import Method, Report
 
@@ -57,17 +58,20 @@ def curvature_bound(problem: SumOfSquares) -> float:
     return 2.0 * _MARGIN * (size + short)
 
 
-def oracle_gap(G: Array, factor: Array, value: float) -> float:
-    """⟨∇f, C⟩ - λ_min(∇f), or f(C) itself: no C' is better than C by more (linear minimisation oracle; f ≥ 0)."""
+def oracle_gap(G: Array, factor: Array, most: float) -> float:
+    """⟨∇f, C⟩ - λ_min(∇f), or ``most``, f(C) where f ≥ 0: no C' is better than C by more (linear oracle)."""
     least = float(eigvalsh(G, 0, 1)[0])
-    return min(max(float((factor * (G @ factor)).sum()) - least, 0.0), value)
+    return min(max(float((factor * (G @ factor)).sum()) - least, 0.0), most)
 
 
-def value_and_gap(problem: SumOfSquares, factor: Array) -> tuple[float, float]:
-    """f(C) of C = F Fᵀ with ‖F‖ = 1, and the oracle's gap."""
+def value_and_gap(problem: SumOfSquares | SquaresLikelihood, factor: Array) -> tuple[float, float]:
+    """f(C) of C = F Fᵀ with ‖F‖ = 1, and the oracle's gap; infinite where a likelihood vanishes."""
     residual = problem.residual(factor)
     value = problem.value(factor, residual)
-    return value, oracle_gap(problem.gradient(residual), factor, value)
+    if not math.isfinite(value):
+        return value, math.inf
+    most = math.inf if isinstance(problem, SquaresLikelihood) else value
+    return value, oracle_gap(problem.gradient(residual), factor, most)
 
 
 @final

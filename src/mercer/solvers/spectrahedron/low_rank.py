@@ -24,11 +24,14 @@ from mercer.backends.arrays import Array, eigh, namespace, norm
 from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.rounding import EPS, TINY
 from mercer.backends.symmetric_entries import SymmetricEntries
+from mercer.problems.squares_likelihood import LOGARITHMS, SquaresLikelihood
 from mercer.problems.sum_of_squares import TRACE, SumOfSquares
 from mercer.solvers.run import Goal, Method, Report
 from mercer.solvers.solution import Status
 from mercer.solvers.spectrahedron.face import minimise_small
+from mercer.solvers.spectrahedron.interior_point import LARGEST_SYSTEM, Likelihood, minimise_likelihood
 
+SquaresProblem = SumOfSquares | SquaresLikelihood
 _WHOLE_UP_TO = 20  # of so small an order the whole spectrahedron is one face
 _LARGEST_FACE = 36
 _FIRST_FACE = 8
@@ -45,10 +48,11 @@ _PATIENCE = 6  # rounds that neither halve the gap nor lower the objective by a 
 _NOTABLE = 0.02
 _PROMISING = 0.1
 _INDEPENDENT = 1e-8
+_ROUGH = 1e-5  # nats: what tells the range of a likelihood's solution
 
 
 @final
-class LowRank(Method[SumOfSquares, Array]):
+class LowRank(Method[SquaresProblem, Array]):
     """One round a step; points are factors F of C = F Fᵀ of length one.
 
     A first factor gives the first face by its range; left out, the directions that are best at C = 0 do. A point that
@@ -67,21 +71,21 @@ class LowRank(Method[SumOfSquares, Array]):
 
     name = "low-rank"
     phase = "faces"
-    handles = frozenset({TRACE})
+    handles = frozenset({TRACE, LOGARITHMS})
 
     def __init__(self, goal: Goal) -> None:
         self._goal = goal
 
-    def start(self, problem: SumOfSquares, point: Any) -> Report[Array]:
+    def start(self, problem: SquaresProblem, point: Any) -> Report[Array]:
         """Report the best point of the first face."""
         self._idle, self._least_gap, self._lowest = 0, math.inf, math.inf
         return self._report(problem, _first_face(problem, point))
 
-    def step(self, problem: SumOfSquares, most: int) -> Report[Array]:
+    def step(self, problem: SquaresProblem, most: int) -> Report[Array]:
         """Report the best point of the next face."""
         return self._report(problem, _next_face(problem, self._point))
 
-    def _report(self, problem: SumOfSquares, face: Array) -> Report[Array]:
+    def _report(self, problem: SquaresProblem, face: Array) -> Report[Array]:
         self._point = point = self._best(problem, face)
         progress = point.gap < 0.5 * self._least_gap or point.value < self._lowest - _NOTABLE * self._least_gap
         self._idle = 0 if progress else self._idle + 1
@@ -93,10 +97,10 @@ class LowRank(Method[SumOfSquares, Array]):
         size = point.factor.shape[1]
         return Report(point.factor, point.value, point.gap, size=size, merit=-point.gap, status=status)
 
-    def _best(self, problem: SumOfSquares, face: Array) -> _Point:
+    def _best(self, problem: SquaresProblem, face: Array) -> _Point:
         return _Point(problem, _best_on_face(problem, face, _ON_FACE * self._goal.absolute))
 
-    def _of_lower_rank(self, problem: SumOfSquares, point: _Point) -> _Point:
+    def _of_lower_rank(self, problem: SquaresProblem, point: _Point) -> _Point:
         """Leave out directions of little weight where the best C on the face of the others still meets the goal."""
         vectors, sizes, _ = namespace(point.factor).linalg.svd(point.factor, full_matrices=False)
         for level in _RANK_LEVELS:
@@ -112,36 +116,56 @@ class LowRank(Method[SumOfSquares, Array]):
 class _Point:
     """C = F Fᵀ with its gradient, the eigenpairs of that, and the oracle's gap."""
 
-    def __init__(self, problem: SumOfSquares, factor: Array) -> None:
+    def __init__(self, problem: SquaresProblem, factor: Array) -> None:
         self.factor = factor / norm(factor)
         residual = problem.residual(self.factor)
         self.value = problem.value(self.factor, residual)
         self.gradient = problem.gradient(residual)
         self.levels, self.vectors = eigh(self.gradient)
         self.level = float((self.factor * (self.gradient @ self.factor)).sum())
-        self.gap = min(max(self.level - float(self.levels[0]), 0.0), self.value)  # f is never negative
+        self.gap = max(self.level - float(self.levels[0]), 0.0)
+        if not isinstance(problem, SquaresLikelihood):
+            self.gap = min(self.gap, self.value)  # f is never negative
 
 
-def _first_face(problem: SumOfSquares, start: Array | None) -> Array:
+def _first_face(problem: SquaresProblem, start: Array | None) -> Array:
     """An orthonormal basis of the range of the start, or of the least eigenvectors of the gradient at zero."""
     s = problem.dimension
-    if s <= _WHOLE_UP_TO:
+    if s <= (_LARGEST_FACE if isinstance(problem, SquaresLikelihood) else _WHOLE_UP_TO):
         return namespace(problem.basis).eye(s, dtype=problem.basis.dtype, device=problem.basis.device)
+    if isinstance(problem, SquaresLikelihood):
+        return _first_of_likelihood(problem, start)
     best = eigh(problem.gradient(-problem.goal), 0, _FIRST_FACE)[1]
     return best if start is None else _span([start, best])
 
 
-def _best_on_face(problem: SumOfSquares, face: Array, tol: float) -> Array:
+def _first_of_likelihood(problem: SquaresLikelihood, start: Array | None) -> Array:
+    """The range of a rough solution where its equations are few; elsewhere the best directions at the centre."""
+    rows = problem.observed.rows
+    if start is None and rows.shape[0] <= LARGEST_SYSTEM:
+        C = minimise_likelihood(Likelihood(rows, problem.observed.shares, problem.penalty), tol=_ROUGH)
+        return eigh(C, problem.dimension - _LARGEST_FACE)[1]
+    centre = namespace(rows).sum(rows**2, axis=1)
+    best = eigh(problem.gradient(centre), 0, _LARGEST_FACE)[1]
+    return best if start is None else _span([start, best])
+
+
+def _best_on_face(problem: SquaresProblem, face: Array, tol: float) -> Array:
     """A factor of the minimiser over all C whose range lies in the span of the face's orthonormal columns."""
-    xp, entries = namespace(face), SymmetricEntries(face.shape[1], face)
-    A = problem.embed_pairs(face) * entries.scale
-    S = minimise_small(A, problem.goal, face.T @ problem.linear @ face, tol=tol)
+    xp = namespace(face)
+    if isinstance(problem, SquaresLikelihood):
+        observed, penalty = problem.observed, face.T @ problem.penalty @ face
+        S = minimise_likelihood(Likelihood(observed.rows @ face, observed.shares, penalty), tol=tol)
+    else:
+        entries = SymmetricEntries(face.shape[1], face)
+        A = problem.embed_pairs(face) * entries.scale
+        S = minimise_small(A, problem.goal, face.T @ problem.linear @ face, tol=tol)
     values, vectors = xp.linalg.eigh(S)
     kept = values > _NO_DIRECTION * values[-1]
     return face @ (vectors[:, kept] * xp.sqrt(values[kept]))
 
 
-def _next_face(problem: SumOfSquares, point: _Point) -> Array:
+def _next_face(problem: SquaresProblem, point: _Point) -> Array:
     """The span of the columns of F that carry mass, of the oracle's eigenvectors, of the Newton direction and the rest.
 
     The largest of the others are remembered, for they are what the next columns of F will be made of.
@@ -178,7 +202,7 @@ def _carries_mass(factor: Array) -> Array:
     return sizes > _MAIN * xp.max(sizes)
 
 
-def _newton_direction(problem: SumOfSquares, point: _Point, F: Array) -> Array:
+def _newton_direction(problem: SquaresProblem, point: _Point, F: Array) -> Array:
     """Solve Hess[D] = -grad on the sphere by preconditioned conjugate gradients; where curvature ends, so do they."""
     xp, G = namespace(F), point.gradient
     tangent = problem.tangent(F)

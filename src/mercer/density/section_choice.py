@@ -1,0 +1,144 @@
+"""Which Gaussian sections a likelihood is posed on: given, or chosen by the log-density of points left out.
+
+Sections with covariances of their own come from a mixture of normal laws, fitted by EM to the standardised columns: its
+parts, and copies of them with wider covariances, which carry tails. A sum of squares of them holds every mixture of the
+same parts, so that likelihood alone would always ask for more; the number of parts is the one that predicts best in
+three folds. Where the law follows a curve, many bumps of one shape do better than a few of their own: centres of
+k-means with the covariance of the sample, reduced, are among the candidates in few dimensions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture
+
+from mercer.backends.arrays import Array
+from mercer.density.likelihood_problem import log_density, make_likelihood
+from mercer.kernels.integrals.gaussian_sections import GaussianSections
+from mercer.problems.sum_of_squares_enclosures import Sample
+from mercer.solvers.run import Goal, solve
+from mercer.solvers.spectrahedron.low_rank import LowRank
+
+FACTORS = (1.0, 2.0, 8.0)  # of the covariances of parts
+PENALTY = 10.0  # λ n of sections whose squares have mass one
+_PARTS = (1, 2, 3, 4, 6, 8, 12)
+_MANY_PARTS, _SHARE = 8, 20  # parts that are tried whatever the sample; beyond, numbers of the sample for one of theirs
+_WIDTHS = (0.12, 0.2, 0.33, 0.55)
+_CENTRES, _FEWEST_CENTRES, _ROWS_A_CENTRE = 36, 10, 10
+_MOST_FEATURES = 4  # in which bumps of one shape are tried
+_FOLDS, _LEAST_ROWS, _STARTS = 3, 12, 3
+_SEARCHED, _MOST_ROWS = 3000, 20_000
+_REGULAR = 1e-6  # of the variance of a column, that EM adds to covariances
+_SEARCH = Goal(0.0, absolute=1e-2, max_iter=8)
+
+Make = Callable[[Array, int, int], GaussianSections]
+
+
+class Candidate(NamedTuple):
+    """A family of sections: how to make them from points, with a seed, from so many starts."""
+
+    make: Make
+    name: str
+
+
+def mixture_parts(count: int, factors: Array) -> Candidate:
+    """The parts of a mixture of normal laws with full covariances, and copies with these factors."""
+
+    def make(X: Array, seed: int, starts: int) -> GaussianSections:
+        centre, width = X.mean(axis=0), X.std(axis=0)
+        model = GaussianMixture(min(count, X.shape[0]), n_init=starts, random_state=seed, reg_covar=_REGULAR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an EM that has not ended: what it found is judged by what it predicts
+            model.fit((X - centre) / width)
+        inverse = np.linalg.inv(np.linalg.cholesky(model.covariances_) * width[:, None])
+        return GaussianSections(model.means_ * width + centre, _triangular(np.transpose(inverse, (0, 2, 1))), factors)
+
+    return Candidate(make, f"{count} parts of a mixture")
+
+
+def equal_bumps(count: int, width: float) -> Candidate:
+    """Centres of k-means in the coordinates of the sample's covariance, which is theirs times width²."""
+
+    def make(X: Array, seed: int, starts: int) -> GaussianSections:
+        centre, spread = X.mean(axis=0), np.cov(X.T, bias=True).reshape(X.shape[1], -1)
+        root = np.linalg.cholesky(spread + _REGULAR * np.diag(np.diag(spread)))
+        inverse = np.linalg.inv(root)
+        found = KMeans(min(count, X.shape[0]), n_init=starts, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of points that are equal
+            found.fit((X - centre) @ inverse.T)
+        means = np.unique(found.cluster_centers_, axis=0) @ root.T + centre
+        return GaussianSections(means, _triangular(inverse.T[None] / width), np.ones(1))
+
+    return Candidate(make, f"{count} bumps of width {width:g}")
+
+
+def _triangular(roots: Array) -> Array:
+    """Lower triangular L with the same L Lᵀ, from any square roots."""
+    upper = np.linalg.qr(np.transpose(roots, (0, 2, 1)))[1]
+    signs = np.sign(np.diagonal(upper, axis1=1, axis2=2))
+    return np.ascontiguousarray(np.tril(np.transpose(upper * signs[:, :, None], (0, 2, 1))))
+
+
+def candidates(n: int, d: int, factors: Array, *, mixtures_only: bool = False) -> Iterator[Candidate]:
+    """What is tried for n points with d features."""
+    numbers = d + d * (d + 1) // 2
+    for count in _PARTS:
+        if count == 1 or (count <= max(_MANY_PARTS, n * d // (_SHARE * numbers)) and count * numbers <= n * d):
+            yield mixture_parts(count, factors)
+    if d <= _MOST_FEATURES and not mixtures_only:
+        for width in _WIDTHS:
+            yield equal_bumps(min(max(n // _ROWS_A_CENTRE, _FEWEST_CENTRES), _CENTRES), width)
+
+
+def best_sections(X: Array, tried: list[Candidate], rng: np.random.Generator) -> GaussianSections:
+    """Those of the candidate whose densities predict points left out best, in three folds of at most 3 000 rows."""
+    n, seed = X.shape[0], int(rng.integers(2**31))
+    chosen = tried[0]
+    if n >= _LEAST_ROWS and len(tried) > 1:
+        order = rng.permutation(n)[:_SEARCHED]
+        folds = np.array_split(order, _FOLDS)
+        scores = [sum(_predicted(each, X, order, fold, seed) for fold in folds) for each in tried]
+        chosen = tried[int(np.argmax(scores))]
+    return chosen.make(X, seed, _STARTS)
+
+
+def _predicted(candidate: Candidate, X: Array, order: Array, fold: Array, seed: int) -> float:
+    """The sum of log p over a fold, p fitted to the others; minus infinity where there is none."""
+    rest = X[np.setdiff1d(order, fold)]
+    try:
+        sections = candidate.make(rest, seed, 1)
+        problem = make_likelihood(sections, Sample(rest, None), regularization=PENALTY / len(rest), truncation=1e-10)
+        factor = problem.coefficients(solve(problem, LowRank(_SEARCH), goal=_SEARCH).point)
+        return float(np.sum(log_density(sections, X[fold], factor)[0]))
+    except (ValueError, np.linalg.LinAlgError):
+        return -np.inf
+
+
+def drawn_rows(X: Any, shares: Array, rng: np.random.Generator) -> Array:
+    """At most 20 000 rows that stand for a sample with weights, which EM does not take: drawn by them, if they differ.
+
+    Raises
+    ------
+    ValueError
+        If a column has one value alone, so that it has no density.
+    """
+    X = np.asarray(X, np.float64)[shares > 0]
+    shares = shares[shares > 0]
+    if not np.all(shares == shares[0]):
+        places = (rng.uniform() + np.arange(X.shape[0])) / X.shape[0]
+        X = X[np.minimum(np.searchsorted(np.cumsum(shares), places), X.shape[0] - 1)]
+    if X.shape[0] > _MOST_ROWS:
+        X = X[rng.choice(X.shape[0], _MOST_ROWS, replace=False)]
+    constant = np.flatnonzero(~(X.std(axis=0) > 1e-12 * np.abs(X).max(axis=0)))
+    if constant.size:
+        raise ValueError(
+            f"Column {constant[0]} of X has one value alone, so that no density with a covariance of its own fits: "
+            "leave the column out, or pass a kernel and a support."
+        )
+    return X
