@@ -34,17 +34,26 @@ def test_a_column_of_the_file_keeps_its_name(folder, told):
     assert read_table(folder / "b.csv").columns == ["line_", "weight_", "weight", "line"]
 
 
-def test_rows_are_drawn_from_the_density_in_the_units_of_the_file(folder, told):
-    options = ("--columns", "petal_length,petal_width", "--support", "20", "--scale")
+@pytest.mark.parametrize(
+    ("words", "parameters"),
+    [
+        ((), {"objective": "likelihood"}),
+        (("--support", "20", "--objective", "projection"), {"support": 20}),
+    ],
+)
+def test_rows_are_drawn_from_the_density_in_the_units_of_the_file(words, parameters, folder, told):
+    options = ("--columns", "petal_length,petal_width", "--scale", *words)
     told("density", "iris.csv", *options, "--sample", "400")
     drawn = np.asarray(read_table(folder / "iris-sample.csv"))
-    model = mercer.SumOfSquaresDensity(support=20, random_state=0).fit(Z[:, 2:])
+    model = mercer.SumOfSquaresDensity(random_state=0, **parameters).fit(Z[:, 2:])
     expected = model.sample(400, random_state=0) * X[:, 2:].std(axis=0) + X[:, 2:].mean(axis=0)
     np.testing.assert_allclose(drawn, expected, rtol=1e-12)
     said = told("density", "iris.csv", *options, "--output", "scores.csv")
     scores = read_table(folder / "scores.csv")["log_density"].values
     np.testing.assert_allclose(scores, model.score_samples(Z[:, 2:]) - np.log(X[:, 2:].std(axis=0)).sum())
     assert said["mean_log_density"] == pytest.approx(scores.mean())
+    nearness = "at an MMD of" if words else f"of mean log p {scores.mean():.4g}"
+    assert nearness in said["answer"]
     plain = told("density", "iris.csv", *options, "--score", "iris.csv")
     assert (plain["mean_log_density"], plain["output"]) == (said["mean_log_density"], "iris-scores.csv")
 

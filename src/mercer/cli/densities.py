@@ -73,6 +73,7 @@ def _fitted(options: dict[str, Any], data: FitData, account: Account) -> Any:
     model = SumOfSquaresDensity(
         kernel_of(None, options["sigma"]),
         support=options["support"],
+        objective=options["objective"],
         regularization=options["regularization"],
         random_state=options["seed"],
     )
@@ -96,21 +97,31 @@ def _columns(options: dict[str, Any], reading: Reading, model: Any, data: FitDat
 
 def log_densities(model: Any, points: Any, preparation: Preparation) -> Array:
     """log p(x) in the units of the file: standardised columns are narrower by their scales."""
-    values = np.asarray(model.score_samples(points), np.float64)
-    return values if preparation.scales is None else values - float(np.log(preparation.scales).sum())
+    return np.asarray(model.score_samples(points), np.float64) - _log_volume(preparation)
+
+
+def _log_volume(preparation: Preparation) -> float:
+    """The logarithm of the volume that standardising makes one."""
+    return 0.0 if preparation.scales is None else float(np.log(preparation.scales).sum())
 
 
 def _tell(account: Account, model: Any, data: FitData) -> None:
+    mmd = getattr(model, "mmd_", None)  # a fit by likelihood has none
+    if mmd is None:
+        near = f"of mean log p {model.log_likelihood_ - _log_volume(data.preparation):.4g}"
+    else:
+        near = f"at an MMD of {mmd:.3g} from the rows"
     account.sentence = (
         f"{data.table.source}: {data.words()}; a density of {model.rank_} square{'s' if model.rank_ > 1 else ''} on "
-        f"{len(model.support_)} points, at an MMD of {model.mmd_:.3g} from the rows."
+        f"{len(model.support_)} points, {near}."
     )
     account.lines.append(("Certificate", str(model.certificate_)))
     account.facts |= data.told() | {
         "method": type(model).__name__,
         "kernel": repr(model.kernel_),
         "squares": model.rank_,
-        "mmd": model.mmd_,
+        "objective": model.objective,
+        "mmd": mmd,
         "status": model.status_.name,
         "certificate": certified(model.certificate_),
     }

@@ -26,8 +26,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @picture_options
 @click.option("--axes", **names("Draw the density of these one or two columns. [default: the first two]"))
 @click.option("--scale", is_flag=True, help="Standardise for the fit; densities and samples stay in the file's units.")
-@click.option("--sigma", metavar="NUMBER", help="Bandwidth of the Gaussian kernel. [default: by likelihood]")
-@click.option("--support", type=click.IntRange(min=1), help="Points that the density is made of. [default: 100]")
+@click.option(
+    "--objective",
+    type=click.Choice(["likelihood", "projection", "mmd"]),
+    default="likelihood",
+    show_default=True,
+    help="Fit by likelihood, or by the distance of the means of kernel functions: all of it, or what the support sees.",
+)
+@click.option(
+    "--sigma", metavar="NUMBER", help="One bandwidth for all. [default: each point has a covariance of its own]"
+)
+@click.option("--support", type=click.IntRange(min=1), help="Points that the density is made of. [default: found]")
 @click.option("--regularization", type=click.FloatRange(min=0), help="The larger, the smoother. [default: found]")
 @seed_option
 @reading_options
