@@ -311,7 +311,7 @@ def test_an_uncertified_answer_warns(sample):
     [
         ({"kernel": Laplacian(1.0)}, r"^kernel=Laplacian\(sigma=1.0\) has no closed form for the integrals"),
         ({"radius": -0.1}, r"^radius=-0.1 must be at least 0\.$"),
-        ({"radius": "wide"}, r"^radius='wide' must be a finite number\.$"),
+        ({"radius": "wide"}, r"^radius='wide' must be a number of at least 0, 'sampling' or 'cv'\.$"),
         ({"regularization": 0.0}, r"^regularization=0.0 must be greater than 0\.$"),
         ({"target_sigma": 0}, r"^target_sigma=0 must be greater than 0\.$"),
         ({"target_sigma": "mean"}, r"^target_sigma='mean' must be a positive number or one of"),
