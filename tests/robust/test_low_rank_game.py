@@ -9,7 +9,6 @@ from robust_oracle import SIGMA, TAU, conic_value, conic_value_on_a_grid, small_
 from mercer import Gaussian, RobustKernelRidge, verify
 from mercer.kernels.integrals.squared_loss import PairSupport, SquaredLossIntegrals
 from mercer.kernels.integrals.squared_loss_forms import SquaredLossForms
-from mercer.robust import game as game_module
 from mercer.robust.formulation import Effort
 
 
@@ -50,12 +49,11 @@ def test_integrals_that_are_not_stored_are_those_that_are():
         np.testing.assert_allclose(forms.constant, other.constant, rtol=1e-13)
 
 
-def test_both_kinds_of_integrals_lead_to_one_certificate(monkeypatch):
-    results = []
-    for most in (10**9, 0):
-        monkeypatch.setattr(game_module, "_STORED", most)
-        game = small_game(2, m=6, n=14, chosen=(0, 1, 4))
-        results.append(game.solve(Effort(1e-8, 300)).certificate)
+def test_both_kinds_of_integrals_lead_to_one_certificate():
+    game = small_game(2, m=6, n=14, chosen=(0, 1, 4))
+    kinds = [game.problem_in(dtype) for dtype in (np.float64, np.longdouble)]
+    assert [type(kind._losses) for kind in kinds] == [SquaredLossForms, SquaredLossIntegrals]
+    results = [game._solved(kind, Effort(1e-8, 300)).certificate for kind in kinds]
     assert results[0].upper == pytest.approx(results[1].upper, rel=1e-7)
     assert all(certificate.holds(1e-8) for certificate in results)
 

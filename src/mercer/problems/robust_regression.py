@@ -102,6 +102,10 @@ class RobustRegression(Problem):
         """A* of the unit vectors: q matrices of order s."""
         return self._entries.unpack(self._embedding)
 
+    def packed(self, matrices: Array) -> Array:
+        """Symmetric matrices of order s as vectors of s(s+1)/2 entries with the same inner products."""
+        return self._entries.pack(matrices)
+
     def loss_matrix(self, beta: Array) -> Array:
         """N(β): the loss of p_C is ⟨N(β), C⟩."""
         return self._entries.unpack(self._losses.values(beta))

@@ -28,7 +28,7 @@ from mercer.solvers.spectrahedron.low_rank import LowRank
 
 _NEAREST = 1e-10
 _SLACK = 1e-6
-_STORED = 5_000_000  # twice the integrals that are stored; more are formed again at every step
+_MATRICES = 60  # of order m, at the same time; a ball takes three, and a product of balls a dozen of them
 _ALWAYS = 20_000_000  # bytes of panels that do not depend on the support
 _WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
@@ -73,13 +73,13 @@ class Game(Formulation):
         )
 
     def _losses(self, dtype: Any) -> SquaredLosses:
-        """The integrals of the loss, stored where they are few, or formed in more than double precision."""
+        """The integrals of the loss, stored where they are formed in more than double precision, once."""
         pairs, T, U, q = self.pairs, self.ball.basis, self.functions, self.ball.goal.shape[0]
         (m, l), (r, s) = U.shape, T.shape
-        stored = dtype != np.float64 or l**2 * s**2 <= _STORED
-        entries = (l * s) ** 2 if stored else 2 * r**2 * (m + l) + 6 * m**2
+        stored = dtype != np.float64
+        entries = (l * s) ** 2 if stored else 2 * r**2 * (m + l)
         require_free_memory(
-            8 * (entries + 8 * (l + q) * s**2) + _ALWAYS,
+            8 * (entries + 8 * (l + q) * s**2 + _MATRICES * m**2) + _ALWAYS,
             f"The integrals of the loss on {m} support points take",
             "take a smaller support",
         )

@@ -160,7 +160,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         scaled = root @ changes @ root.T
         gradient, hessian = xp.zeros(l + q + 2, **options), xp.zeros((l + q + 2, l + q + 2), **options)
         gradient[:-1] = -xp.linalg.trace(scaled)
-        flat = xp.reshape(scaled, (l + q + 1, order**2))
+        flat = problem.packed(scaled)
         hessian[:-1, :-1] = flat @ flat.T
         hessian[:l, :l] += 2 * problem.loss_curvature(root.T @ root)
         gap_change = xp.concat([-problem.sample.gradient(point.beta), problem.goal, xp.asarray([1.0, 0.0], **options)])
