@@ -123,7 +123,7 @@ def clean(rng: np.random.Generator) -> list[Sample]:
 
 def heavy_noise(rng: np.random.Generator) -> tuple[Sample, list[Sample]]:
     x = rng.normal(0, 0.6, 60)
-    return (x[:, None], truth(x) + 0.3 * rng.standard_t(1.5, 60)), clean(rng)
+    return (x[:, None], truth(x) + 0.3 * rng.standard_t(2.5, 60)), clean(rng)
 
 
 def outliers(rng: np.random.Generator) -> tuple[Sample, list[Sample]]:
@@ -173,7 +173,7 @@ TASKS = (
     ),
     Task(
         "Heavy-tailed label noise",
-        "As the first task, with 0.3 times Student's t of 1.5 degrees of freedom for noise, which has no variance; "
+        "As the first task, with 0.3 times Student's t of 2.5 degrees of freedom for noise; "
         "tested on targets without noise, at c = 0 and c = 0.5.",
         1.0,
         1e-3,

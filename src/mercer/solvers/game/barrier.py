@@ -35,11 +35,11 @@ from mercer.problems.robust_regression import Adversary, RobustRegression, Saddl
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_GROWTH = 10.0  # of the barrier weight
+_GROWTH = 4.0  # of the barrier weight; ten took as many steps, or more, and sometimes lost the path
 _CENTRED = 0.5  # Newton decrement below which a point counts as central
 _ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-8
-_PATIENCE = 30  # Newton steps for one weight
+_PATIENCE = 60  # Newton steps for one weight
 _STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
