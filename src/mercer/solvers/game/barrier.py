@@ -40,7 +40,7 @@ _CENTRED = 0.5  # Newton decrement below which a point counts as central
 _ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-8
 _PATIENCE = 60  # Newton steps for one weight
-_STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
+_STUCK, _STUCK_FOR = 0.5, 4  # so many raised weights in a row that leave more of the gap than this have met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
@@ -114,7 +114,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
             if not self._walked():
                 return self._given_up(taken - 1)
             if self._arrive():
-                return self._report(taken, Status.STALLED if self._stuck == 2 else None)
+                return self._report(taken, Status.STALLED if self._stuck == _STUCK_FOR else None)
             if self._newton is None:
                 return self._given_up(taken)
         return self._report(most)
