@@ -207,6 +207,14 @@ def test_targets_far_from_the_others_do_not_lose_the_path():
     assert model.fit(x[:, None], y).certificate_.holds(1e-4)
 
 
+def test_a_gap_that_falls_slowly_at_first_is_no_end():
+    """Two weights in a row that left more than half of it ended the solver at a gap of .4."""
+    X = np.array([-0.06748031, -0.0090839, -0.05519162, 0.17818981, -0.03428639, -0.03243289])[:, None]
+    y = np.array([-4500.249153, -4760.22484823, -1819.50941352, -13447.22360241, 5466.2751974, -4366.21893933])
+    model = RobustKernelRidge(radius=1.0, regularization=1e-5, truncation=1e-3, random_state=45)
+    assert model.fit(X, y, np.array([0.0, 2, 2, 2, 2, 1])).certificate_.holds(1e-6)
+
+
 def test_the_relaxation_is_proved_whatever_the_regularisation():
     """The penalty is of the fourth degree in coefficients that are large: a sum over them in extended precision."""
     rng = np.random.default_rng(3)
