@@ -43,6 +43,11 @@ _TARGET = -1  # the column of a pair that holds y
 class RobustKernelRidge(RegressorMixin, KernelEstimator):
     """Kernel ridge regression that prepares for the worst distribution of pairs near the sample.
 
+    What it gives is a proved bound on that worst case. As a predictor it was clearly better than kernel ridge with λ by
+    cross-validation on none of six tasks, and than ridge of the same λ on one: a learner too stiff to fit two groups.
+    Against label noise and outliers it is the wrong tool, since the adversary adds to them: take Huber's loss, or
+    ridge.
+
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
 
     The MMD is that of the kernel exp(-‖x-x'‖²/σ² - (y-y')²/τ²) of pairs, between 0 and √2. The adversary keeps a share
