@@ -455,8 +455,8 @@ def page(results: list[tuple[Task, dict[str, Row], Array]], seeds: int, folder: 
 Mean squared errors over {seeds} seeds, {TASKS[-1].seeds} on the last task, by `benchmarks/robust_regression.py`
 ({seconds:.0f} s of fits; {machine}; one thread on a busy machine, so that seconds compare within the page alone).
 All methods share the Gaussian kernel of the task, and on all tasks but the last all training points are centres. The
-*worst* error is the largest over the test distributions of a seed, and the number after ± its standard error. Two kinds of
-robust fits are shown. Those *by a rule* need nothing but the training sample: λ is the one that cross-validation
+*worst* error is the largest over the test distributions of a seed, and the number after ± its standard error. Two kinds
+of robust fits are shown. Those *by a rule* need nothing but the training sample: λ is the one that cross-validation
 chooses for kernel ridge, ε is `radius="sampling"` or `radius="cv"`. The others have the λ named in the task and
 every ε and τ of a grid; comparisons take the best of them in hindsight, which favours them.
 
