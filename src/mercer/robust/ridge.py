@@ -51,8 +51,9 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
 
     The MMD is that of the kernel exp(-‖x-x'‖²/σ² - (y-y')²/τ²) of pairs, between 0 and √2. The adversary keeps a share
-    of the sample and spreads the rest as a kernel sum of squares on the support; f lies in the span of the kernel
-    sections of the support's inputs. What is proved, and what is not, is in the user guide.
+    of the sample and spreads the rest as a kernel sum of squares on ``adversary_support`` pairs of the support, and the
+    bounds are of this adversary alone; f lies in the span of the kernel sections of all the support's inputs. What is
+    proved, and what is not, is in the user guide.
 
     Parameters
     ----------
