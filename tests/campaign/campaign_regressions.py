@@ -39,6 +39,8 @@ class Truth:
         self.X, self.y = exact(X), exact(y)
         self.m, self.d = self.xi.shape
         pairs = make_pairs(X, y, model.sample_weight_, model.support_, float(model.kernel_.sigma), model.target_sigma_)
+        self.chosen = np.asarray(model.adversary_support_)
+        pairs = pairs if self.chosen.size == self.m else pairs._replace(chosen=self.chosen)
         self.pairs, self.given = pairs, model._formulated(pairs)
         self.gram = self._pairs(self.xi, self.xi, self.sigma)
         self.U = _orthonormal(exact(self.given.functions), self.gram)
@@ -70,7 +72,9 @@ class Truth:
         of_y = np.array([[self._product((p, q), self.eta, self.tau) for q in every] for p in every], object)
         middle = np.array([[(self.eta[p] + self.eta[q]) / 2 for q in every] for p in every], object)
         W = np.array([[self._product((p, q), self.xi, self.sigma) for q in every] for p in every], object) * of_y
-        T = _orthonormal(exact(ball.basis), W)
+        basis = np.zeros((m, ball.basis.shape[1]))
+        basis[self.chosen] = ball.basis  # zeros for points that densities are not made of
+        T = _orthonormal(exact(basis), W)
         gram = self.gram * self._pairs(self.eta[:, None], self.eta[:, None], self.tau)
         V = _orthonormal(exact(ball.whitening), gram)
         triple = [
@@ -237,6 +241,9 @@ def run(seed):
     if options["radius"] == 0 or options["relaxation"]:
         options["keep_sample"] = True
     name = "ridge" if options["radius"] == 0 else "relaxation" if options["relaxation"] else "game"
+    few = np.random.default_rng([5, seed])  # draws of its own: the other problems stay what they were
+    if name == "game" and few.random() < 0.5:
+        options["adversary_support"] = int(few.integers(1, 3))
     kernel = Gaussian(spread * 10 ** rng.uniform(-0.3, 1.2))
     with mercer.config_context(dtype=dtype):
         make = RobustKernelRidge(kernel, **options, **stop)

@@ -161,6 +161,13 @@ CASES: dict[str, Case] = {
         _values("predict"),
         (X, Y),
     ),
+    "robust ridge of few densities": Case(
+        lambda: mercer.RobustKernelRidge(
+            K, support=8, adversary_support=3, radius="sampling", tol=1e-2, random_state=0
+        ).fit(X, Y),
+        lambda model: [model.predict(NEW), model.radius_, model.adversary_support_],
+        (X, Y),
+    ),
     "robust regression": Case(
         lambda: mercer.RobustKernelRegressor(K, loss="huber", radius=0.05, tol=1e-3).fit(X, Y),
         _values("predict"),

@@ -19,8 +19,9 @@ def small_pairs(seed, *, n=14, m=6, d=1):
     return Pairs(X, y, weights / weights.sum(), PairSupport(X[:m], y[:m], SIGMA, TAU), given=weights)
 
 
-def small_game(seed, *, radius=0.2, regularization=1e-2, keep_sample=True, truncation=1e-6, **sizes):
-    return Game(small_pairs(seed, **sizes), Terms(radius, regularization, keep_sample, truncation))
+def small_game(seed, *, radius=0.2, regularization=1e-2, keep_sample=True, truncation=1e-6, chosen=None, **sizes):
+    pairs = small_pairs(seed, **sizes)._replace(chosen=None if chosen is None else np.array(chosen))
+    return Game(pairs, Terms(radius, regularization, keep_sample, truncation))
 
 
 def small_relaxation(seed, *, radius=0.3, regularization=1e-2, **sizes):
@@ -108,19 +109,21 @@ def conic_value_on_a_grid(X, y, weights, support, model):
     x, t = np.linspace(xi.min() - 6, xi.max() + 6, 161), np.linspace(eta.min() - 5, eta.max() + 5, 161)
     cell = (x[1] - x[0]) * (t[1] - t[0])
     sections = (inputs(x)[:, None] * targets(t)).reshape(-1, m)
-    e = np.sqrt(cell) * sections @ np.linalg.inv(np.linalg.cholesky(cell * sections.T @ sections)).T
+    own = sections[:, model.adversary_support_]  # those that densities are made of
+    r = own.shape[1]
+    e = np.sqrt(cell) * own @ np.linalg.inv(np.linalg.cholesky(cell * own.T @ own)).T
     functions = np.linalg.inv(np.linalg.cholesky(inputs(xi[:, 0]))).T
     whitening = np.linalg.inv(np.linalg.cholesky(inputs(xi[:, 0]) * targets(eta))).T
     u, loss_y = np.repeat(inputs(x) @ functions, t.size, axis=0), np.tile(t, x.size)
-    squares = np.einsum("gp,gq->gpq", e, e).reshape(-1, m * m)  # e eᵀ, a row for each pair of the grid
-    C, a = cp.Variable((m, m), PSD=True), cp.Variable(nonneg=True)
+    squares = np.einsum("gp,gq->gpq", e, e).reshape(-1, r * r)  # e eᵀ, a row for each pair of the grid
+    C, a = cp.Variable((r, r), PSD=True), cp.Variable(nonneg=True)
     flat = cp.vec(C, order="C")
     at_sample = inputs(X[:, 0]) @ functions
     sample = at_sample.T @ (weights[:, None] * at_sample)
     curvature = [[(u[:, j] * u[:, k] @ squares) @ flat for k in range(m)] for j in range(m)]
     H = cp.bmat(curvature) + a * sample + model.regularization * np.eye(m)
-    r = ((u.T * loss_y) @ squares) @ flat + a * (at_sample.T @ (weights * y))
-    value = (loss_y**2 @ squares) @ flat + a * float(weights @ y**2) - cp.matrix_frac(r, (H + H.T) / 2)
+    slope = ((u.T * loss_y) @ squares) @ flat + a * (at_sample.T @ (weights * y))
+    value = (loss_y**2 @ squares) @ flat + a * float(weights @ y**2) - cp.matrix_frac(slope, (H + H.T) / 2)
     goal = whitening.T @ ((inputs(X[:, 0]) * targets(y)).T @ weights)
     away = ((sections @ whitening).T @ squares) @ flat - (1 - a) * goal
     ball = [cp.trace(C) + a == 1, cp.norm(away) <= model.radius, *([] if model.keep_sample else [a == 0])]

@@ -6,6 +6,7 @@ import pytest
 from exact_programme import exactly, mpf, squared
 from robust_oracle import SIGMA, TAU, small_game, small_relaxation
 
+from mercer.backends.balls import ball
 from mercer.certificates import game as saddle_point
 from mercer.certificates.game import certify_saddle_point, response_bound, risk_bound
 from mercer.certificates.strong_convexity import certify_strongly_convex
@@ -21,6 +22,14 @@ def inner(A, B):
     return mpmath.fsum(A[i, j] * B[i, j] for i in range(A.rows) for j in range(A.cols))
 
 
+def on_all_points(formulation):
+    """The basis of the densities with zeros for points that they are not made of."""
+    basis, rows = formulation.bases[1], formulation.pairs.chosen_rows
+    whole = np.zeros((formulation.pairs.support.size, basis.shape[1]))
+    whole[rows] = basis
+    return whole
+
+
 class ExactGame:
     """Integrals of the game on pairs, term by term."""
 
@@ -29,7 +38,7 @@ class ExactGame:
         self.pairs, self.radius, self.regularization = pairs, mpf(terms.radius), mpf(terms.regularization)
         self.U, *adversary = (exactly(M) for M in formulation.bases)
         if adversary:
-            self.T, self.Omega = adversary
+            self.T, self.Omega = exactly(on_all_points(formulation)), adversary[1]
         xi, eta = pairs.support.inputs, pairs.support.targets
         self.m, self.d = xi.shape
         indices = range(self.m)
@@ -113,9 +122,10 @@ def game_of(seed, **options):
     return ExactGame(game), game.problem, game.enclosures
 
 
+@pytest.mark.parametrize("chosen", [None, (0, 2, 3)], ids=["all", "some"])
 @pytest.mark.parametrize(("seed", "d", "truncation"), [(0, 1, 1e-6), (1, 2, 1e-6), (2, 1, 1e-12), (3, 2, 1e-12)])
-def test_the_bounds_hold_the_truth(seed, d, truncation):
-    exact, game, precise = game_of(seed, d=d, truncation=truncation)
+def test_the_bounds_hold_the_truth(seed, d, truncation, chosen):
+    exact, game, precise = game_of(seed, d=d, truncation=truncation, chosen=chosen)
     found = solve(game, Barrier(), goal=Goal(1e-7)).point
     certificate = certify_saddle_point(game, precise, found)
     risk = exact.risk(found.beta, found.prices)
@@ -132,10 +142,11 @@ def test_the_bounds_hold_the_truth(seed, d, truncation):
         assert mpf(certificate.lower) <= whole
 
 
+@pytest.mark.parametrize("chosen", [None, (1, 3)], ids=["all", "some"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_answer_to_a_distribution_is_bounded_from_below(seed, monkeypatch):
+def test_the_answer_to_a_distribution_is_bounded_from_below(seed, chosen, monkeypatch):
     """Against one and the same density, no function does better than the bound says."""
-    exact, game, precise = game_of(seed, truncation=[1e-6, 1e-12][seed % 2])
+    exact, game, precise = game_of(seed, truncation=[1e-6, 1e-12][seed % 2], chosen=chosen)
     F, share = 0.3 * np.random.default_rng(seed).standard_normal((game.order, 2)), 0.4
 
     def as_it_is(game, precise, adversary):
@@ -150,13 +161,17 @@ def test_the_answer_to_a_distribution_is_bounded_from_below(seed, monkeypatch):
     assert bound >= float(values[0]) * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("chosen", [None, (0, 1, 3)], ids=["all", "some"])
 @pytest.mark.parametrize("seed", range(3))
-def test_an_adversary_outside_the_ball_is_drawn_into_it(seed):
+def test_an_adversary_outside_the_ball_is_drawn_into_it(seed, chosen):
     """A proof counts no distribution whose distance is not proved: the exact one is at most ε."""
-    exact, game, precise = game_of(seed, radius=0.05)
+    exact, game, precise = game_of(seed, radius=0.05, chosen=chosen)
     F = np.random.default_rng(seed).standard_normal((game.order, 2))
     density = saddle_point._admissible(game, precise, Adversary(F @ F.T, 0.0))
-    L = exactly(density.factor.hi) + exactly(density.factor.lo)
+    L = mpmath.matrix(exact.m, density.factor.shape[1])
+    for place, row in enumerate(range(exact.m) if chosen is None else chosen):
+        for j in range(L.cols):
+            L[row, j] = mpf(float(density.factor.hi[place, j])) + mpf(float(density.factor.lo[place, j]))
     B = L * L.T * (mpf(float(density.scale.hi)) + mpf(float(density.scale.lo)))
     share = mpf(float(density.share.hi)) + mpf(float(density.share.lo))
     mass = share + inner(B, exact.W)
@@ -169,6 +184,47 @@ def test_an_adversary_outside_the_ball_is_drawn_into_it(seed):
     away = mpmath.sqrt((rest.T * mpmath.inverse(exact.Omega.T * exact.K * exact.Omega) * rest)[0])
     assert away <= exact.radius
     assert away > 0.999 * exact.radius
+
+
+@pytest.mark.parametrize("chosen", [None, (0, 2, 3)], ids=["all", "some"])
+def test_the_integrals_of_a_proof_hold_the_truth_and_need_their_radii(chosen):
+    """The loss of a function and the form of a density, entry by entry; midpoints alone are wrong in the last digits."""
+    game = small_game(5, m=4, n=8, d=2, chosen=chosen)
+    exact, losses = ExactGame(game), game.enclosures.losses
+    rng, rows = np.random.default_rng(0), range(4) if chosen is None else chosen
+    alpha, factor = rng.standard_normal(4), rng.standard_normal((len(rows), 2))
+    M = exact.loss([mpf(float(v)) for v in alpha])
+    expected = [M[p, q] for p in rows for q in rows]
+    checked = [(losses.loss_matrix(ball(alpha)), expected)]
+    B = exactly(factor) * exactly(factor).T
+    weighted = {
+        (p, q): B[i, j] * mpmath.exp(-exact.dy[p][q] / 2) for i, p in enumerate(rows) for j, q in enumerate(rows)
+    }
+    H = [mpmath.fsum(w * exact.many(a, b, p, q) for (p, q), w in weighted.items()) for a in range(4) for b in range(4)]
+    slope = [
+        mpmath.fsum(w * exact.many(a, p, q) * exact.middle[p][q] for (p, q), w in weighted.items()) for a in range(4)
+    ]
+    found = losses.loss_form(ball(factor) @ ball(factor).T)
+    checked += [(found[0], H), (found[1], slope)]
+    embedded = [
+        mpmath.fsum(B[i, j] * exact.many(p, q, a, both=True) for i, p in enumerate(rows) for j, q in enumerate(rows))
+        for a in range(4)
+    ]
+    checked.append((losses.embed(ball(factor)), embedded))
+    prices = [
+        mpmath.fsum(mpf(float(c)) * exact.many(p, q, a, both=True) for a, c in enumerate(alpha))
+        for p in rows
+        for q in rows
+    ]
+    checked.append((losses.weighted_mass(ball(alpha)), prices))
+    for balls, values in checked:
+        off = [
+            abs(mpf(float(hi)) + mpf(float(lo)) - value)
+            for hi, lo, value in zip(balls.hi.ravel(), balls.lo.ravel(), values, strict=True)
+        ]
+        assert all(error <= mpf(float(radius)) for error, radius in zip(off, balls.radius.ravel(), strict=True))
+        assert any(off)
+        assert max(balls.radius.ravel()) < 1e-20
 
 
 def relaxed_value(exact, beta, radius):
@@ -199,9 +255,10 @@ def test_penalised_least_squares_hold_the_truth(seed, radius):
     assert mpf(judged.lower) <= value <= mpf(judged.upper)
 
 
-def test_every_term_of_the_proofs_is_needed(monkeypatch):
+@pytest.mark.parametrize("chosen", [None, (0, 1, 2)], ids=["all", "some"])
+def test_every_term_of_the_proofs_is_needed(chosen, monkeypatch):
     """Without the factorisation's margin, or the gradient's square, a bound is false."""
-    exact, game, precise = game_of(0, truncation=1e-12)
+    exact, game, precise = game_of(0, truncation=1e-12, chosen=chosen)
     monkeypatch.setattr(
         saddle_point, "least_ratio", lambda A, S: float(np.linalg.eigvals(np.linalg.solve(S.hi, A.hi)).real.min())
     )

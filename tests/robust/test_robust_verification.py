@@ -32,6 +32,8 @@ def fitted(X, y, weights=None, **options):
         {"keep_sample": False, "radius": 0.4},
         {"relaxation": "rkhs"},
         {"support": ("kmeans", 10), "regularization": 1e-5},
+        {"adversary_support": 6},
+        {"radius": "sampling", "confidence": 0.9},
     ],
     ids=str,
 )
@@ -66,11 +68,13 @@ OTHER = {
     "adversary_": lambda v: None if v is not None else "one",
     "certificate_": lambda v: replace(v, lower=1.5 * v.upper, upper=2 * v.upper),
     "sample_weight_": lambda v: np.arange(1.0, N + 1),
+    "radius_": lambda v: v + 0.01,
+    "adversary_support_": lambda v: v[1:],
     "_bases": lambda v: tuple(basis[:, 1:] for basis in v),
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"relaxation": "rkhs"}, {"radius": 0.0}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"relaxation": "rkhs"}, {"radius": 0.0}, {"adversary_support": 6}], ids=str)
 @pytest.mark.parametrize("name", OTHER)
 def test_whatever_is_changed_is_refused_in_one_sentence(name, options):
     X, y = sample()

@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from mercer.backends.arrays import Array, add_to_diagonal, eigvalsh, namespace, norm
-from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
+from mercer.kernels.integrals.squared_loss import SquaredLosses
 from mercer.problems.problem import Problem
 from mercer.problems.sample_loss import SampleLoss
 from mercer.problems.sum_of_squares import SumOfSquares
@@ -57,7 +57,7 @@ class RobustRegression(Problem):
     ----------
     ball : SumOfSquares
         The embedding A of densities, its adjoint, and b.
-    losses : SquaredLossIntegrals
+    losses : SquaredLosses
         The integrals of the loss, in the bases of C and of β.
     sample : SampleLoss
         R̂.
@@ -69,13 +69,13 @@ class RobustRegression(Problem):
 
     Notes
     -----
-    Memory: l² s²/2 numbers for the loss and q s² for A, q being the dimension of the projected space.
+    Memory: what the losses take, and q s² numbers for A, q being the dimension of the projected space.
     """
 
     def __init__(
         self,
         ball: SumOfSquares,
-        losses: SquaredLossIntegrals,
+        losses: SquaredLosses,
         sample: SampleLoss,
         *,
         radius: float,
@@ -102,25 +102,22 @@ class RobustRegression(Problem):
         """A* of the unit vectors: q matrices of order s."""
         return self._entries.unpack(self._embedding)
 
+    def packed(self, matrices: Array) -> Array:
+        """Symmetric matrices of order s as vectors of s(s+1)/2 entries with the same inner products."""
+        return self._entries.pack(matrices)
+
     def loss_matrix(self, beta: Array) -> Array:
         """N(β): the loss of p_C is ⟨N(β), C⟩."""
-        return self._entries.unpack(self._polynomial(beta, self._bilinear(beta)))
+        return self._entries.unpack(self._losses.values(beta))
 
     def loss_derivatives(self, beta: Array) -> tuple[Array, Array]:
         """N(β), and ∂N/∂β_j, l matrices of order s."""
-        products = self._bilinear(beta)
-        slopes = 2 * (products - self._losses.linear)
-        return self._entries.unpack(self._polynomial(beta, products)), self._entries.unpack(slopes)
+        values, slopes = self._losses.derivatives(beta)
+        return self._entries.unpack(values), self._entries.unpack(slopes)
 
     def loss_curvature(self, C: Array) -> Array:
         """∫ u uᵀ p_C, of order l: half the Hessian of the loss of p_C in β."""
-        return self._losses.quadratic @ self._entries.pack(C)
-
-    def _bilinear(self, beta: Array) -> Array:
-        return namespace(beta).tensordot(beta, self._losses.quadratic, axes=1)
-
-    def _polynomial(self, beta: Array, products: Array) -> Array:
-        return beta @ (products - 2 * self._losses.linear) + self._losses.constant
+        return self._losses.curvature(self._entries.pack(C))
 
     def priced(self, y: Array) -> Array:
         """A*y: what the function g = ⟨y, φ⟩ takes from the loss of densities."""
@@ -158,9 +155,9 @@ class RobustRegression(Problem):
         """Ridge regression on a distribution: β, and what the objective is there, the least the learner can have."""
         C, a = adversary
         flat = self._entries.pack(C)
-        H = self._losses.quadratic @ flat + a * self.sample.curvature
+        H = self._losses.curvature(flat) + a * self.sample.curvature
         add_to_diagonal(H, self.regularization)
-        r = self._losses.linear @ flat + a * self.sample.slope
+        r = self._losses.slope(flat) + a * self.sample.slope
         beta = namespace(H).linalg.solve(H, r)
         return beta, float(self._losses.constant @ flat + a * self.sample.constant - r @ beta)
 

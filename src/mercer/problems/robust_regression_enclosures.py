@@ -42,8 +42,9 @@ class RegressionEnclosures(SpanEnclosures):
         The integrals on the game's support.
     sample : PairSample
         The data.
-    function_basis, density_basis, whitening : arrays of shape (m, l), (m, s) and (m, q)
-        U, T and Ω, taken as exact; T and Ω may be left out where there is no adversary.
+    function_basis, density_basis, whitening : arrays of shape (m, l), (r, s) and (m, q)
+        U, T and Ω, taken as exact, T on the points that densities are made of; T and Ω may be left out where there is
+        no adversary.
 
     Notes
     -----

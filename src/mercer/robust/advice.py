@@ -19,7 +19,7 @@ def warn_of_regression(model: Any, advice: str) -> None:
     elif not model.certificate_.holds(model.tol) and model.status_ is not Status.STOPPED:
         if model.status_ is Status.MAX_ITER:
             advice = "raise max_iter"
-        elif 0 < model.radius < _LEAST_RADIUS:
+        elif 0 < getattr(model, "radius_", model.radius) < _LEAST_RADIUS:
             advice = "take radius=0"
         warn_user(
             f"The certified relative gap is {model.certificate_.relative_gap:.1e}, not {model.tol:.1e}: {advice}, "

@@ -106,7 +106,8 @@ class Formulation(ABC):
     def enclosures(self) -> RegressionEnclosures:
         """The numbers of the bounds with proved errors."""
         sample = PairSample(self.pairs.inputs, self.pairs.targets, self.pairs.given)
-        return RegressionEnclosures(SquaredLossEnclosures(self.pairs.support), sample, *self.bases)
+        losses = SquaredLossEnclosures(self.pairs.support, self.pairs.chosen)
+        return RegressionEnclosures(losses, sample, *self.bases)
 
     def spans(self) -> list[Span]:
         """The subspaces that the coefficients must lie in."""

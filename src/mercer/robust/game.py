@@ -11,16 +11,14 @@ from mercer.backends.arrays import Array, as_double, norm
 from mercer.backends.config import require_free_memory
 from mercer.certificates.certificate import RegressionCertificate
 from mercer.certificates.game import certify_saddle_point
-from mercer.density.fitting_problem import make_programme
 from mercer.density.gaussian_squares import GaussianSquares
-from mercer.density.setting import Setting
-from mercer.kernels.integrals.measures import Lebesgue
-from mercer.kernels.integrals.squared_loss import SquaredLossIntegrals
+from mercer.kernels.integrals.squared_loss import SquaredLosses, SquaredLossIntegrals
+from mercer.kernels.integrals.squared_loss_forms import SquaredLossForms
 from mercer.operators import GramOperator
 from mercer.problems import SumOfSquares
 from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
 from mercer.problems.sum_of_squares import Spans
-from mercer.problems.sum_of_squares_enclosures import Sample
+from mercer.robust.ball import make_ball
 from mercer.robust.formulation import Coefficients, Effort, Formulation, Span, Terms, coordinates
 from mercer.robust.pairs import Pairs
 from mercer.solvers.game.barrier import Barrier
@@ -30,6 +28,7 @@ from mercer.solvers.spectrahedron.low_rank import LowRank
 
 _NEAREST = 1e-10
 _SLACK = 1e-6
+_MATRICES = 60  # of order m, at the same time; a ball takes three, and a product of balls a dozen of them
 _ALWAYS = 20_000_000  # bytes of panels that do not depend on the support
 _WHOLE = 2.0  # above √2, the largest distance of two distributions: a larger ball holds no more
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
@@ -45,14 +44,8 @@ class Game(Formulation):
 
     def __init__(self, pairs: Pairs, terms: Terms, bases: tuple[Array, ...] | None = None) -> None:
         super().__init__(pairs, terms, bases)
-        self.ball = make_programme(
-            Setting(pairs.kernel, pairs.joint_support, Lebesgue()),
-            Sample(pairs.joint, pairs.given),
-            regularization=0.0,
-            truncation=terms.truncation,
-            spans=None if bases is None else Spans(*bases[1:]),
-        )
-        self.bases = (self.functions, *self.ball.spans)
+        self.ball = make_ball(pairs, terms.truncation, None if bases is None else Spans(*bases[1:]))
+        self.bases = (self.functions, self.ball.basis, self.ball.whitening)
 
     def spans(self) -> list[Span]:
         truncation, gram = self.terms.truncation, self.pairs.kernel(self.pairs.joint_support)
@@ -69,18 +62,30 @@ class Game(Formulation):
 
     def problem_in(self, dtype: Any) -> RobustRegression:
         """The saddle-point problem, whose integrals of the loss are formed in some precision."""
-        (m, l), q = self.functions.shape, self.ball.goal.shape[0]
-        needed = 8 * (l**2 + 8 * (l + q)) * self.ball.dimension**2 + _ALWAYS
-        require_free_memory(needed, f"The integrals of the loss on {m} support points take", "take a smaller support")
         radius = min(self.terms.radius, _WHOLE)
         return RobustRegression(
             self.ball,
-            SquaredLossIntegrals(self.pairs.support, self.ball.basis, self.functions, dtype),
+            self._losses(dtype),
             self.sample,
             radius=radius,
             regularization=self.terms.regularization,
             anchor=None if self.terms.keep_sample else _nearest_density(self.ball, radius),
         )
+
+    def _losses(self, dtype: Any) -> SquaredLosses:
+        """The integrals of the loss, stored where they are formed in more than double precision, once."""
+        pairs, T, U, q = self.pairs, self.ball.basis, self.functions, self.ball.goal.shape[0]
+        (m, l), (r, s) = U.shape, T.shape
+        stored = dtype != np.float64
+        entries = (l * s) ** 2 if stored else 2 * r**2 * (m + l)
+        require_free_memory(
+            8 * (entries + 8 * (l + q) * s**2 + _MATRICES * m**2) + _ALWAYS,
+            f"The integrals of the loss on {m} support points take",
+            "take a smaller support",
+        )
+        if stored:
+            return SquaredLossIntegrals(pairs.support, T, U, dtype, chosen=pairs.chosen)
+        return SquaredLossForms(pairs.support, pairs.chosen_rows, T, U)
 
     def solve(self, effort: Effort) -> Solution[SaddlePoint]:
         """The saddle point; where rounding spoils its proof, that of integrals in extended precision if it is better.
@@ -88,8 +93,8 @@ class Game(Formulation):
         The status is ``STALLED`` where rounding, and nothing else, keeps the proof from the tolerance.
         """
         found = self._solved(self.problem, effort)
-        m, l = self.functions.shape
-        if _is_spoilt(found, effort.tol) and l * m**4 <= _MOST_OPERATIONS:
+        (m, l), r = self.functions.shape, self.pairs.density_size
+        if _is_spoilt(found, effort.tol) and l * (m * r) ** 2 <= _MOST_OPERATIONS:
             again = self._solved(self.problem_in(np.longdouble), effort)
             found = min(found, again, key=lambda solution: solution.certificate.relative_gap)
         return found.ended(Status.STALLED) if _is_spoilt(found, effort.tol) else found
@@ -128,10 +133,10 @@ class Game(Formulation):
 
     def described(self, coefficients: Coefficients) -> dict[str, Any]:
         B, moved = coefficients.adversary, 1.0 - coefficients.share
-        displacement = self.ball.whitening.T @ self.ball.integrals.embed(B) - moved * self.ball.goal
+        displacement = self.ball.whitening.T @ self.ball.comparison.probes.embed(B) - moved * self.ball.goal
         density, distance = None, 0.0
         if bool((B != 0).any()):
-            density = GaussianSquares(self.pairs.joint_support, B, self.pairs.support.sigma)
+            density = GaussianSquares(self.pairs.density_support, B, self.pairs.support.sigma)
             distance = self._exact_distance(B, moved)
         return {"distance_": norm(displacement), "adversary_": density, "mmd_": distance}
 

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends.arrays import Array, contiguous, namespace
+from mercer.backends.arrays import Array, contiguous, like, namespace, to_numpy
 from mercer.kernels import Gaussian
 from mercer.kernels.bandwidth import check_rule
 from mercer.kernels.integrals.squared_loss import PairSupport
+from mercer.linalg.pivoted_cholesky import rp_cholesky
+from mercer.operators import GramOperator
 from mercer.validation import normalised, positive_number, resolved_kernel
 
 _LEAST_SIZE = 1e-150
@@ -29,6 +31,8 @@ class Pairs(NamedTuple):
         What y was divided by, a power of two.
     given : array of shape (n,) or None
         The weights as they were given, None for equal ones.
+    chosen : array of int of shape (r,) or None
+        The points of the support that densities are made of, in rising order; None for all of them.
     """
 
     inputs: Array
@@ -37,6 +41,7 @@ class Pairs(NamedTuple):
     support: PairSupport
     size: float = 1.0
     given: Array | None = None
+    chosen: Array | None = None
 
     @property
     def kernel(self) -> Gaussian:
@@ -52,6 +57,48 @@ class Pairs(NamedTuple):
     def joint_support(self) -> Array:
         """The support likewise."""
         return beside(self.support.inputs, self.support.targets * self.support.stretch)
+
+    @property
+    def density_support(self) -> Array:
+        """The points of it that densities are made of."""
+        return self.joint_support if self.chosen is None else self.joint_support[self.chosen]
+
+    @property
+    def chosen_rows(self) -> Array:
+        """Their numbers in the support."""
+        xp, m = namespace(self.support.inputs), self.support.size
+        return xp.arange(m, device=self.support.inputs.device) if self.chosen is None else self.chosen
+
+    @property
+    def density_size(self) -> int:
+        """How many they are."""
+        return self.support.size if self.chosen is None else int(self.chosen.shape[0])
+
+    def thinned(self, most: int, rng: np.random.Generator) -> Pairs:
+        """The same with densities on ``most`` points of the support.
+
+        They are the pivots of a randomly pivoted Cholesky factorisation of the mass matrix: a point is drawn with a
+        chance in proportion to what the sections of those before leave unexplained of its own. Fewer come back where
+        the matrix is exhausted.
+        """
+        if most >= self.support.size:
+            return self
+        pivots = rp_cholesky(GramOperator(self._mass, self.joint_support), most, random_state=rng).landmarks
+        return self._replace(chosen=like(np.sort(to_numpy(pivots)), self.support.inputs))
+
+    @property
+    def unexplained(self) -> float:
+        """The largest part of a section's square that the sections of these points leave unexplained."""
+        points, mass = to_numpy(self.joint_support), self._mass
+        towards = np.asarray(mass(to_numpy(self.density_support), points))
+        among = np.asarray(mass(to_numpy(self.density_support)))
+        explained = np.sum(towards * np.linalg.lstsq(among, towards, rcond=None)[0], axis=0)
+        return float(np.max(1.0 - explained))
+
+    @property
+    def _mass(self) -> Gaussian:
+        """The kernel of the mass matrix: ∫ k(·, z) k(·, z') over ∫ k(·, z)²."""
+        return Gaussian(sigma=float(np.sqrt(2) * self.support.sigma))
 
 
 def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: float, target_sigma: float) -> Pairs:

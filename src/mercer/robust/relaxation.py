@@ -51,7 +51,7 @@ class Relaxation(Formulation):
 
     def coefficients(self, point: Array) -> Coefficients:
         xp, dual = namespace(point), self.pairs.size * (self.functions @ point)
-        nothing = xp.zeros((dual.shape[0], dual.shape[0]), dtype=dual.dtype, device=dual.device)
+        nothing = xp.zeros([self.pairs.density_size] * 2, dtype=dual.dtype, device=dual.device)
         return Coefficients(dual, xp.zeros_like(dual), nothing, 1.0)
 
     def certify(self, coefficients: Coefficients) -> RegressionCertificate:

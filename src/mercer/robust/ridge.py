@@ -21,6 +21,7 @@ from mercer.robust.advice import warn_of_regression
 from mercer.robust.formulation import TRUNCATION, Effort, Formulation, Terms
 from mercer.robust.game import Game
 from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
+from mercer.robust.radius import CROSS_VALIDATED, SAMPLING, check_radius, cross_validated_radius, sampling_radius
 from mercer.robust.relaxation import Relaxation
 from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
@@ -28,11 +29,11 @@ from mercer.validation import (
     declared,
     fraction,
     function_of,
-    non_negative,
     positive_number,
     true_or_false,
 )
 
+CONFIDENCE, ADVERSARY_SUPPORT = 0.95, 100
 _RELAXATIONS = (None, "rkhs")
 _LARGEST_WIDTH = 1e140
 _NO_RADIUS = 1e-100
@@ -42,23 +43,38 @@ _TARGET = -1  # the column of a pair that holds y
 class RobustKernelRidge(RegressorMixin, KernelEstimator):
     """Kernel ridge regression that prepares for the worst distribution of pairs near the sample.
 
+    What it gives is a proved bound on that worst case. As a predictor it was clearly better than kernel ridge with λ by
+    cross-validation on none of six tasks, and than ridge of the same λ on one: a learner too stiff to fit two groups.
+    Against label noise and outliers it is the wrong tool, since the adversary adds to them: take Huber's loss, or
+    ridge.
+
         min_f max_μ  ∫ (f(x) - y)² dμ(x, y) + λ‖f‖²      over distributions μ with MMD(μ, sample) ≤ ε
 
     The MMD is that of the kernel exp(-‖x-x'‖²/σ² - (y-y')²/τ²) of pairs, between 0 and √2. The adversary keeps a share
-    of the sample and spreads the rest as a kernel sum of squares on the support; f lies in the span of the kernel
-    sections of the support's inputs. What is proved, and what is not, is in the user guide.
+    of the sample and spreads the rest as a kernel sum of squares on ``adversary_support`` pairs of the support, and the
+    bounds are of this adversary alone; f lies in the span of the kernel sections of all the support's inputs. What is
+    proved, and what is not, is in the user guide.
 
     Parameters
     ----------
     kernel : Gaussian, default=None
         The kernel of the inputs; None means ``Gaussian(sigma="median")``. No other kernel has these integrals.
-    radius : float, default=0.1
+    radius : float or {"sampling", "cv"}, default=0.1
         ε: 0 is kernel ridge regression on the sample, √2 or more admits every distribution. Below 1e-6 take 0.
+        ``"sampling"`` is (1 + √(log(1/(1 - confidence))))/√n, within which the sample's law lies with that probability
+        if the bandwidths do not depend on the sample. ``"cv"`` takes the best of 0, .003, .01, .03, .1 and .3 on held
+        out rows: 30 fits.
+    confidence : float, default=0.95
+        Of ``radius="sampling"``.
     regularization : float, default=1e-3
         λ > 0.
     support : int, array, str, tuple or estimator, default=50
         How many pairs are drawn from the sample, pairs as an array of shape (m, d + 1) with y last, or a rule as in
-        :class:`mercer.SumOfSquaresDensity`. Time grows like m⁵, memory like m⁴/2: beyond 150 it makes no sense.
+        :class:`mercer.SumOfSquaresDensity`.
+    adversary_support : int, default=100
+        r, how many pairs of the support the adversary's densities are made of, chosen from the mass matrix; functions
+        and the ball's distance have all. It belongs to the problem: the fewer, the weaker the adversary. A step takes
+        of the order of r²m² operations; with r of 30 to 50 a support of 500 is fitted in half a minute.
     target_sigma : float or {"median", "slope"}, default="median"
         τ, or the rule it is found by; 1 where all targets are equal. The smaller, the more changes of y cost.
     relaxation : {None, "rkhs"}, default=None
@@ -66,7 +82,7 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     keep_sample : bool, default=True
         Whether the adversary may keep a share of the sample. If not, ε must exceed the distance of the nearest density.
     truncation : float, default=1e-6
-        Densities are made of the eigenvectors of the support's mass matrix with eigenvalues above this part of the
+        Densities are made of the eigenvectors of their points' mass matrix with eigenvalues above this part of the
         largest. It belongs to the problem: the less, the more the adversary can do.
     tol : float, default=1e-6
         The certified relative gap to reach.
@@ -89,8 +105,12 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         Bounds on the optimum; ``upper`` is ``robust_risk_`` + λ‖f‖².
     sample_share_, adversary_ : float and GaussianSquares or None
         The share of the sample in the worst distribution, and the density of the rest, of (x, y σ/τ) and of mass one.
-    adversary_coef_, price_coef_ : arrays of shape (m, m) and (m,)
+    adversary_coef_, price_coef_ : arrays of shape (r, r) and (m,)
         The coefficients of that density and of the prices that prove ``robust_risk_``.
+    adversary_support_ : array of int of shape (r,)
+        The rows of ``support_`` that densities are made of.
+    radius_, radius_errors_ : float and array of shape (6,) or None
+        ε, and with ``radius="cv"`` the held-out mean squared errors that chose it.
     distance_, mmd_ : float
         How far the worst distribution is from the sample, projected on the span of the support and without projection.
     kernel_, target_sigma_, sample_weight_ : Gaussian, float and array or None
@@ -117,6 +137,9 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     sample_share_: float
     adversary_: GaussianSquares | None
     adversary_coef_: Array
+    adversary_support_: Array
+    radius_: float
+    radius_errors_: Array | None
     price_coef_: Array
     distance_: float
     mmd_: float
@@ -132,7 +155,9 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     _has_targets = True
     _checks = declared(
         keep_sample=true_or_false,
-        radius=non_negative,
+        radius=check_radius,
+        confidence=fraction,
+        adversary_support=at_least(1),
         callback=function_of("one line of history_", ValueError),
         verbose=true_or_false,
         truncation=fraction,
@@ -145,9 +170,11 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         self,
         kernel: Any = None,
         *,
-        radius: float = 0.1,
+        radius: Any = 0.1,
+        confidence: float = CONFIDENCE,
         regularization: float = 1e-3,
         support: Any = 50,
+        adversary_support: int = ADVERSARY_SUPPORT,
         target_sigma: Any = "median",
         relaxation: str | None = None,
         keep_sample: bool = True,
@@ -160,8 +187,10 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     ) -> None:
         self.kernel = kernel
         self.radius = radius
+        self.confidence = confidence
         self.regularization = regularization
         self.support = support
+        self.adversary_support = adversary_support
         self.target_sigma = target_sigma
         self.relaxation = relaxation
         self.keep_sample = keep_sample
@@ -178,14 +207,17 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         given = self._begin_fit(X, y, sample_weight)
         X, y, weights = given.points, given.targets, given.shares
         with config_context(dtype="float64"):
+            self.radius_, self.radius_errors_ = self._chosen_radius(given)
             kernel = self._checked_kernel(given.kernel)
             tau = target_width(self.target_sigma, y, weights)
             support = self._chosen_support(given, float(kernel.sigma) / tau)
             pairs = make_pairs(X, y, given.weights, support, float(kernel.sigma), tau)
+            pairs = pairs.thinned(int(self.adversary_support), given.rng)
             with one_thread_for(support.shape[0], X):
                 found = self._solved(pairs)
         self.kernel_, self.target_sigma_, self.support_ = kernel, tau, support
         self.sample_weight_, self._n_rows = given.weights, int(X.shape[0])
+        self.adversary_support_ = pairs.chosen_rows
         for name, value in found.items():
             setattr(self, name, value)
         warn_of_regression(self, "centre y, raise regularization or truncation")
@@ -228,15 +260,34 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
         if self.relaxation not in _RELAXATIONS:
             raise ValueError(f"relaxation={self.relaxation!r} must be None or 'rkhs'.")
         super()._check_parameters()
-        if self.relaxation == "rkhs" and (not self.keep_sample or self.truncation != TRUNCATION):
-            option = "truncation" if self.keep_sample else "keep_sample"
+        if self.relaxation == "rkhs":
+            self._refuse_options_of_densities()
+        if self.confidence != CONFIDENCE and self.radius != SAMPLING:
+            raise ValueError("confidence has no effect unless radius='sampling': leave it out.")
+        if self.radius == CROSS_VALIDATED and not self.keep_sample:
             raise ValueError(
-                f"{option} has no effect with relaxation='rkhs', whose adversary has no densities: leave it out."
+                "radius='cv' tries balls that hold no density at all: give a number, or leave keep_sample=True."
             )
         if self.radius == 0 and not self.keep_sample:
             raise ValueError("radius=0 leaves no density in the ball: raise radius, or leave keep_sample=True.")
-        if 0 < self.radius < _NO_RADIUS:
+        if not isinstance(self.radius, str) and 0 < self.radius < _NO_RADIUS:
             raise ValueError(f"radius={self.radius:g} is no ball in double precision: take radius=0.")
+
+    def _refuse_options_of_densities(self) -> None:
+        usual = {"keep_sample": True, "truncation": TRUNCATION, "adversary_support": ADVERSARY_SUPPORT}
+        for option, value in usual.items():
+            if getattr(self, option) != value:
+                raise ValueError(
+                    f"{option} has no effect with relaxation='rkhs', whose adversary has no densities: leave it out."
+                )
+
+    def _chosen_radius(self, given: FitInput) -> tuple[float, Array | None]:
+        """ε, and the errors that cross-validation chose it by."""
+        if self.radius == CROSS_VALIDATED:
+            return cross_validated_radius(self, given)
+        if self.radius == SAMPLING:
+            return sampling_radius(given.shares, float(self.confidence)), None
+        return float(self.radius), None
 
     def _checked_kernel(self, kernel: Kernel) -> Gaussian:
         if not isinstance(kernel, Gaussian):
@@ -262,12 +313,12 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
 
     def _formulated(self, pairs: Pairs, bases: tuple[Array, ...] | None = None) -> Formulation:
         """The problem that the parameters pose, on spans that are known or not."""
-        terms = Terms(float(self.radius), float(self.regularization), bool(self.keep_sample), float(self.truncation))
+        terms = Terms(float(self.radius_), float(self.regularization), bool(self.keep_sample), float(self.truncation))
         return self._formulation(pairs, terms, bases)
 
     @property
     def _formulation(self) -> type[Formulation]:
-        return Relaxation if self.radius == 0 or self.relaxation == "rkhs" else Game
+        return Relaxation if self.radius_ == 0 or self.relaxation == "rkhs" else Game
 
     def _solved(self, pairs: Pairs) -> dict[str, Any]:
         """The fitted attributes that follow from the solution."""

@@ -14,6 +14,7 @@ from mercer.consistency import require_equal, require_kernel, require_meeting, r
 from mercer.robust.formulation import Coefficients, Formulation, Span, coordinates
 from mercer.robust.given_again import pairs_again
 from mercer.robust.pairs import Pairs, beside, make_pairs, target_width
+from mercer.robust.radius import CROSS_VALIDATED, SAMPLING, is_least, sampling_radius
 from mercer.robust.ridge import RobustKernelRidge
 from mercer.validation import (
     are_rows_of,
@@ -24,6 +25,7 @@ from mercer.validation import (
 
 _OUTSIDE = 1e-6  # of coefficients, that no member of a span has; rounding of α = Uβ is 1e-12
 _SQUARES = 1e-9
+_EXHAUSTED = 1e-6  # of a section's square, unexplained by points of which there are fewer than asked for
 
 
 def verify_robust_ridge(model: RobustKernelRidge, X: Any, y: Any) -> Certificate:
@@ -64,16 +66,46 @@ def _read_pairs(model: RobustKernelRidge, X: Array, y: Array, given: Array | Non
     stretch = sigma / tau  # y of a drawn support went there and back
     if drawn and not are_rows_of(support, beside(X, (y * stretch) / stretch)[weights > 0]):
         raise ValueError("The model's support_ has pairs that the data do not have: it is damaged, or X is another.")
-    return make_pairs(X, y, given, support, sigma, tau)
+    _require_radius(model, weights)
+    pairs = make_pairs(X, y, given, support, sigma, tau)
+    return pairs._replace(chosen=_read_chosen(model, pairs))
+
+
+def _require_radius(model: RobustKernelRidge, weights: Array) -> None:
+    """The radius that the parameters and the weights make; of a cross-validation, the one that its errors choose."""
+    if model.radius == CROSS_VALIDATED:
+        radius = float(require_numbers(model, "radius_", ()))
+        if not is_least(radius, require_numbers(model, "radius_errors_")):
+            raise ValueError(f"The model's radius_={radius:g} is not that of its least radius_errors_: it is damaged.")
+        return
+    sampled = model.radius == SAMPLING
+    expected = sampling_radius(weights, float(model.confidence)) if sampled else float(model.radius)
+    require_equal(model, "radius_", expected, "its parameters and weights")
+
+
+def _read_chosen(model: RobustKernelRidge, pairs: Pairs) -> Array | None:
+    """The rows of the support that densities are made of, None for all of them."""
+    m, rows = pairs.support.size, require_numbers(model, "adversary_support_")
+    most = min(m, int(model.adversary_support))
+    right = rows.ndim == 1 and 1 <= rows.size <= most
+    if not (right and np.all(np.isin(rows, np.arange(m))) and np.all(np.diff(rows) > 0)):
+        raise ValueError(f"The model's adversary_support_ are no rows of a support of {m} pairs: it is damaged.")
+    found = pairs._replace(chosen=None if rows.size == m else like(rows.astype(np.intp), pairs.support.inputs))
+    if rows.size < most and found.unexplained > _EXHAUSTED:
+        raise ValueError(
+            f"The model's adversary_support_ has {rows.size} rows where its parameters make {most}: it is damaged."
+        )
+    return found.chosen
 
 
 def _read_bases(model: RobustKernelRidge, pairs: Pairs) -> tuple[Array, ...]:
     bases, m = getattr(model, "_bases", ()), pairs.support.size
+    rows = (m, pairs.density_size, m)
     if not isinstance(bases, tuple) or len(bases) != model._formulation.n_bases:
         raise ValueError("The model's spans are missing: it is damaged.")
-    for basis in map(to_numpy, bases):
-        if np.ndim(basis) != 2 or np.shape(basis)[0] != m or not np.all(np.isfinite(basis)):
-            raise ValueError(f"The model's spans are no bases of coefficients on {m} points: it is damaged.")
+    for basis, count in zip(map(to_numpy, bases), rows, strict=False):
+        if np.ndim(basis) != 2 or np.shape(basis)[0] != count or not np.all(np.isfinite(basis)):
+            raise ValueError(f"The model's spans are no bases of coefficients on {count} points: it is damaged.")
     return tuple(as_double(like(basis, pairs.inputs)) for basis in bases)
 
 
@@ -81,7 +113,7 @@ def _read_coefficients(model: RobustKernelRidge, problem: Formulation) -> Coeffi
     """Coefficients within the spans, which are those of the problem, and an adversary that is one."""
     m, reference = problem.pairs.support.size, problem.functions
     dual, price = (like(require_numbers(model, name, (m,)), reference) for name in ("dual_coef_", "price_coef_"))
-    adversary = like(require_numbers(model, "adversary_coef_", (m, m)), reference)
+    adversary = like(require_numbers(model, "adversary_coef_", (problem.pairs.density_size,) * 2), reference)
     found = Coefficients(dual, price, adversary, float(require_numbers(model, "sample_share_", ())))
     for span in problem.spans():
         require_spans(span.matrix, span.basis, span.what, span.truncation)

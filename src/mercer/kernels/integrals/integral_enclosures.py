@@ -105,31 +105,47 @@ class GaussianForms:
     The distances of shape (m, m) are ‖z_p - z_q‖²/σ², in d dimensions. With r = σ²/(2s²) for ρ = N(μ₀, s² I) and 0 for
     Lebesgue's measure, the factors of pairs of a product of n sections are exp(-‖z_p - z_q‖²/((n + r)σ²)), those of
     single points, ‖z_p - μ₀‖²/σ² away, exp(-r‖z_p - μ₀‖²/((n + r)σ²)).
+
+    Embeddings are compared on the sections of the points themselves, or, under Lebesgue's measure, on those of
+    ``probes``: their distances from each other and from the points, of shapes (N, N) and (N, m).
     """
 
-    def __init__(self, distances: Ball, d: int, ratio: Ball | None = None, away: Ball | None = None) -> None:
+    def __init__(
+        self,
+        distances: Ball,
+        d: int,
+        ratio: Ball | None = None,
+        away: Ball | None = None,
+        probes: tuple[Ball, Ball] | None = None,
+    ) -> None:
         self._distances, self._d = distances, d
         self._ratio, self._away = ball(0.0) if ratio is None else ratio, away
+        self._probes = probes
 
     def mass(self) -> Ball:
         lone, pairs = self._lone_factor(2), self._pair_factor(2)
         return pairs if lone is None else pairs * lone[:, None] * lone
 
     def gram(self) -> Ball:
-        return exponential(-self._distances)
+        return exponential(-(self._distances if self._probes is None else self._probes[0]))
 
     def embed(self, factor: Ball) -> Ball:
         inner = (factor @ factor.T) * self._inner
-        total = ((self._pairs @ inner) * self._pairs).sum(axis=1)
+        total = ((self._towards @ inner) * self._towards).sum(axis=1)
         return total if self._lone is None else total * self._lone
 
     def weighted_mass(self, c: Ball) -> Ball:
         weights = c if self._lone is None else c * self._lone
-        return ((self._pairs * weights) @ self._pairs) * self._inner
+        return ((self._towards.T * weights) @ self._towards) * self._inner
 
     @cached_property
     def _pairs(self) -> Ball:
         return self._pair_factor(3)
+
+    @cached_property
+    def _towards(self) -> Ball:
+        """The factors of pairs of a probe and a point."""
+        return self._pairs if self._probes is None else exponential(-(self._probes[1] / 3.0))
 
     @cached_property
     def _lone(self) -> Ball | None:

@@ -35,12 +35,12 @@ from mercer.problems.robust_regression import Adversary, RobustRegression, Saddl
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_GROWTH = 10.0  # of the barrier weight
+_GROWTH = 4.0  # of the barrier weight; ten took as many steps, or more, and sometimes lost the path
 _CENTRED = 0.5  # Newton decrement below which a point counts as central
 _ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
 _SHORTEST = 1e-8
-_PATIENCE = 30  # Newton steps for one weight
-_STUCK = 0.5  # a raised weight that leaves more of the gap than this has met rounding
+_PATIENCE = 60  # Newton steps for one weight
+_STUCK, _STUCK_FOR = 0.5, 4  # so many raised weights in a row that leave more of the gap than this have met rounding
 _NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
@@ -114,7 +114,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
             if not self._walked():
                 return self._given_up(taken - 1)
             if self._arrive():
-                return self._report(taken, Status.STALLED if self._stuck == 2 else None)
+                return self._report(taken, Status.STALLED if self._stuck == _STUCK_FOR else None)
             if self._newton is None:
                 return self._given_up(taken)
         return self._report(most)
@@ -160,7 +160,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         scaled = root @ changes @ root.T
         gradient, hessian = xp.zeros(l + q + 2, **options), xp.zeros((l + q + 2, l + q + 2), **options)
         gradient[:-1] = -xp.linalg.trace(scaled)
-        flat = xp.reshape(scaled, (l + q + 1, order**2))
+        flat = problem.packed(scaled)
         hessian[:-1, :-1] = flat @ flat.T
         hessian[:l, :l] += 2 * problem.loss_curvature(root.T @ root)
         gap_change = xp.concat([-problem.sample.gradient(point.beta), problem.goal, xp.asarray([1.0, 0.0], **options)])
