@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
 
-from mercer.backends.arrays import Array, is_tensor, like, namespace
-from mercer.backends.ordering import among, appended, as_indices, as_integers, without
+from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
+from mercer.backends.ordering import among, as_indices, as_integers, places, without
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.dense_products import over_rows
+from mercer.linalg.deferred_updates import DeferredUpdates
 from mercer.linalg.factors import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
@@ -162,7 +161,7 @@ class Elimination(TakingOut[EliminationSequence]):
         return self._report(0)
 
     def _take(self) -> bool:
-        place, increase = _missed_least(self._weights, self._shrinking.diagonal())
+        place, increase = _missed_least(self._weights, self._shrinking.diagonal)
         if self._values[-1] + increase > self._ceiling:
             return False
         self._removed.append(int(self._left[place]))
@@ -177,41 +176,26 @@ class Elimination(TakingOut[EliminationSequence]):
 
 
 class _Shrinking:
-    """P as nodes are taken out: what is left is copied from one array to another, rows on our threads."""
+    """P as nodes are taken out: a correction of rank one each, some of which wait; then the places are closed up."""
 
     def __init__(self, inverse: Array) -> None:
-        self._matrix = inverse
-        self._spare = None if is_tensor(inverse) else np.empty(inverse.size)
-
-    def diagonal(self) -> Array:
-        """Of P."""
-        return namespace(self._matrix).linalg.diagonal(self._matrix)
+        self._inverse = DeferredUpdates(inverse)
+        self.diagonal = copied(namespace(inverse).linalg.diagonal(inverse))
+        self._waits = places(int(inverse.shape[0]), inverse)  # where the nodes that are left stand in P
 
     def drop(self, place: int, weights: Array) -> Array:
         """Take a node out, and return P q without it."""
-        old = self._matrix
-        share = old[:, place] / old[place, place]
-        weights = without(weights - share * weights[place], place)
-        if self._spare is None:
-            rest, row = without(share, place), without(old[place], place)
-            kept = appended(old[:place], old[place + 1 :])
-            self._matrix = namespace(old).concat([kept[:, :place], kept[:, place + 1 :]], axis=1) - rest[:, None] * row
-            return weights
-        n = old.shape[0] - 1
-        new = self._spare[: n * n].reshape(n, n)
-        over_rows(lambda rows: _drop(old, share, place, new, rows.start, rows.stop), n, n)
-        self._matrix, self._spare = new, old.reshape(-1)
+        if self._inverse.is_full:
+            self._inverse.keep(self._waits)
+            self._waits = places(int(self._waits.shape[0]), self._waits)
+        row = self._inverse.row(int(self._waits[place]))
+        share = row / self.diagonal[place]
+        self._inverse.add(-share, row)
+        mine = share[self._waits]
+        self.diagonal = without(self.diagonal - mine * row[self._waits], place)
+        weights = without(weights - mine * weights[place], place)
+        self._waits = without(self._waits, place)
         return weights
-
-
-@njit(cache=True, nogil=True)
-def _drop(old: Any, share: Any, place: int, new: Any, start: int, stop: int) -> None:
-    for i in range(start, stop):
-        source = i if i < place else i + 1
-        for j in range(place):
-            new[i, j] = old[source, j] - share[source] * old[place, j]
-        for j in range(place, new.shape[1]):
-            new[i, j] = old[source, j + 1] - share[source] * old[place, j + 1]
 
 
 def _independent(matrix: Array) -> Array:
