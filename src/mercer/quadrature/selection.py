@@ -32,7 +32,7 @@ _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
-_SWEEPS = 4
+_SWEEPS = 3  # twice each
 _MORE = 1.0  # times what is wanted, that pursuit finds beyond it, and no more than so many
 _MOST_MORE = 300
 _DIGITS = 8  # of weights that are compared: the others are rounding
@@ -69,12 +69,13 @@ class Selection:
         return replace(self, nodes=nodes[kept], values=values[kept], gradient=None, **changes)
 
 
-def select(problem: Discrepancy, choice: Choice) -> Selection:
+def select(problem: Discrepancy, choice: Choice, start: Array | None = None) -> Selection:
     """Solve the programme, then merge or eliminate nodes, then settle the weights.
 
-    Nodes of the whole sample, where as many are asked for as there are points, are all kept.
+    ``start`` are the nodes of a pursuit that was made already. Nodes of the whole sample, where as many are asked for
+    as there are points, are all kept.
     """
-    search = _Search(problem, choice)
+    search = _Search(problem, choice, start)
     selection = search.solved()
     if choice.reduction is not None:
         selection = search.reduced(selection)
@@ -95,7 +96,7 @@ def largest_active_set() -> int:
     return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 16))
 
 
-def _beyond(wanted: int) -> int:
+def beyond(wanted: int) -> int:
     """The nodes from which some are taken out, where the best of so many are wanted."""
     return wanted + min(math.ceil(_MORE * wanted), _MOST_MORE)
 
@@ -103,8 +104,8 @@ def _beyond(wanted: int) -> int:
 class _Search:
     """One problem, one choice, and the run that all solvers on the way to the measure share."""
 
-    def __init__(self, problem: Discrepancy, choice: Choice) -> None:
-        self._problem, self._choice = problem, choice
+    def __init__(self, problem: Discrepancy, choice: Choice, start: Array | None = None) -> None:
+        self._problem, self._choice, self._start = problem, choice, start
         callbacks = () if choice.callback is None else (choice.callback,)
         self.run: Run[Any] = Run(Goal(0.0), callbacks=callbacks, shown=choice.shown)
         self._lines_before = 0  # the search for a penalty
@@ -185,7 +186,10 @@ class _Search:
         problem, wanted = self._problem, self._choice.n_nodes
         assert wanted is not None
         limits = Limits(max_iter=self._choice.max_iter or problem.size)
-        found = self.run.phase(problem, Pursuit(min(_beyond(wanted), problem.size)), None, limits)
+        if self._start is None:
+            found = self.run.phase(problem, Pursuit(min(beyond(wanted), problem.size)), None, limits)
+        else:
+            found = Solution(self._start, Status.CONVERGED)
         nodes = found.point
         if self._choice.shown:
             _log.info("pursuit: %d nodes where %d are wanted", nodes.shape[0], wanted)
@@ -266,7 +270,8 @@ class _Search:
     def _eliminated(self, selection: Selection, least: int) -> Selection:
         """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
         problem, choice = self._problem, self._choice
-        method = Elimination(least, choice.max_increase if choice.alone else None)
+        increase, level = choice.max_increase if choice.alone else None, choice.level_of(problem)
+        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa)
         found = self.run.phase(problem, method, selection.nodes, Limits(max_iter=problem.size))
         selection = replace(_after(selection, found), reduction=found.point)
         if choice.alone:

@@ -34,14 +34,14 @@ _WORTH = 5e-4  # of D: a swap that gains less is not made
 
 
 class Swapping(Method[Discrepancy, Array]):
-    """Exchange nodes for other points while that lowers the least discrepancy on them; a step is a sweep over all.
+    """Exchange nodes for other points while that lowers the least discrepancy on them.
 
-    It starts from independent nodes, as :func:`mercer.quadrature.eliminate` leaves them. Caps take no part: weights are
-    settled afterwards.
+    A step is two sweeps over all nodes, or one that changes nothing. It starts from independent nodes, as
+    :func:`mercer.quadrature.eliminate` leaves them. Caps take no part: weights are settled afterwards.
 
     Notes
     -----
-    Cost of a sweep: N·m kernel evaluations to choose the pool of some thousand points in which partners are looked for,
+    Cost of a step: N·m kernel evaluations to choose the pool of some thousand points in which partners are looked for,
     2 m² flops for each of them, and a few more for each node; then 4 m flops a point of the pool for each swap that is
     made, and 8 m². Memory: pool × m, a part of the memory limit.
     """
@@ -56,9 +56,11 @@ class Swapping(Method[Discrepancy, Array]):
         return Report(point, self._sweep.value, size=int(point.shape[0]))
 
     def step(self, problem: Discrepancy, most: int) -> Report[Array]:
-        """Try every node once; the search ends when none was exchanged."""
+        """Try every node, twice where some were exchanged; the search ends when none was."""
         with single_threaded_blas():
             made = self._sweep.run()
+            if made:
+                self._sweep.run()
             nodes, value = self._sweep.nodes, self._sweep.value
             if made and most > 1:
                 self._sweep = _Sweep(problem, nodes)  # a new pool, and no errors of updates
