@@ -29,6 +29,7 @@ from mercer.quadrature.sample import Sample, product_slip
 from mercer.quadrature.selection import beyond
 from mercer.solvers.measure.pursuit import Pursuit
 from mercer.solvers.run import Goal, Limits, Run
+from mercer.solvers.solution import Status
 
 ROWS_OF_PROOF = 1000
 _LEAST_ROWS, _ROWS_PER_NODE = 2000, 20
@@ -81,7 +82,10 @@ class Potential:
         share = like(np.full(int(drawn.shape[0]), 1 / int(drawn.shape[0])), self._roots)
         rough = as_double(self._between(None, drawn) @ share)
         wanted = min(beyond(n_nodes), self._problem.size)
-        start = Run[Array](Goal(0.0)).phase(self._with(rough), Pursuit(wanted), None, Limits(max_iter=wanted)).point
+        found = Run[Array](Goal(0.0)).phase(self._with(rough), Pursuit(wanted), None, Limits(max_iter=wanted))
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        start = found.point
         inverse = damped_inverse(as_double(self._squared.block(start, start)))
         missed = inverse @ (self.at(start)[0] - rough[start])
         return Sampled(self._with(rough + as_double(self._between(None, start) @ missed)), start)

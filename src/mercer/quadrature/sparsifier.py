@@ -64,8 +64,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     n_nodes : int, default=None
         So many nodes, at most; 100 if nothing is asked for. With another wish, its solution is reduced to so many.
     solver : str, default="auto"
-        ``"auto"`` or ``"active-set"``, ``"path"`` (the whole regularisation path), or, for ``trace_fraction``,
-        ``"exchange"``, ``"exchange-second-order"`` or ``"exchange-plain"``.
+        ``"auto"`` (for ``n_nodes`` alone a pursuit) or ``"active-set"``, ``"path"`` (the whole regularisation path),
+        or, for ``trace_fraction``, ``"exchange"``, ``"exchange-second-order"`` or ``"exchange-plain"``.
     merge : {None, "eliminate", "strong", "weak"}, default=None
         How nodes are taken out: with optimal weights, or by pairwise merging (QUAD 7.2). None means elimination where
         ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
@@ -94,7 +94,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     tol : float, default=None
         The gap relative to the objective at which a solver stops; None means 1e-6 for exchanges, none for the others.
     max_iter : int, default=None
-        At most so many exchanges, kinks of the path, or passes of the active set over the sample.
+        At most so many exchanges, kinks of the path, passes of the active set over the sample, or groups of a pursuit.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true return value stops, and ``status_`` says so.
     verbose : bool, default=False
