@@ -27,7 +27,7 @@ from mercer.solvers.measure.pursuit import least_rest, pool_size
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_POOL = 4000
+_POOL = 5000
 _ENTRIES = 1_000_000  # between pool and nodes: where the nodes are few, the pool may be larger
 _NOISE = 256  # units of roundoff of D(0): what gains less is not made either
 _WORTH = 5e-4  # of D: a swap that gains less is not made
@@ -62,7 +62,7 @@ class Swapping(Method[Discrepancy, Array]):
             if made:
                 self._sweep.run()
             nodes, value = self._sweep.nodes, self._sweep.value
-            if made and most > 1:
+            if made and most > 1 and not self._sweep.holds_all:
                 self._sweep = _Sweep(problem, nodes)  # a new pool, and no errors of updates
         return Report(nodes, value, size=int(nodes.shape[0]), status=None if made else Status.CONVERGED)
 
@@ -91,6 +91,11 @@ class _Sweep:
         self._dependent = least_rest(problem)
         self._noise = _NOISE * unit_of(problem.squared.dtype) * problem.constant
         self.value = max(problem.constant - 0.5 * float(problem.distortion[nodes] @ self._weights), 0.0)
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the pool is the whole sample, so that another would be the same."""
+        return int(self._pool.shape[0]) == self._problem.size
 
     def _choose_pool(self) -> Array:
         """The nodes, and the points that would gain most if they were independent of them, in rising order."""
