@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from landmark_choices import METHODS, OURS
+from landmark_choices import EVENED, METHODS, OURS, OWN, SAMPLED
 
 Row = dict[str, Any]
 
@@ -52,7 +52,7 @@ def table(state: Row) -> Iterator[str]:
     yield "|" + " --- |" * 10
     for (m, name), row in summarised(state).items():
         got = round(float(np.mean(row["nodes"])))
-        shown = f"**{name}**" if name == OURS else name
+        shown = f"**{name}**" if name in OWN else name
         label = shown if got == m else f"{shown}, {got} nodes"
         cells = [
             *(number(row[key]) for key in ("own", "optimal")),
@@ -99,8 +99,10 @@ class Verdict:
         return f"{self.word} ×{factor:.3g} ({self.peer})" if np.isfinite(factor) else f"{self.word} ({self.peer})"
 
 
-def verdict(summary: dict[tuple[int, str], Row], m: int, key: str, peers: list[str]) -> Verdict | None:
-    ours = summary.get((m, OURS), {}).get(key)
+def verdict(
+    summary: dict[tuple[int, str], Row], m: int, key: str, peers: list[str], whose: str = OURS
+) -> Verdict | None:
+    ours = summary.get((m, whose), {}).get(key)
     theirs = {name: summary[m, name][key] for name in peers if key in summary.get((m, name), {})}
     if not ours or not theirs:
         return None
@@ -113,12 +115,12 @@ def verdict(summary: dict[tuple[int, str], Row], m: int, key: str, peers: list[s
     return Verdict(ratio, peer, deviation / best if best > 0 else 0.0)
 
 
-def verdicts(states: dict[str, Row], key: str, peers: list[str]) -> list[tuple[str, int, Verdict]]:
+def verdicts(states: dict[str, Row], key: str, peers: list[str], whose: str = OURS) -> list[tuple[str, int, Verdict]]:
     found = []
     for name, state in states.items():
         summary = summarised(state)
         for m in sorted({m for m, _ in summary}):
-            one = verdict(summary, m, key, peers)
+            one = verdict(summary, m, key, peers, whose)
             if one is not None:
                 found.append((name, m, one))
     return found
@@ -126,7 +128,7 @@ def verdicts(states: dict[str, Row], key: str, peers: list[str]) -> list[tuple[s
 
 def rivals(key: str) -> list[str]:
     """The peers; drawing uniformly takes no time, so that it is left out where seconds are compared."""
-    return [name for name in METHODS if name != OURS and (key != "seconds" or name != "uniform")]
+    return [name for name in METHODS if name not in OWN and (key != "seconds" or name != "uniform")]
 
 
 def standing(state: Row, name: str) -> Iterator[str]:
@@ -182,6 +184,46 @@ def in_short(states: dict[str, Row]) -> Iterator[str]:
     yield item(f"We lose to {best}, in the median, in: {', '.join(lose)}." if lose else "We lose in no median.")
 
 
+def of_time(states: dict[str, Row]) -> Iterator[str]:
+    """The time beside the one pass Sω and beside peers, counted."""
+    passes = [
+        (name, row["m"], row["seconds"] / row["pass"])
+        for name, state in states.items()
+        for row in state["rows"]
+        if row["method"] == OURS and "pass" in row
+    ]
+    if passes:
+        cells = "; ".join(
+            f"{name} " + ", ".join(f"{ratio:.2g}" for one, _, ratio in passes if one == name) for name in states
+        )
+        yield item(f"A fit takes so many times the one pass Sω that its certificate needs, by rising m: {cells}.")
+    for peer in ("kernel thinning", "k-means, snapped"):
+        found = [one.ratio for *_, one in verdicts(states, "seconds", [peer])]
+        if found:
+            yield item(f"No slower than {peer} in {sum(ratio >= 1 for ratio in found)} of {len(found)} cells.")
+    quick = [one.ratio for *_, one in verdicts(states, "seconds", ["RPCholesky"], SAMPLED)]
+    ahead = [one.word for *_, one in verdicts(states, "own", rivals("own"), SAMPLED)]
+    if quick and ahead:
+        within = sum(ratio >= 1 / 5 for ratio in quick)
+        yield item(
+            f"Sampled: at most five times as long as RPCholesky in {within} of {len(quick)} cells (the median is "
+            f"{1 / np.median(quick):.2g} times), D the lowest of all peers in {ahead.count('ahead')} of {len(ahead)}."
+        )
+
+
+def of_evened(states: dict[str, Row]) -> Iterator[str]:
+    """What nodes in thin places gain in regression and cost in D, counted."""
+    error, cost = verdicts(states, "test", rivals("test"), EVENED), verdicts(states, "own", [OURS], EVENED)
+    if error and cost:
+        words = [one.word for *_, one in error]
+        times = 1 / np.median([one.ratio for *_, one in cost])
+        yield item(
+            f"Evened: in test error ahead of every peer in {words.count('ahead')} of {len(words)} cells, alike in "
+            f"{words.count('alike')}, behind in {words.count('behind')}.{lost(error)} Its D is {times:.3g} times that "
+            "of ours in the median."
+        )
+
+
 def reading(states: dict[str, Row]) -> Iterator[str]:
     """What the cells say, counted."""
     yield from in_short(states)
@@ -192,8 +234,10 @@ def reading(states: dict[str, Row]) -> Iterator[str]:
             words = [one.word for *_, one in found]
             said = f"{words.count('ahead')} of {len(found)} cells, alike in {words.count('alike')}, behind in "
             yield item(f"**{title}**: ahead of every peer in {said}{words.count('behind')}.{lost(found)}")
+    yield from of_time(states)
+    yield from of_evened(states)
     yield ""
-    for peer in ("uniform", "RPCholesky", "kernel thinning"):
+    for peer in ("uniform", "RPCholesky", "k-means, snapped", "kernel thinning"):
         parts = list(against(peer, states))
         if parts:
             yield item(f"Beside {peer} alone: {'; '.join(parts)}.")

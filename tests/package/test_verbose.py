@@ -39,7 +39,7 @@ SOLVED = {
     SDPEmbedding: ({"kernel": Gaussian(1.0), "random_state": 0}, "climb"),
     KernelizedSDPEmbedding: ({"kernel": Gaussian(1.0), "nugget": 1e-7}, "interior point"),
     MaximumVarianceUnfolding: ({"n_neighbors": 10}, "interior point"),
-    QuadratureSparsifier: ({"kernel": Gaussian(1.0), "n_nodes": 5}, "active set"),
+    QuadratureSparsifier: ({"kernel": Gaussian(1.0), "n_nodes": 5, "solver": "active-set"}, "active set"),
     SumOfSquaresDensity: ({"kernel": Gaussian(1.0), "support": 15, "random_state": 0}, "faces"),
     RobustKernelRidge: ({"support": 5, "radius": 0.05, "tol": 1e-3, "random_state": 0}, "barrier"),
     RobustKernelRegressor: ({"radius": 0.05, "tol": 1e-3}, "interior point"),

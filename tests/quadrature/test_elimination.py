@@ -8,7 +8,9 @@ from scipy.optimize import nnls
 
 from mercer import Gaussian, GramOperator, Polynomial, QuadratureSparsifier
 from mercer.problems import Discrepancy
-from mercer.solvers.measure.elimination import _missed_least, eliminate
+from mercer.solvers import Goal, solve
+from mercer.solvers.measure.active_set import solve_on
+from mercer.solvers.measure.elimination import Elimination, _missed_least, eliminate
 
 NODES = np.array([25, 2, 17, 9, 4, 28, 13, 21, 0, 7, 11])
 
@@ -105,8 +107,9 @@ def test_the_estimator_eliminates_and_names_rows():
     assert model.certificate_.holds(1e-9)
     assert "same nodes" in model.certificate_.method
     free = QuadratureSparsifier(Gaussian(sigma=0.5), trace_fraction=0.8, n_nodes=12, reweight=True).fit(X)
-    assert free.discrepancy_ == pytest.approx(sequence.values[-1], rel=1e-7)
-    assert free.discrepancy_ < model.discrepancy_
+    assert model.discrepancy_ == pytest.approx(sequence.values[-1], rel=1e-7)  # of the programme under its constraint
+    assert free.discrepancy_ == pytest.approx(free.reduction_.values[-1], rel=1e-7)  # and without one
+    assert free.kappa_ != pytest.approx(0.8, rel=1e-3)
 
 
 @pytest.mark.parametrize("merge", ["eliminate", "strong", "weak"])
@@ -122,3 +125,44 @@ def test_an_allowed_increase_is_used_but_not_exceeded(merge, programme):
         sizes.append(model.indices_.size)
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0]
+
+
+@pytest.mark.parametrize("level", [{"alpha": 0.02}, {"kappa": 0.6}])
+def test_what_a_node_is_missed_by_is_the_growth_of_the_programme(level):
+    """Every step against the best programme on the nodes without one, solved for each of them by a dense system."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (40, 2))
+    d = rng.uniform(0.5, 2.0, 40)
+    problem = Discrepancy(GramOperator(Gaussian(sigma=0.5) ** 2, X), np.full(40, 1 / 40), d)
+    nodes = np.arange(0, 40, 4)
+    S = problem.squared.to_dense()
+
+    def least(chosen):
+        A, q, c = S[np.ix_(chosen, chosen)], problem.distortion[chosen], d[chosen]
+        if "alpha" in level:
+            v = np.linalg.solve(A, q - level["alpha"] * c)
+            return problem.constant + 0.5 * v @ A @ v - q @ v + level["alpha"] * c @ v
+        system = np.block([[A, c[:, None]], [c[None], np.zeros((1, 1))]])
+        v = np.linalg.solve(system, [*q, level["kappa"]])[:-1]
+        return problem.constant + 0.5 * v @ A @ v - q @ v
+
+    found = solve(problem, Elimination(3, **level), nodes, goal=Goal(0.0, max_iter=50)).point
+    idle = int(np.flatnonzero(np.diff(found.values) > 0)[0])  # those without weight go first, at no cost
+    assert found.removed.size - idle > 3
+    for step in range(idle, found.removed.size):
+        left, gone = found.left(step), int(found.removed[step])
+        growth = {int(j): least(left[left != j]) for j in left}
+        assert found.values[step] == pytest.approx(least(left), rel=1e-8)
+        assert growth[gone] == pytest.approx(min(growth.values()), rel=1e-8)
+
+
+def test_fewer_nodes_of_a_trace_fraction_are_those_that_serve_it():
+    """Random subsets of as many nodes, with the weights of the same programme, are no better; nor the free choice."""
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    kernel = Gaussian(sigma=0.5)
+    model = QuadratureSparsifier(kernel, trace_fraction=0.5, n_nodes=8).fit(X)
+    problem = Discrepancy(GramOperator(kernel**2, X), np.full(200, 1 / 200), np.ones(200))
+    free = eliminate(problem, model.reduction_.nodes, n_nodes=8).left(model.reduction_.nodes.size - 8)
+    level = problem.constrained(model.kappa_)
+    values = solve_on(level, free)
+    assert model.discrepancy_ <= problem.value(free[values > 0], values[values > 0]) * (1 + 1e-9)

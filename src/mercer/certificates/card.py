@@ -64,13 +64,7 @@ class Card(NamedTuple):
 
 def card_of(certificate: Certificate) -> Card:
     """The card of a certificate of any kind."""
-    gap = certificate.relative_gap
-    verdict = "open" if not np.isfinite(gap) else "far" if gap > FAR else "proved"
-    headline = {
-        "open": "Not certified",
-        "far": f"Far from certified: the gap is {gap:.1e}",
-        "proved": f"Certified optimal to within {gap:.1e}",
-    }[verdict]
+    verdict, headline = certificate.verdict
     return Card(verdict, headline, (_bounds(certificate), _proof(certificate)), tuple(_figures(certificate)))
 
 
@@ -80,6 +74,8 @@ def _bounds(certificate: Certificate) -> str:
         sides = f"The solution found has the value {value:.7g}, and no other can be below {certificate.lower:.7g}"
     else:
         sides = f"The solution found has the value {value:.7g}, and no other can exceed {certificate.upper:.7g}"
+    if certificate.verdict[0] == "proved" and gap > FAR:
+        return f"{sides}."  # the headline says what keeps them apart
     if not np.isfinite(gap):
         return f"{sides}: nothing is known of how good it is."
     return f"{sides}: it is at most {_share(gap)} of its value away from the best."

@@ -97,11 +97,16 @@ class Certificate:
         chance = "no chance involved" if odds == 0 else f"wrong with probability {odds:.0e}"
         best = f"at least {self.lower:.7g}" if self.minimised else f"at most {self.upper:.7g}"
         bounds = f"objective {self.objective:.7g}, best possible {best} ({self.method}, {chance})"
+        return f"{self.verdict[1]}: {bounds}"
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """What is proved, as one of "open", "far" and "proved", and in words."""
         if not np.isfinite(self.relative_gap):
-            return f"Not certified: {bounds}"
+            return "open", "Not certified"
         if self.relative_gap > FAR:
-            return f"Far from certified, gap {self.relative_gap:.1e}: {bounds}"
-        return f"Certified optimal to within {self.relative_gap:.1e}: {bounds}"
+            return "far", f"Far from certified, gap {self.relative_gap:.1e}"
+        return "proved", f"Certified optimal to within {self.relative_gap:.1e}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -47,12 +47,36 @@ class MeasureCertificate(Certificate):
         The penalty that v is optimal for: α, or that of the constraint (QUAD Lemma 3.3).
     margin : float
         γ = vᵀS(v - ω).
+    unresolved : float
+        How far apart the bounds are whatever the weights: by rounding, and by what is not known of ωᵀSω.
+    level_width : float
+        Half the width of the interval in which ωᵀSω is known to lie, where it is known by points drawn at random. All
+        objectives shift with it, so that the weights are within ``upper - lower - level_width`` of the best.
     """
 
     discrepancy: float = math.nan
     trace: float = math.nan
     multiplier: float = math.nan
     margin: float = math.nan
+    unresolved: float = 0.0
+    level_width: float = 0.0
+
+    @property
+    def gap_beyond_rounding(self) -> float:
+        """The relative gap without the part that no choice of weights could close."""
+        width = max(self.upper - self.lower - self.unresolved, 0.0)
+        return width / self.upper if width > 0 else 0.0
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """As of every certificate; but a level that is not resolved is no failure of the weights, and told in words."""
+        usual = super().verdict
+        if self.level_width > 0 and np.isfinite(self.lower) and usual[0] != "proved":
+            off = max(self.upper - self.lower - self.level_width, 0.0)
+            return "proved", f"Weights within {off:.1e} of the best on their nodes, level of D by sampling"
+        if usual[0] == "far" and self.upper <= self.unresolved:
+            return "proved", f"Certified zero to rounding, at most {self.upper:.1e}"
+        return usual
 
 
 def certify_measure(
@@ -114,6 +138,7 @@ def certify_measure(
         trace=problem.trace(nodes, values),
         multiplier=multiplier,
         margin=float((facts.gradient[nodes] - problem.pull(nodes, values)) @ values),
+        unresolved=2 * _MORE * facts.objective[1],
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, final
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace
+from mercer.backends.arrays import Array, as_double, cast, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.chunks import STORED_ROWS, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import TINY, EntryError
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import as_points
+from mercer.kernels.precomputed import Precomputed
 from mercer.operators.base import Index, LinearMap, part_of, require_square
 
 _PRODUCTS_BEFORE_STORING = 1
@@ -223,6 +224,14 @@ class GramOperator(LinearMap):
         """The dense block of some rows and columns."""
         values = self._matrix.block(rows, cols)
         return values if self.weights is None else values * part_of(self.weights, cols)
+
+    def between(self, places: Array) -> GramOperator | None:
+        """The matrix between some of the points alone; None where its entries are not made from dense points."""
+        parts = (self.kernel, *self.kernel.get_params(deep=True).values())
+        given = self.weights is not None or self._others is not None or any(isinstance(k, Precomputed) for k in parts)
+        if given or hasattr(self.points, "toarray") or is_sparse_tensor(self.points):
+            return None
+        return GramOperator(self.kernel, self.points[places], dtype=self.dtype)
 
     def log_rows(self, lo: int, hi: int) -> Array:
         """Log k of rows lo to hi against every column, finite where k underflows."""

@@ -7,10 +7,22 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from mercer.backends.arrays import Array
 from mercer.backends.config import require_free_memory
+from mercer.kernels import Kernel
 from mercer.problems import Discrepancy, TraceProblem
-from mercer.validation import at_least, declared, function_of, non_negative, one_of, optional, positive_number
+from mercer.validation import (
+    at_least,
+    declared,
+    function_of,
+    is_precomputed,
+    non_negative,
+    one_of,
+    optional,
+    positive_number,
+)
 
 Reduction = Literal["eliminate", "strong", "weak"]
 
@@ -26,6 +38,7 @@ def _part_of_trace(value: Any, name: str) -> None:
 
 CHECKS = declared(
     discrepancy=one_of("squared", "mmd"),
+    potential=one_of("exact", "sampled"),
     solver=one_of("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain"),
     merge=one_of(None, "eliminate", "strong", "weak"),
     trace_fraction=optional(_part_of_trace),
@@ -167,6 +180,8 @@ def _check_memory(choice: Choice, size: int) -> None:
 
 def refuse_idle(model: Any) -> None:
     """Refuse a parameter that nothing would listen to, and two that say the same."""
+    if model.potential == "sampled":
+        _refuse_sampling(model)
     if model.trace_fraction is not None and model.alpha is not None:
         raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
     if model.solver.startswith("exchange") and model.trace_fraction is None:
@@ -184,6 +199,21 @@ def refuse_idle(model: Any) -> None:
             "reweight=False has no effect with n_nodes alone, where elimination gives the nodes left their best "
             "weights: leave it out, or choose merge='strong' or 'weak'."
         )
+
+
+def _refuse_sampling(model: Any) -> None:
+    """Refuse what needs Sω at every point, or does not need it at all."""
+    if model.trace_fraction is not None or model.alpha is not None or model.solver == "path":
+        raise ValueError("potential='sampled' chooses a number of nodes: give n_nodes alone, or potential='exact'.")
+    if model.measure is not None:
+        raise ValueError("potential='sampled' goes with a sample: with measure the potential is known, leave it out.")
+    if is_precomputed(model.kernel) or isinstance(model.ridge, Kernel) or np.ndim(model.ridge) == 2:
+        raise ValueError("potential='sampled' needs points, and a ridge that is no matrix: choose potential='exact'.")
+
+
+def nodes_asked(model: Any) -> int:
+    """How many nodes a model without another wish is to have."""
+    return int(_DEFAULT_NODES if model.n_nodes is None else model.n_nodes)
 
 
 def _checked_fraction(model: Any, problem: Discrepancy) -> float:

@@ -151,8 +151,11 @@ def make_problem(
     report: Callable[[float], None] | None = None,
     dtype: Any = None,
     law: Measure | None = None,
+    without_pass: bool = False,
 ) -> Discrepancy:
     """The programme on a sample, or for a law with the sample's points as candidates; Sω is computed here.
+
+    ``without_pass`` leaves Sω at zero, for :class:`mercer.quadrature.sampled.Potential` to fill in.
 
     ``dtype`` is the arithmetic of S, that of X if left out: proofs for single precision are made in double.
     """
@@ -169,7 +172,9 @@ def make_problem(
     strengths = None if ridge is None or full else _per_row(ridge, "ridge", n, reference, zero=True)[sample.rows]
     with watch(report or (lambda done: None)), np.errstate(over="ignore"):  # an overflow is named below
         target = None if law is None else _target(kernel, squared, law)
-        distortion = squared @ sample.weights if target is None else target.sections.values
+        distortion = 0.0 * sample.weights if without_pass else None
+        if distortion is None:
+            distortion = squared @ sample.weights if target is None else target.sections.values
     covariance = _covariance(ridge, X, kernel, sample, squared) if full else None
     if covariance is not None and target is None:
         target = _as_target(squared, sample, as_double(distortion))
@@ -221,14 +226,19 @@ def _as_target(squared: GramOperator, sample: Sample, distortion: Array) -> Targ
     No entry exceeds κ_i κ_j, so that errors η of the entries and of the weights, and the k roundings of each term, miss
     by (η + γ_k) κ_i κᵀω at most.
     """
-    entry, roots = squared.entry_error, as_double(squared.diagonal()) ** 0.5
+    roots = as_double(squared.diagonal()) ** 0.5
     weight = 1.02 * float(roots @ sample.weights)
-    relative = entry.relative + entry.scaled + (entry.absolute / float(roots.min()) ** 2 if entry.absolute > 0 else 0.0)
-    rounding = gamma(squared.summation_depth + 8, unit_of(squared.dtype))
-    slip = 1.02 * (relative + rounding + sample.weight_error)
+    slip = product_slip(squared, float(roots.min()), sample.weight_error)
     energy = exact_sum(sample.weights * distortion)
     sections = LawSections(distortion, slip * weight * roots, energy, 2 * slip * weight**2)
     return TargetLaw(sections, float(sample.penalty @ sample.weights))
+
+
+def product_slip(gram: GramOperator, least_root: float, weight_error: float) -> float:
+    """How far an entry of a product with weights ω can be from the exact one, as a part of κᵢ κᵀω."""
+    entry = gram.entry_error
+    relative = entry.relative + entry.scaled + (entry.absolute / least_root**2 if entry.absolute > 0 else 0.0)
+    return 1.02 * (relative + gamma(gram.summation_depth + 8, unit_of(gram.dtype)) + weight_error)
 
 
 def _covariance(ridge: Any, X: Any, kernel: Kernel, sample: Sample, squared: GramOperator) -> GramOperator:

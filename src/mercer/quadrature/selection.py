@@ -13,11 +13,13 @@ from mercer.backends import get_config
 from mercer.backends.arrays import Array, copied, like
 from mercer.backends.ordering import appended, as_indices, lexicographic_order, places
 from mercer.problems import Discrepancy, SparseMeasure, TraceProblem
+from mercer.problems.discrepancy import CAPS
 from mercer.quadrature.request import Choice, is_its_own_best
 from mercer.solvers.measure.active_set import solve_exactly, solve_on
 from mercer.solvers.measure.elimination import Elimination, EliminationSequence
 from mercer.solvers.measure.kinks import Kinks, PathEnd
 from mercer.solvers.measure.merging import MergeSequence, Merging
+from mercer.solvers.measure.pursuit import Pursuit
 from mercer.solvers.measure.regularisation_path import PathLimits, follow
 from mercer.solvers.measure.swapping import Swapping
 from mercer.solvers.measure.vertex_exchange import Rule, exchange
@@ -30,7 +32,9 @@ _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
-_SWEEPS = 3
+_SWEEPS = 3  # twice each
+_MORE = 1.0  # times what is wanted, that pursuit finds beyond it, and no more than so many
+_MOST_MORE = 300
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _RULES: dict[str, Rule] = {"exchange": "block", "exchange-second-order": "second-order", "exchange-plain": "plain"}
 _CUT = (Status.STOPPED, Status.INTERRUPTED)
@@ -65,12 +69,13 @@ class Selection:
         return replace(self, nodes=nodes[kept], values=values[kept], gradient=None, **changes)
 
 
-def select(problem: Discrepancy, choice: Choice) -> Selection:
+def select(problem: Discrepancy, choice: Choice, start: Array | None = None) -> Selection:
     """Solve the programme, then merge or eliminate nodes, then settle the weights.
 
-    Nodes of the whole sample, where as many are asked for as there are points, are all kept.
+    ``start`` are the nodes of a pursuit that was made already. Nodes of the whole sample, where as many are asked for
+    as there are points, are all kept.
     """
-    search = _Search(problem, choice)
+    search = _Search(problem, choice, start)
     selection = search.solved()
     if choice.reduction is not None:
         selection = search.reduced(selection)
@@ -91,11 +96,16 @@ def largest_active_set() -> int:
     return int(math.sqrt(_FACTOR_SHARE * get_config().memory_bytes / 16))
 
 
+def beyond(wanted: int) -> int:
+    """The nodes from which some are taken out, where the best of so many are wanted."""
+    return wanted + min(math.ceil(_MORE * wanted), _MOST_MORE)
+
+
 class _Search:
     """One problem, one choice, and the run that all solvers on the way to the measure share."""
 
-    def __init__(self, problem: Discrepancy, choice: Choice) -> None:
-        self._problem, self._choice = problem, choice
+    def __init__(self, problem: Discrepancy, choice: Choice, start: Array | None = None) -> None:
+        self._problem, self._choice, self._start = problem, choice, start
         callbacks = () if choice.callback is None else (choice.callback,)
         self.run: Run[Any] = Run(Goal(0.0), callbacks=callbacks, shown=choice.shown)
         self._lines_before = 0  # the search for a penalty
@@ -111,7 +121,7 @@ class _Search:
         if choice.solver == "path":
             return self._by_path()
         if choice.alone:
-            return Selection.of(self._enough_nodes())
+            return self._pursued() if self._may_pursue else Selection.of(self._enough_nodes())
         if choice.kappa is not None and choice.kappa >= problem.total and is_its_own_best(problem):
             return Selection(places(problem.size, problem.weights), copied(problem.weights))
         return Selection.of(self._by_exchange() if choice.solver in _RULES else self._exact(None))
@@ -161,6 +171,32 @@ class _Search:
             return Selection(nodes[values > 0], values[values > 0], status, kinks=kinks)
         values = solve_on(self._level, nodes)
         return Selection.of(self._exact((nodes[values > 0], values[values > 0])), kinks)
+
+    @property
+    def _may_pursue(self) -> bool:
+        """Whether nodes are looked for one by one: where weights have caps they depend on one another too much."""
+        choice = self._choice
+        return choice.solver == "auto" and choice.reduction == "eliminate" and CAPS not in self._problem.needs
+
+    def _pursued(self) -> Selection:
+        """Somewhat more nodes than wanted, each where it does most beside those before it.
+
+        Where rounding leaves fewer than are wanted, or gives fewer of them weight, the penalised programme finds more.
+        """
+        problem, wanted = self._problem, self._choice.n_nodes
+        assert wanted is not None
+        limits = Limits(max_iter=self._choice.max_iter or problem.size)
+        if self._start is None:
+            found = self.run.phase(problem, Pursuit(min(beyond(wanted), problem.size)), None, limits)
+        else:
+            found = Solution(self._start, Status.CONVERGED)
+        nodes = found.point
+        if self._choice.shown:
+            _log.info("pursuit: %d nodes where %d are wanted", nodes.shape[0], wanted)
+        values = solve_on(problem.regularised(0.0), nodes)
+        if found.status is Status.CONVERGED and int((values > 0).sum()) < min(wanted, problem.size):
+            return Selection.of(self._enough_nodes())
+        return Selection(nodes, values, found.status).on(nodes, values)
 
     def _enough_nodes(self) -> Solution[SparseMeasure]:
         """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
@@ -234,7 +270,8 @@ class _Search:
     def _eliminated(self, selection: Selection, least: int) -> Selection:
         """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
         problem, choice = self._problem, self._choice
-        method = Elimination(least, choice.max_increase if choice.alone else None)
+        increase, level = choice.max_increase if choice.alone else None, choice.level_of(problem)
+        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa)
         found = self.run.phase(problem, method, selection.nodes, Limits(max_iter=problem.size))
         selection = replace(_after(selection, found), reduction=found.point)
         if choice.alone:

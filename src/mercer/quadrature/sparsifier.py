@@ -14,6 +14,7 @@ from mercer.backends.arrays import Array, as_double, double, like, namespace
 from mercer.backends.ordering import place_of
 from mercer.certificates import Certificate, certify_measure
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
+from mercer.certificates.sampled_level import Level, widened
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
 from mercer.kernels.integrals.law_sections import law_sections
@@ -24,8 +25,9 @@ from mercer.progress import progress_bar, warn_user
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_its_own_best, refuse_idle
+from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_its_own_best, nodes_asked, refuse_idle
 from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
+from mercer.quadrature.sampled import Potential, pays
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -62,8 +64,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     n_nodes : int, default=None
         So many nodes, at most; 100 if nothing is asked for. With another wish, its solution is reduced to so many.
     solver : str, default="auto"
-        ``"auto"`` or ``"active-set"``, ``"path"`` (the whole regularisation path), or, for ``trace_fraction``,
-        ``"exchange"``, ``"exchange-second-order"`` or ``"exchange-plain"``.
+        ``"auto"`` (for ``n_nodes`` alone a pursuit) or ``"active-set"``, ``"path"`` (the whole regularisation path),
+        or, for ``trace_fraction``, ``"exchange"``, ``"exchange-second-order"`` or ``"exchange-plain"``.
     merge : {None, "eliminate", "strong", "weak"}, default=None
         How nodes are taken out: with optimal weights, or by pairwise merging (QUAD 7.2). None means elimination where
         ``n_nodes`` or ``max_increase`` is given, and nothing otherwise.
@@ -82,12 +84,17 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     discrepancy : {"squared", "mmd"}, default="squared"
         ``"mmd"`` puts S = K in the place of K ∘ K: D(v) is half the squared maximum mean discrepancy of ν and μ (QUAD
         10), and ν a quadrature of functions rather than of operators. The kernel must have no negative values.
+    potential : {"exact", "sampled"}, default="exact"
+        How the nodes are chosen: by Sω, which takes every pair of points once, or by an estimate of it from some
+        thousand rows, which takes N·m evaluations. Weights are the best on the nodes either way, and proved; sampled,
+        ``discrepancy_`` is an estimate that the certificate bounds but for a probability of 1e-6. Small samples are not
+        worth sampling, and the pass is made.
     reweight : bool, default=None
         Settle the weights at last for the lowest D on the nodes. None means yes where ``n_nodes`` is given alone.
     tol : float, default=None
         The gap relative to the objective at which a solver stops; None means 1e-6 for exchanges, none for the others.
     max_iter : int, default=None
-        At most so many exchanges, kinks of the path, or passes of the active set over the sample.
+        At most so many exchanges, kinks of the path, passes of the active set over the sample, or groups of a pursuit.
     callback : callable, default=None
         Called with the lines of ``history_`` as they come; a true return value stops, and ``status_`` says so.
     verbose : bool, default=False
@@ -175,6 +182,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         measure: Any = None,
         penalty: Any = None,
         discrepancy: str = "squared",
+        potential: str = "exact",
         reweight: bool | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -193,6 +201,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.measure = measure
         self.penalty = penalty
         self.discrepancy = discrepancy
+        self.potential = potential
         self.reweight = reweight
         self.tol = tol
         self.max_iter = max_iter
@@ -207,6 +216,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
         self.measure_ = read_law(self.measure, self.kernel_, X, given.weights)
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
+        n_nodes = nodes_asked(self)
+        if self.potential == "sampled" and pays(int(sample.rows.shape[0]), n_nodes):
+            self._fit_sampled(X, sample, n_nodes)
+            return self
         problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
@@ -221,6 +234,21 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         choice.require_weight(problem, selection.nodes, selection.values, selection.reduction is not None)
         self._store(X, sample, problem, definiteness, choice, selection)
         return self
+
+    def _fit_sampled(self, X: Any, sample: Sample, n_nodes: int) -> None:
+        """Nodes by an estimate of Sω, weights by its exact values on the nodes."""
+        problem = self._problem(X, sample, without_pass=True)
+        definiteness = prove_square_definite(problem.squared)
+        potential = Potential(problem, sample)
+        estimated, start = potential.estimated(n_nodes)
+        choice = choice_of(self, estimated)
+        selection = select(estimated, choice, start)
+        exact = potential.exact_on(selection.nodes)
+        exact.n_columns = estimated.n_columns
+        selection = settled(exact, choice, selection)
+        choice.require_weight(exact, selection.nodes, selection.values, selection.reduction is not None)
+        level = potential.level(exact, selection.nodes, selection.values)
+        self._store(X, sample, potential.at_level(exact, level), definiteness, choice, selection, level)
 
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
@@ -308,6 +336,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         definiteness: SquareDefiniteness | None,
         choice: Choice,
         selection: Selection,
+        level: Level | None = None,
     ) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
@@ -318,6 +347,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
         self._claim = Claim.of(choice, reduced, problem.trace(nodes, values))
         proof = certify_measure(problem, nodes, values, **self._claim._asdict(), definiteness=definiteness)
+        proof = proof if level is None else widened(proof, level)
         self.certificate_, self.discrepancy_, self.margin_ = proof, proof.discrepancy, proof.margin
         self.kappa_, self.trace_fraction_, self.alpha_ = proof.trace, proof.trace / problem.total, proof.multiplier
         soft = self.max_weight is not None or self.ridge is not None
@@ -334,11 +364,15 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._n_features_out = int(self.indices_.shape[0])
         self._warn(choice, problem)
 
-    def _problem(self, X: Any, sample: Sample, dtype: Any = None, title: str = "Sω") -> Discrepancy:
+    def _problem(
+        self, X: Any, sample: Sample, dtype: Any = None, title: str = "Sω", *, without_pass: bool = False
+    ) -> Discrepancy:
         """The discrepancy on the sample, in the arithmetic of X or in another."""
         options = {"discrepancy": self.discrepancy, "max_weight": self.max_weight, "ridge": self.ridge, "dtype": dtype}
         with progress_bar(title, shown=bool(self.verbose)) as report:
-            return make_problem(X, self.kernel_, sample, **options, report=report, law=self.measure_)
+            return make_problem(
+                X, self.kernel_, sample, **options, report=report, law=self.measure_, without_pass=without_pass
+            )
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant

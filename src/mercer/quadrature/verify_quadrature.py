@@ -15,6 +15,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
+from mercer.certificates.sampled_level import widened
 from mercer.kernels.base import spelled
 from mercer.kernels.checks import checked_nodes
 from mercer.kernels.integrals.given_measure import same_measure
@@ -22,6 +23,7 @@ from mercer.problems import Discrepancy
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
+from mercer.quadrature.sampled import Potential
 from mercer.quadrature.sparsifier import QuadratureSparsifier
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -51,13 +53,21 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     places, weights = _measure(model, sample)
     _check_sample(model, X, sample)
     options = {"discrepancy": model.discrepancy, "max_weight": model.max_weight, "ridge": model.ridge, "law": law}
-    problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights))
+    sampled = isinstance(model.certificate_, MeasureCertificate) and model.certificate_.level_width > 0
+    problem = make_problem(X, model.kernel_, sample, **options, dtype=double(weights), without_pass=sampled)
+    level = None
+    if sampled:
+        potential = Potential(problem, sample)
+        exact = potential.exact_on(places)
+        level = potential.level(exact, places, weights)
+        problem = potential.at_level(exact, level)
     if (weights > problem.caps[places] * (1 + _STORED_NUMBER)).any():
         raise ValueError("The model has a weight above max_weight: it is damaged.")
     claim = model._claim
     if claim.kappa is not None:
         claim = claim._replace(kappa=problem.trace(places, weights))
     proof = certify_measure(problem, places, weights, **claim._asdict())
+    proof = proof if level is None else widened(proof, level)
     _check_numbers(model, proof, problem)
     _check_slacks(model, problem, places, weights)
     _check_features(model, X)

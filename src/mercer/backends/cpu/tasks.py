@@ -35,7 +35,7 @@ _FUSED_UP_TO = 16  # columns: beyond, BLAS multiplies a tile faster than loops t
 _ENTRIES_A_CALL = 2**23
 _KEPT_BYTES, _KEPT_SHARE = 512 * 2**20, 1 / 4  # for prepared points: at most, and of the memory limit
 _FEWEST_POINTS = 1024  # prepared at a time, whatever the limit
-_REMEMBERED_BYTES = 2**24  # of prepared points that stay from one product to the next
+_REMEMBERED_BYTES = 2**25  # of prepared points that stay from one product to the next
 _FEW_NUMBERS = 2**18  # of prepared points: not worth asking how much memory there is
 _SMALL = _FILLED = 2**15  # entries that one thread makes before another is awake, and a task at least
 
@@ -184,7 +184,22 @@ def _part(compiled: Compiled, rows: Any, cols: Any) -> Compiled:
         row_scales=np.ascontiguousarray(program.row_scales[:, rows]),
         col_scales=np.ascontiguousarray(program.col_scales[:, cols]),
     )
-    return Compiled(some, (left, left if symmetric else points[1][cols]), compiled.work, {})
+    kept = {} if symmetric else _kept_sides(compiled, rows, cols)
+    return Compiled(some, (left, left if symmetric else points[1][cols]), compiled.work, kept)
+
+
+def _kept_sides(compiled: Compiled, rows: Any, cols: Any) -> dict[str, Any]:
+    """Points that are made ready already, for a part that has all rows, or all columns, of a small symmetric matrix.
+
+    Few columns of such a matrix are asked for again and again, and making all points ready costs more than they do.
+    """
+    points = compiled.points
+    whole = [isinstance(run, slice) and run == slice(0, len(points[0])) for run in (rows, cols)]
+    size = compiled.program.pairings.size * len(points[0]) * compiled.n_features * compiled.work.itemsize
+    if points[0] is not points[1] or not any(whole) or size > _REMEMBERED_BYTES:
+        return {}
+    both = _both_prepared(compiled)
+    return {name: side for name, side, all_of_it in zip(("rows", "cols"), both, whole, strict=True) if all_of_it}
 
 
 def _transposed(compiled: Compiled) -> Compiled:
@@ -218,9 +233,10 @@ def _both_prepared(compiled: Compiled) -> tuple[tuple[Array, Array], tuple[Array
     """Points of rows and columns made ready; those of a small matrix are kept for its next product."""
     if "points" in compiled.kept:
         return compiled.kept["points"]
-    rows = _prepared(compiled, compiled.points[0])
-    cols = rows if compiled.points[1] is compiled.points[0] else _prepared(compiled, compiled.points[1])
-    if rows[0].nbytes + cols[0].nbytes <= _REMEMBERED_BYTES:
+    rows = compiled.kept.get("rows") or _prepared(compiled, compiled.points[0])
+    same = compiled.points[1] is compiled.points[0]
+    cols = rows if same else compiled.kept.get("cols") or _prepared(compiled, compiled.points[1])
+    if rows[0].nbytes + (0 if same else cols[0].nbytes) <= _REMEMBERED_BYTES:
         compiled.kept["points"] = rows, cols
     return rows, cols
 

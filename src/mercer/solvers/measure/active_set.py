@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, namespace
+from mercer.backends.arrays import Array, copied, namespace
 from mercer.backends.ordering import flatnonzero, least, places
 from mercer.backends.rounding import EPS
 from mercer.backends.threads import single_threaded_blas
+from mercer.linalg.factors import solve_by_factor, upper_factor
 from mercer.problems import SparseMeasure, TraceProblem
 from mercer.problems.discrepancy import CAPS, CONSTRAINT, PENALTY, RIDGE
 from mercer.solvers.measure.active_set_pool import NOISE, ActiveSetPool
@@ -35,6 +36,7 @@ _LEAST_POOL = 1000
 _POOL_PER_NODE = 4
 _POOL_SHARE = 0.5  # of the memory limit, for the entries of A between pool and nodes
 _FEW = 256
+_INDEPENDENT = 1e-8  # of its diagonal entry: the pivot of a node that does not depend on the others
 _MET = 1e-12  # of ϰ: a start that misses it by less is left as it is
 _ZERO = 4 * EPS  # of D(0): no objective is negative, and less than this is rounding
 
@@ -87,11 +89,28 @@ def solve_on(problem: TraceProblem, nodes: Array) -> Array:
     Where the caps of the nodes do not allow dᵀv = ϰ, all are at their caps.
     """
     caps, penalty = problem.discrepancy.caps[nodes], problem.discrepancy.penalty[nodes]
-    start = namespace(caps).zeros_like(caps) if problem.kappa is None else _spread(caps, penalty, problem.kappa)
     with single_threaded_blas():
+        start = _signed(problem, nodes) if problem.kappa is None else _spread(caps, penalty, problem.kappa)
         pool = ActiveSetPool(problem, nodes, start, problem.alpha or 0.0, 1e-12)
         pool.solve()
     return pool.values
+
+
+def _signed(problem: TraceProblem, nodes: Array) -> Array:
+    """The best weights of any sign, those below zero left out: most nodes keep theirs, which need not be built up.
+
+    Zero where the nodes depend on one another so much that such weights are rounding.
+    """
+    base = problem.discrepancy
+    target = base.distortion[nodes] - (problem.alpha or 0.0) * base.penalty[nodes]
+    matrix, xp = base.block(nodes, nodes), namespace(target)
+    factor = upper_factor(copied(matrix))
+    if factor is None or not target.shape[0]:
+        return xp.zeros_like(target)
+    pivots = xp.linalg.diagonal(factor) ** 2
+    if not float((pivots / xp.linalg.diagonal(matrix)).min()) > _INDEPENDENT:
+        return xp.zeros_like(target)
+    return xp.clip(solve_by_factor(factor, target[:, None])[:, 0], min=0.0)
 
 
 def _spread(caps: Array, penalty: Array, kappa: float) -> Array:

@@ -2,6 +2,7 @@
 
 On fixed nodes I the least discrepancy is D(0) - ½ qᵀP q with P = A_II⁻¹, q = (Sω)_I, at v = P q. Without node j it is
 larger by v_j²/(2 P_jj): each step takes out the node for which that is least and updates P by one rank-one correction.
+With a penalty α dᵀv, q - αd stands for q. Under dᵀv = ϰ, P - Pd dᵀP/dᵀPd stands for P: its columns keep dᵀv as it is.
 Merging (QUAD 7.2) moves the weight of a node to one other; here it is shared out among all, which costs as much a step,
 m², and leaves a discrepancy several times lower.
 """
@@ -10,16 +11,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
 
-from mercer.backends.arrays import Array, is_tensor, like, namespace
-from mercer.backends.ordering import among, appended, as_indices, as_integers, without
+from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
+from mercer.backends.ordering import among, as_indices, as_integers, places, without
+from mercer.backends.rounding import TINY
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.dense_products import over_rows
+from mercer.linalg.deferred_updates import DeferredUpdates
 from mercer.linalg.factors import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
@@ -44,7 +45,8 @@ class EliminationSequence:
     removed : array of int of shape (s,)
         The nodes taken out, in order.
     values : array of shape (s + 1,)
-        The least D (with the ridge) on the nodes left: at the start, and after each step.
+        The least D (with the ridge, and with the penalty or under the constraint of the programme that nodes were taken
+        out of) on the nodes left: at the start, and after each step.
     """
 
     nodes: Array
@@ -138,31 +140,55 @@ class TakingOut(Method[Discrepancy, Sequence], ABC):
 
 
 class Elimination(TakingOut[EliminationSequence]):
-    """The node that is missed least goes; its weight is shared out among all others."""
+    """The node that is missed least goes; its weight is shared out among all others.
+
+    Parameters
+    ----------
+    n_nodes, max_increase
+        As of :func:`eliminate`.
+    alpha, kappa : float, optional
+        The penalty, or the trace, that the weights of those left are to solve the programme with: what a node is missed
+        by is then the growth of that objective. At most one of the two.
+    """
 
     name = phase = "elimination"
 
-    def __init__(self, n_nodes: int = 1, max_increase: float | None = None) -> None:
-        self._least, self._increase = max(n_nodes, 1), max_increase
+    def __init__(
+        self, n_nodes: int = 1, max_increase: float | None = None, *, alpha: float = 0.0, kappa: float | None = None
+    ) -> None:
+        self._least, self._increase, self._alpha, self._kappa = max(n_nodes, 1), max_increase, alpha, kappa
 
     def start(self, problem: Discrepancy, point: Array) -> Report[EliminationSequence]:
         """Without the nodes that get no weight or are combinations of others."""
         self._nodes, self._reference = point, problem.distortion
-        useful = point[solve_on(problem.regularised(0.0), point) > 0]
+        level = problem.regularised(self._alpha) if self._kappa is None else problem.constrained(self._kappa)
+        useful = point[solve_on(level, point) > 0]
         matrix = problem.block(useful, useful)
         independent = _independent(matrix)
         self._left = useful[independent]
         idle = point[~among(point, self._left)]
-        inverse = damped_inverse(matrix[independent][:, independent])
-        self._weights = inverse @ problem.distortion[self._left]
-        value = max(problem.constant - 0.5 * float(problem.distortion[self._left] @ self._weights), 0.0)
+        matrix = matrix[independent][:, independent]
+        q, d = problem.distortion[self._left], problem.penalty[self._left]
+        inverse, self._weights = self._on_level(damped_inverse(matrix), q - self._alpha * d, d)
+        value = float(self._weights @ (0.5 * (matrix @ self._weights) - q + self._alpha * d))
+        value = max(problem.constant + value, 0.0)
         self._ceiling = np.inf if self._increase is None else value * (1 + self._increase)
         self._values, self._removed = [value] * (1 + idle.shape[0]), as_integers(namespace(idle).sort(idle))
         self._shrinking, self._n_left = _Shrinking(inverse), int(self._left.shape[0])
         return self._report(0)
 
+    def _on_level(self, inverse: Array, target: Array, d: Array) -> tuple[Array, Array]:
+        """P and the best weights; under dᵀv = ϰ those that keep to it."""
+        weights = inverse @ target
+        if self._kappa is None:
+            return inverse, weights
+        along = inverse @ d
+        bend = float(d @ along)
+        weights = weights - along * ((float(d @ weights) - self._kappa) / bend)
+        return inverse - along[:, None] * (along / bend), weights
+
     def _take(self) -> bool:
-        place, increase = _missed_least(self._weights, self._shrinking.diagonal())
+        place, increase = _missed_least(self._weights, self._shrinking.diagonal)
         if self._values[-1] + increase > self._ceiling:
             return False
         self._removed.append(int(self._left[place]))
@@ -177,41 +203,26 @@ class Elimination(TakingOut[EliminationSequence]):
 
 
 class _Shrinking:
-    """P as nodes are taken out: what is left is copied from one array to another, rows on our threads."""
+    """P as nodes are taken out: a correction of rank one each, some of which wait; then the places are closed up."""
 
     def __init__(self, inverse: Array) -> None:
-        self._matrix = inverse
-        self._spare = None if is_tensor(inverse) else np.empty(inverse.size)
-
-    def diagonal(self) -> Array:
-        """Of P."""
-        return namespace(self._matrix).linalg.diagonal(self._matrix)
+        self._inverse = DeferredUpdates(inverse)
+        self.diagonal = copied(namespace(inverse).linalg.diagonal(inverse))
+        self._waits = places(int(inverse.shape[0]), inverse)  # where the nodes that are left stand in P
 
     def drop(self, place: int, weights: Array) -> Array:
         """Take a node out, and return P q without it."""
-        old = self._matrix
-        share = old[:, place] / old[place, place]
-        weights = without(weights - share * weights[place], place)
-        if self._spare is None:
-            rest, row = without(share, place), without(old[place], place)
-            kept = appended(old[:place], old[place + 1 :])
-            self._matrix = namespace(old).concat([kept[:, :place], kept[:, place + 1 :]], axis=1) - rest[:, None] * row
-            return weights
-        n = old.shape[0] - 1
-        new = self._spare[: n * n].reshape(n, n)
-        over_rows(lambda rows: _drop(old, share, place, new, rows.start, rows.stop), n, n)
-        self._matrix, self._spare = new, old.reshape(-1)
+        if self._inverse.is_full:
+            self._inverse.keep(self._waits)
+            self._waits = places(int(self._waits.shape[0]), self._waits)
+        row = self._inverse.row(int(self._waits[place]))
+        share = row / self.diagonal[place]
+        self._inverse.add(-share, row)
+        mine = share[self._waits]
+        self.diagonal = without(self.diagonal - mine * row[self._waits], place)
+        weights = without(weights - mine * weights[place], place)
+        self._waits = without(self._waits, place)
         return weights
-
-
-@njit(cache=True, nogil=True)
-def _drop(old: Any, share: Any, place: int, new: Any, start: int, stop: int) -> None:
-    for i in range(start, stop):
-        source = i if i < place else i + 1
-        for j in range(place):
-            new[i, j] = old[source, j] - share[source] * old[place, j]
-        for j in range(place, new.shape[1]):
-            new[i, j] = old[source, j + 1] - share[source] * old[place, j + 1]
 
 
 def _independent(matrix: Array) -> Array:
@@ -245,6 +256,6 @@ def _pivots(matrix: Array) -> list[int]:
 def _missed_least(weights: Array, diagonal: Array) -> tuple[int, float]:
     """A node whose weight is not positive, if there is one, or else the one of least v_j²/(2 P_jj)."""
     xp = namespace(weights)
-    cost = weights**2 / (2 * diagonal)
+    cost = weights**2 / (2 * xp.clip(diagonal, min=TINY))
     place = int(xp.argmin(xp.where(weights <= 0, -1.0, cost)))
     return place, float(cost[place])

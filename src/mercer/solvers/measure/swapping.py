@@ -8,35 +8,42 @@ choice of few nodes; this local search from their answer halves D and more.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from mercer.backends import get_config
-from mercer.backends.arrays import Array, copied, namespace
-from mercer.backends.ordering import as_indices, as_integers, flatnonzero, least, places, stable_order
+import numpy as np
+from numba import njit
+
+from mercer.backends.arrays import Array, copied, is_tensor, namespace
+from mercer.backends.ordering import as_indices, as_integers, least, place_of, places, stable_order
+from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.dense_products import over_rows, product
+from mercer.linalg.deferred_updates import DeferredUpdates
+from mercer.linalg.dense_products import product
 from mercer.linalg.factors import damped_inverse
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
+from mercer.problems.pool_entries import PoolEntries
+from mercer.solvers.measure.pursuit import least_rest, pool_size
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_POOL = 4000
-_SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
-_WORTH = 1e-3  # of D: a swap that gains less is not made
-_DEPENDENT = 1e-9  # of the diagonal, below which a point is a combination of the nodes
+_POOL = 5000
+_ENTRIES = 1_000_000  # between pool and nodes: where the nodes are few, the pool may be larger
+_NOISE = 256  # units of roundoff of D(0): what gains less is not made either
+_WORTH = 5e-4  # of D: a swap that gains less is not made
 
 
 class Swapping(Method[Discrepancy, Array]):
-    """Exchange nodes for other points while that lowers the least discrepancy on them; a step is a sweep over all.
+    """Exchange nodes for other points while that lowers the least discrepancy on them.
 
-    It starts from independent nodes, as :func:`mercer.quadrature.eliminate` leaves them. Caps take no part: weights are
-    settled afterwards.
+    A step is two sweeps over all nodes, or one that changes nothing. It starts from independent nodes, as
+    :func:`mercer.quadrature.eliminate` leaves them. Caps take no part: weights are settled afterwards.
 
     Notes
     -----
-    Cost of a sweep: N·m kernel evaluations to choose the pool of at most 4000 points in which partners are looked for,
-    then for each node 4 m flops a point of the pool and 4 m² flops. Memory: pool × m, a part of the memory limit.
+    Cost of a step: N·m kernel evaluations to choose the pool of some thousand points in which partners are looked for,
+    2 m² flops for each of them, and a few more for each node; then 4 m flops a point of the pool for each swap that is
+    made, and 8 m². Memory: pool × m, a part of the memory limit.
     """
 
     name = phase = "swapping"
@@ -44,21 +51,28 @@ class Swapping(Method[Discrepancy, Array]):
 
     def start(self, problem: Discrepancy, point: Array) -> Report[Array]:
         """The nodes given."""
-        self._sweep = _Sweep(problem, point)
+        with single_threaded_blas():
+            self._sweep = _Sweep(problem, point)
         return Report(point, self._sweep.value, size=int(point.shape[0]))
 
     def step(self, problem: Discrepancy, most: int) -> Report[Array]:
-        """Try every node once; the search ends when none was exchanged."""
+        """Try every node, twice where some were exchanged; the search ends when none was."""
         with single_threaded_blas():
             made = self._sweep.run()
+            if made:
+                self._sweep.run()
             nodes, value = self._sweep.nodes, self._sweep.value
-            if made and most > 1:
+            if made and most > 1 and not self._sweep.holds_all:
                 self._sweep = _Sweep(problem, nodes)  # a new pool, and no errors of updates
         return Report(nodes, value, size=int(nodes.shape[0]), status=None if made else Status.CONVERGED)
 
 
 class _Sweep:
-    """The nodes, the inverse of their matrix, and gradient and remaining diagonal on a pool of points."""
+    """The nodes, the inverse of their matrix, and gradient and remaining diagonal on a pool of points.
+
+    Beside them the *shares* P A_I·, a row for each node: what a node would have to take over of each point. All that is
+    asked of a node that may go is its row, so that most of a sweep is reading; a swap adds two terms of rank one.
+    """
 
     def __init__(self, problem: Discrepancy, nodes: Array) -> None:
         self._problem = problem
@@ -66,28 +80,27 @@ class _Sweep:
         self._inverse = damped_inverse(problem.block(nodes, nodes))
         self._weights = self._inverse @ problem.distortion[nodes]
         self._pool = self._choose_pool()
+        self._places = place_of(nodes, self._pool)
         self._diagonal = problem.diagonal[self._pool]
-        self._columns = problem.block(self._pool, nodes)
-        self._gradient = product(self._columns, self._weights) - problem.distortion[self._pool]
-        self._rest = self._diagonal - self._explained()
+        self._entries = PoolEntries(problem, self._pool)
+        columns = self._entries.rows(self._places)
+        shares = product(self._inverse, columns)
+        self._gradient = product(columns.T, self._weights) - problem.distortion[self._pool]
+        self._rest = self._diagonal - _column_sums(columns, shares)
+        self._shares = DeferredUpdates(shares)
+        self._dependent = least_rest(problem)
+        self._noise = _NOISE * unit_of(problem.squared.dtype) * problem.constant
         self.value = max(problem.constant - 0.5 * float(problem.distortion[nodes] @ self._weights), 0.0)
 
-    def _explained(self) -> Array:
-        """What the nodes explain of the diagonal: A_iI P A_Ii for every point of the pool."""
-        columns, xp = self._columns, namespace(self._columns)
-        out = xp.zeros_like(self._diagonal)
-
-        def fill(rows: slice) -> None:
-            out[rows] = xp.sum((columns[rows] @ self._inverse) * columns[rows], axis=1)
-
-        over_rows(fill, columns.shape[0], columns.shape[1] ** 2)
-        return out
+    @property
+    def holds_all(self) -> bool:
+        """Whether the pool is the whole sample, so that another would be the same."""
+        return int(self._pool.shape[0]) == self._problem.size
 
     def _choose_pool(self) -> Array:
-        """The nodes, and the points that would gain most if they were independent of them."""
+        """The nodes, and the points that would gain most if they were independent of them, in rising order."""
         problem = self._problem
-        affordable = get_config().memory_bytes // (_SHARE * 8 * self.nodes.shape[0])
-        most = max(min(_POOL, affordable), 2 * self.nodes.shape[0])
+        most = max(pool_size(problem, int(self.nodes.shape[0]), _ENTRIES, _POOL), 2 * int(self.nodes.shape[0]))
         if problem.size <= most:
             return places(problem.size, self.nodes)
         gradient = problem.gradient(self.nodes, self._weights)
@@ -100,53 +113,87 @@ class _Sweep:
         """Try every node once, the ones that are missed least first; returns how many were exchanged."""
         cost = self._weights**2 / namespace(self._inverse).linalg.diagonal(self._inverse)
         made = 0
-        for node in as_integers(self.nodes[stable_order(cost)]):
-            made += self._try(node)
+        for place in as_integers(stable_order(cost)):
+            made += self._try(place)
         return made
 
-    def _try(self, node: int) -> bool:
-        place = int(flatnonzero(self.nodes == node)[0])
+    def _try(self, place: int) -> bool:
         own, weight = float(self._inverse[place, place]), float(self._weights[place])
-        share = self._inverse[:, place] / own
+        row = self._shares.row(place)
+        best, gain = self._best_in_place(row, weight, own)
         loss = 0.5 * weight**2 / own
-        spread = product(self._columns, share)
-        gradient = self._gradient - weight * spread
-        rest = self._rest + own * spread**2
-        gain = _gains(gradient, rest, self._diagonal)
-        best = int(namespace(gain).argmax(gain))
-        gained = float(gain[best]) - loss
-        if int(self._pool[best]) == node or gained <= _WORTH * self.value:
+        idle = weight <= 0  # it will have no weight at all, so that nothing is lost with it
+        gained = gain - (0.0 if idle else loss)
+        if best == int(self._places[place]) or gained <= max(_WORTH * self.value, self._noise):
             return False
-        self._weights = self._weights - weight * share
-        self._inverse = self._inverse - share[:, None] * self._inverse[place]
-        self._gradient, self._rest = gradient, rest
-        self.value -= gained
-        self._replace(place, best)
+        self._vacate(place, row, weight, own)
+        self.value -= gain - loss
+        self._fill(place, best)
         return True
 
-    def _replace(self, place: int, best: int) -> None:
-        """Give the vacant place to a point of the pool: the inverse grows by its row, gradient and rest follow."""
-        point = int(self._pool[best])
-        column = self._problem.block(self._pool, as_indices([point], self._pool))[:, 0]
-        mine = copied(self._columns[best])
-        mine[place] = 0.0
+    def _best_in_place(self, row: Array, weight: float, own: float) -> tuple[int, float]:
+        """The point that does most when a node has gone, and by how much D falls when it comes."""
+        if not is_tensor(row):
+            return _best(row / own, self._gradient, self._rest, self._diagonal, weight, own, self._dependent)
+        spread = row / own
+        gain = _gains(self._gradient - weight * spread, self._rest + own * spread**2, self._diagonal, self._dependent)
+        best = int(namespace(gain).argmax(gain))
+        return best, float(gain[best])
+
+    def _vacate(self, place: int, row: Array, weight: float, own: float) -> None:
+        """Take a node out: inverse, weights, gradient and rest are those of the others."""
+        share = self._inverse[:, place] / own
+        self._weights = self._weights - weight * share
+        self._inverse = self._inverse - share[:, None] * self._inverse[place]
         self._inverse[place] = 0.0
         self._inverse[:, place] = 0.0
-        solved = self._inverse @ mine
-        left = column - product(self._columns, solved)
-        step = -self._gradient[best] / self._rest[best]
+        self._gradient = self._gradient - (weight / own) * row
+        self._rest = self._rest + row**2 / own
+        self._shares.add(-share, row)
+
+    def _fill(self, place: int, best: int) -> None:
+        """Give the vacant place to a point of the pool: the inverse grows by its row, gradient and rest follow."""
+        column = self._entries.rows(as_indices([best], self._pool))[0]
+        mine = column[self._places]
+        mine[place] = 0.0
+        solved = self._shares.column(best)
+        left = column - self._shares.combined(mine)
+        rest = self._rest[best]
+        step = -self._gradient[best] / rest
         solved[place] = -1.0
-        self._inverse += solved[:, None] * solved / self._rest[best]
+        self._inverse += solved[:, None] * (solved / rest)
         self._weights[place] = 0.0
-        self._weights -= step * solved
+        self._weights = self._weights - step * solved
         self._gradient = self._gradient + step * left
-        self._rest = self._rest - left**2 / self._rest[best]
-        self._columns[:, place] = column
-        self.nodes[place] = point
+        self._rest = self._rest - left**2 / rest
+        self._shares.add(-solved / rest, left)
+        self.nodes[place], self._places[place] = self._pool[best], best
 
 
-def _gains(gradient: Array, rest: Array, diagonal: Array) -> Array:
+def _column_sums(left: Array, right: Array) -> Array:
+    """The sum of the products of two matrices over each of their columns."""
+    xp = namespace(left)
+    total = xp.zeros_like(left[0])
+    for a, b in zip(left, right, strict=True):
+        total += a * b
+    return total
+
+
+def _gains(gradient: Array, rest: Array, diagonal: Array, dependent: float) -> Array:
     """By how much D falls when a point comes; zero for those that would get no weight or are no news."""
     xp = namespace(gradient)
-    able = (gradient < 0) & (rest > _DEPENDENT * diagonal)
+    able = (gradient < 0) & (rest > dependent * diagonal)
     return xp.where(able, 0.5 * gradient**2 / xp.where(able, rest, 1.0), 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _best(spread: Any, gradient: Any, rest: Any, diagonal: Any, weight: float, own: float, dependent: float) -> Any:
+    best, most = 0, 0.0
+    for i in range(spread.size):
+        slope = gradient[i] - weight * spread[i]
+        left = rest[i] + own * spread[i] * spread[i]
+        if slope < 0 and left > dependent * diagonal[i]:
+            gain = 0.5 * slope * slope / left
+            if gain > most:
+                best, most = i, gain
+    return best, most
