@@ -64,6 +64,7 @@ class Terminal:
                 except OSError:  # the process has closed its side
                     piece = b""
                 if not piece:
+                    assert not words, f"{words!r} was not seen before the end: {self.shown[-2000:]}"
                     return
                 self.shown += piece.decode(errors="replace")
         pytest.fail(f"{words!r} was not seen in {PATIENCE} seconds: {self.shown[-2000:]}")
@@ -83,7 +84,7 @@ def test_a_terminal_shows_a_bar_and_ctrl_c_keeps_a_checkpoint_that_another_call_
     assert "\x1b[" in terminal.shown  # a bar that is drawn over and over
     assert re.search(r"Solving the semi-definite programme: \w+", terminal.shown)  # the phase
     terminal.press(b"\x03")
-    assert terminal.ended() == 130
+    assert terminal.ended() == 130, terminal.shown[-2000:]
     assert "Traceback" not in terminal.shown
     said = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.shown).split())
     assert "interrupted" in said
