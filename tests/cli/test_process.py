@@ -1,6 +1,7 @@
 """The command as a process: on a terminal, in a pipe, interrupted, and asked by a shell at the tab key."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ import time
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from mercer.cli import progress
 
@@ -36,16 +38,17 @@ def roll(tmp_path):
 class Terminal:
     """A process on a terminal of its own, with a keyboard and a screen."""
 
-    def __init__(self, arguments, folder):
+    def __init__(self, arguments, folder, columns):
         self._keyboard, screen = pty.openpty()
-        fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {name: value for name, value in ENVIRONMENT.items() if name not in ("COLUMNS", "LINES")}
         self._process = subprocess.Popen(
             [*COMMAND, *arguments],
             stdin=screen,
             stdout=screen,
             stderr=screen,
             cwd=folder,
-            env={**ENVIRONMENT, "TERM": "xterm-256color"},
+            env={**environment, "TERM": "xterm-256color"},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
@@ -79,7 +82,7 @@ class Terminal:
 
 
 def test_a_terminal_shows_a_bar_and_ctrl_c_keeps_a_checkpoint_that_another_call_goes_on_from(roll, monkeypatch, told):
-    terminal = Terminal(["embed", "roll.csv", "--sigma", "0.5", "--no-picture"], roll)
+    terminal = Terminal(["embed", "roll.csv", "--sigma", "0.5", "--no-picture"], roll, columns=200)
     terminal.wait_for(r"interior-point method[^\r]*step \d+, residual \S+, gap")  # which runs for seconds
     assert "\x1b[" in terminal.shown  # a bar that is drawn over and over
     assert re.search(r"Solving the semi-definite programme: \w+", terminal.shown)  # the phase
@@ -96,6 +99,29 @@ def test_a_terminal_shows_a_bar_and_ctrl_c_keeps_a_checkpoint_that_another_call_
     words = shlex.split(again)[1:]
     monkeypatch.chdir(roll)
     assert told(*words)["certificate"]["relative_gap"] <= 1e-6
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_nothing_that_matters_is_cut_on_any_terminal(columns):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=columns)
+    with progress._bar(screen) as bar:
+        shown = progress._Bar(bar, "Solving the semi-definite programme")
+        shown.show(phase="solving by the interior-point method")
+        shown.show(0.5, "level 2, step 103, residual 1e-06, certified gap 5e-07")
+        bar.refresh()
+    said = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.file.getvalue()).split())
+    assert "…" not in said
+    for word in (
+        "interior-point method",
+        "level 2",
+        "step 103",
+        "residual",
+        "1e-06",
+        "certified",
+        "5e-07",
+        "about 0 s left",
+    ):
+        assert word in said
 
 
 def test_ctrl_c_before_there_is_anything_to_keep_says_so(tmp_path):

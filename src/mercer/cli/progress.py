@@ -16,11 +16,13 @@ from typing import Any, Protocol, final
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from mercer.solvers import Iteration
 
 _SECONDS_BETWEEN = 2.0  # lines in a pipe
+_WIDE = 160  # columns of a terminal that take a bar, what is fitted, and all that is known of it, in a line
 _NEARLY = 0.99  # done, where a small residual is still to be proved
 
 
@@ -119,15 +121,11 @@ class _Nothing:
 
 
 def _bar(console: Console) -> Progress:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[words]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    return Progress(*columns, console=console, transient=True)
+    """The bar; on a narrow terminal the phase without it, and words that go on below rather than be cut."""
+    words = TextColumn("{task.fields[words]}", table_column=Column(no_wrap=False))
+    room: tuple[ProgressColumn, ...] = (BarColumn(bar_width=20), words, TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), *(room if console.width >= _WIDE else (words,)))
+    return Progress(*columns, TextColumn("{task.fields[left]}"), console=console, transient=True)
 
 
 @final
@@ -144,7 +142,8 @@ class _Bar:
         if words:
             changes["words"] = words
         if phase:
-            changes["description"] = f"{self._description}: {phase}"
+            wide = self._progress.console.width >= _WIDE
+            changes["description"] = f"{self._description}: {phase}" if wide else phase
         if fraction is not None:
             changes |= {"completed": fraction, "total": 1.0}
         self._progress.update(self._task, **changes)
