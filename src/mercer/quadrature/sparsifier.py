@@ -22,10 +22,11 @@ from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar, warn_user
+from mercer.quadrature.dense_penalties import warn_of_dense_penalty, warn_of_dense_solution
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_its_own_best, nodes_asked, refuse_idle
+from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, nodes_asked, refuse_idle
 from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
 from mercer.quadrature.sampled import Potential, pays
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
@@ -42,7 +43,6 @@ _SENTENCES = {
     ),
 }
 _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
-_PROPORTIONAL = 1e-6  # the spread of quotients up to which two vectors are proportional
 _ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
@@ -224,7 +224,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         definiteness = prove_square_definite(problem.squared)
         choice = choice_of(self, problem)
         if self.penalty is not None:
-            _warn_of_dense_penalty(problem, choice)
+            warn_of_dense_penalty(problem, choice)
         selection = select(problem, choice)
         dtype = double(problem.weights)  # of what is proved, and of what a person reads of the measure
         if problem.squared.dtype != dtype:
@@ -393,34 +393,4 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
                 f"(discrepancy {self.discrepancy_:.1e}): lower n_nodes, or pass a kernel of a smaller sigma.",
             )
         if self.penalty is not None:
-            _warn_of_dense_solution(problem, choice, found)
-
-
-def _warn_of_dense_penalty(problem: Discrepancy, choice: Choice) -> None:
-    """Tell of d = θ Sω, where v = (1 - αθ) ω is the solution at every level: no weight is zero (QUAD 3.4)."""
-    if _is_to_be_sparse(problem, choice) and _is_multiple_of_distortion(problem):
-        warn_user(
-            "penalty is a multiple of Sω, so that every point keeps the same part of its weight and the solution is "
-            "not sparse (QUAD 3.4): choose another penalty, or ask for n_nodes."
-        )
-
-
-def _warn_of_dense_solution(problem: Discrepancy, choice: Choice, found: int) -> None:
-    """Tell of other d = Sη, where v = ω - αη is the solution for as long as no weight vanishes (QUAD 3.4)."""
-    if found == problem.size and _is_to_be_sparse(problem, choice) and not _is_multiple_of_distortion(problem):
-        warn_user(
-            f"All {found} points have weight: with this penalty nothing is spared at this level (QUAD 3.4). Raise "
-            "alpha or lower trace_fraction, choose another penalty or a wider kernel, or ask for n_nodes."
-        )
-
-
-def _is_to_be_sparse(problem: Discrepancy, choice: Choice) -> bool:
-    """Whether the penalty alone, at a level below the whole trace, is to leave points out."""
-    level = 1.0 if choice.kappa is None else choice.kappa / problem.total
-    penalised = bool(choice.alpha) or level < 1 - _PROPORTIONAL
-    return penalised and choice.reduction is None and problem.size > 1 and is_its_own_best(problem)
-
-
-def _is_multiple_of_distortion(problem: Discrepancy) -> bool:
-    ratio = problem.penalty / problem.distortion
-    return float(ratio.max() - ratio.min()) <= _PROPORTIONAL * float(ratio.max())
+            warn_of_dense_solution(problem, choice, found)
