@@ -23,7 +23,7 @@ from mercer.backends.arrays import Array, norm, to_numpy
 from mercer.backends.balls import Ball, ball, logarithm
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
-from mercer.certificates.spectrahedron import optimality
+from mercer.certificates.spectrahedron import optimality, require_bound
 from mercer.problems.squares_likelihood import SquaresLikelihood
 from mercer.problems.squares_likelihood_enclosures import LikelihoodEnclosures
 
@@ -75,11 +75,7 @@ def certify_likelihood(problem: SquaresLikelihood, factor: Array) -> LikelihoodC
     """
     factor = factor / norm(factor)
     lower, upper = _bounds(problem.enclosures, to_numpy(factor))
-    if not np.isfinite(upper):
-        raise ArithmeticError(
-            "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
-            "a scale near one."
-        )
+    require_bound(upper)
     least, complementarity = optimality(problem.gradient(problem.residual(factor)), factor)
     return LikelihoodCertificate(
         lower=lower,

@@ -60,11 +60,7 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     """
     factor = factor / norm(factor)
     lower, upper = _bounds(problem.enclosures, to_numpy(factor))
-    if not np.isfinite(upper):
-        raise ArithmeticError(
-            "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
-            "a scale near one."
-        )
+    require_bound(upper)
     least, complementarity = optimality(problem.gradient(problem.residual(factor)), factor)
     return Certificate(
         lower=max(lower, 0.0),
@@ -122,6 +118,15 @@ def oracle_bound(programme: SquaresEnclosures, y: Array) -> float:
         return -np.inf
     taken = (c * programme.target).sum().scaled(1) + (c * (programme.probe_gram @ c)).sum()
     return float((Ball(theta) - taken).lower())
+
+
+def require_bound(upper: float) -> None:
+    """Refuse a programme whose numbers leave the range of double precision."""
+    if not np.isfinite(upper):
+        raise ArithmeticError(
+            "The density's programme is too ill-conditioned for any proof: raise truncation, or bring the features to "
+            "a scale near one."
+        )
 
 
 def optimality(G: Array, factor: Array) -> tuple[Array, float]:
