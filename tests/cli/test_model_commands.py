@@ -47,6 +47,13 @@ def test_what_was_done_to_the_columns_travels_with_the_model(model, told):
     assert said["preparation"]["columns"] == list(kept.columns)
 
 
+def test_all_levels_are_told_with_their_proofs(model, call, told):
+    levels = mercer.load(model).levels_
+    assert len(levels) > 1
+    assert [each["words"] for each in told("info", "iris.mercer")["levels"]] == [str(e.certificate) for e in levels]
+    assert f"Level {len(levels)}      {levels[-1].certificate}" in call("info", "iris.mercer").stdout
+
+
 def test_the_certificate_is_proved_again_from_the_file_and_the_data(model, folder, call, told):
     held = call("verify", "iris.mercer", "iris.csv")
     assert held.exit_code == 0, held.output

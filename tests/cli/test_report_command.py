@@ -41,6 +41,18 @@ def test_a_page_shows_the_rank_path_where_it_is_asked_for(model, folder, call, m
     assert '"Rank path"' not in (folder / "first.html").read_text()
 
 
+def test_a_page_shows_the_map_in_the_plane_where_it_is_asked_for(model, folder, call):
+    assert '"Plane map"' not in (folder / "first.html").read_text()
+    made = call("report", "iris.mercer", "iris.csv", "--plane-map")
+    assert made.exit_code == 0, made.output
+    said = next(line for line in made.stdout.splitlines() if line.startswith("Map "))
+    page = (folder / "iris.html").read_text()
+    assert '"Plane map"' in page
+    assert said.removeprefix("Map").strip() in page
+    call("embed", "iris.csv", "--scale", "--picture", "map.png", "--report", "both.html")
+    assert '"Plane map"' in (folder / "both.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

@@ -445,6 +445,18 @@ def test_no_model_is_saved_that_could_not_be_loaded(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="parts inside parts"):
         mercer.save(kernel, tmp_path / "m.mercer")
     assert "more often" in refused(tmp_path / "m.mercer")
+    monkeypatch.setattr("mercer.io.model_file.MOST_BRACKETS", 20)
+    with pytest.raises(TypeError, match="more lists and mappings than a model file can"):
+        mercer.save(kernel, tmp_path / "m.mercer")
+
+
+@pytest.mark.parametrize("name", ["parts", "header"])
+def test_a_file_of_more_lists_than_any_model_is_refused_before_they_are_made(name, content, tmp_path, monkeypatch):
+    texts = {name: "[" + ",".join(["[]"] * 2**21) + "]"}
+    path, loads = forged(tmp_path / "m.mercer", content, texts=texts), json.loads
+    short = lambda text, **how: loads(text, **how) if len(text) < 2**21 else pytest.fail("it was read")  # noqa: E731
+    monkeypatch.setattr("json.loads", short)
+    assert "more lists and mappings than any model" in refused(path)
 
 
 def test_a_format_that_is_stated_twice_is_refused(whole, tmp_path):

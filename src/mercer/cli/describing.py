@@ -49,7 +49,10 @@ def _of_model(path: Path) -> Account:
         found = Preparation.from_dict(prepared)
         account.lines.append(("Columns", listed(found.columns) + (", standardised" if found.is_scaled else "")))
     proof = said.get("certificate")
-    account.lines.append(("Certificate", proof["words"] if proof else "none"))
+    for number, each in enumerate(said.get("levels") or (), 1):
+        account.lines.append((f"Level {number}", each["words"] if each else "not certified"))
+    if not said.get("levels"):
+        account.lines.append(("Certificate", proof["words"] if proof else "none"))
     account.lines.append(("Size", f"{said['file_bytes'] / 1000:.0f} kB in {said['arrays']} arrays"))
     account.notes.append("This is what the file says; mercer verify finds out whether it is true.")
     return account

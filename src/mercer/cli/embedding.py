@@ -21,7 +21,7 @@ from mercer.cli.models import ModelOptions
 from mercer.cli.options import Reading
 from mercer.cli.output import STANDARD_OUTPUT, chosen_picture, refuse_table, refuse_target, write_columns
 from mercer.cli.pages import write_report
-from mercer.cli.pictures import drawn_map
+from mercer.cli.pictures import draw_map
 from mercer.cli.progress import clock
 from mercer.cli.saying import Account, beside, called_again, certified
 from mercer.solvers import Status
@@ -150,23 +150,29 @@ def _write(request: EmbedRequest, account: Account, model: Any, data: FitData) -
 
 
 def _draw(request: EmbedRequest, account: Account, model: Any, data: FitData) -> None:
-    """The picture and the page."""
+    """The picture and the page, which has the map of the picture too."""
+    plane = None
     if request.picture is not None:
         with clock("Drawing the map", shown=not request.quiet), collected_warnings(account.notes):
-            _draw_map(request.picture, account, model, data)
+            plane = _drawn_map(request.picture, account, model, data)
     if request.report_path is not None:
         with clock("Making the page", shown=not request.quiet):
-            write_report(model, data, request.report_path)
+            write_report(model, data, request.report_path, plane=plane)
         account.lines.append(("Page", str(request.report_path)))
     account.facts |= {"picture": _text(request.picture), "report": _text(request.report_path)}
 
 
-def _draw_map(path: Path, account: Account, model: Any, data: FitData) -> None:
-    """The map in the plane; the fit is worth telling of where it cannot be drawn."""
+def _drawn_map(path: Path, account: Account, model: Any, data: FitData) -> Any:
+    """The map in the plane, drawn; the fit is worth telling of where it cannot be."""
+    from mercer import plane_map
+
     if len(data.table) < _FEWEST or not np.ptp(np.asarray(model.embedding_), axis=0).any():
         account.notes.append("There is no picture: it takes four rows at least, with different coordinates.")
-        return
-    account.lines += [("Map", drawn_map(model, data, path)), ("Picture", str(path))]
+        return None
+    plane = plane_map(np.asarray(model.embedding_), random_state=0)
+    draw_map(plane, data, path)
+    account.lines += [("Map", str(plane)), ("Picture", str(path))]
+    return plane
 
 
 def _leave(request: EmbedRequest, account: Account, kept: KeptIterate) -> NoReturn:

@@ -25,9 +25,11 @@ def reported(options: dict[str, Any]) -> None:
     refuse_target(output, ".html")
     with one_sentence(), collected_warnings(account.notes):
         model, data = opened(options, reading, account, label=options["label"])
-        path = _path_of_ranks(data, account, shown=not options["quiet"]) if options["rank_path"] else None
-        with clock("Making the page", shown=not options["quiet"]):
-            write_report(model, data, output, title=options["title"], path=path)
+        shown = not options["quiet"]
+        path = _path_of_ranks(data, account, shown=shown) if options["rank_path"] else None
+        plane = _map_in_the_plane(model, data, account, shown=shown) if options["plane_map"] else None
+        with clock("Making the page", shown=shown):
+            write_report(model, data, output, title=options["title"], path=path, plane=plane)
     account.sentence = (
         f"{output} shows {data.table.source}: {data.words()}. Open it with a browser; it needs no network."
     )
@@ -49,8 +51,21 @@ def _path_of_ranks(data: FitData, account: Account, *, shown: bool) -> Any:
     return path
 
 
-def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None, path: Any = None) -> None:
-    """The page of a model and its data, which shows all columns as they stand in the file, and where."""
+def _map_in_the_plane(model: Any, data: FitData, account: Account, *, shown: bool) -> Any:
+    """The map of the coordinates that the model gives the rows; what it keeps of them is said."""
+    from mercer import plane_map
+
+    with clock("Drawing the map", shown=shown):
+        plane = plane_map(np.asarray(model.transform(data.points)), random_state=0)
+    account.lines.append(("Map", str(plane)))
+    return plane
+
+
+def write_report(model: Any, data: FitData, output: Path, *, title: str | None = None, **pictures: Any) -> None:
+    """The page of a model and its data, which shows all columns as they stand in the file, and where.
+
+    ``pictures`` are those that :func:`mercer.plots.report` has besides, of a rank path or of a map in the plane.
+    """
     from mercer.plots import report
 
     columns = {part.name: part.values for part in data.file.parts}
@@ -58,4 +73,4 @@ def write_report(model: Any, data: FitData, output: Path, *, title: str | None =
     place = None if shown is columns else next(iter(shown))
     label = None if data.label is None else data.label.name
     title = title or Path(data.table.source).name
-    report(model, data.points, table=shown, label=label, title=title, place=place, path=path).save(output)
+    report(model, data.points, table=shown, label=label, title=title, place=place, **pictures).save(output)

@@ -12,12 +12,10 @@ from mercer.cli.data import FitData
 _MOST_CLASSES = 10
 
 
-def drawn_map(model: Any, data: FitData, path: Path) -> str:
-    """Draw an embedding in the plane, coloured by its labels, and return what the map keeps, in a line."""
-    from mercer.embedding import plane_map
+def draw_map(plane: Any, data: FitData, path: Path) -> None:
+    """Draw the map of an embedding in the plane, coloured by its labels, with what it keeps as its title."""
     from mercer.plots import new_figure, plot_plane_map, plot_shaded, save_figure
 
-    plane = plane_map(np.asarray(model.embedding_), random_state=0)
     figure, (ax,) = new_figure(1, panel_inches=6.0)
     labels = data.labels
     if labels is not None and labels.dtype.kind == "f":
@@ -26,7 +24,6 @@ def drawn_map(model: Any, data: FitData, path: Path) -> str:
     else:
         plot_plane_map(ax, plane, _few(labels))
     save_figure(figure, path)
-    return str(plane)
 
 
 def _few(labels: Any) -> Any:

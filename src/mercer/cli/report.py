@@ -26,6 +26,7 @@ from mercer.cli.using import MODEL
 @click.option(
     "--rank-path", is_flag=True, help="Show how the rank of a Gaussian kernel's embedding changes with its bandwidth."
 )
+@click.option("--plane-map", is_flag=True, help="Show all coordinates of the rows as one map in the plane besides.")
 @reading_options
 @saying_options
 def report(**options: Any) -> None:

@@ -17,7 +17,8 @@ from mercer.io.references import MOST_REFERENCES, references_followed
 from mercer.io.refusals import ModelFileError, UnsavableError, damaged
 from mercer.io.summary import summary
 
-_SAID = ("library", "class", "parameters", "kernel", "data", "certificate", "notes")  # in the header
+MOST_BRACKETS = 2**21  # of the JSON of a file, each a list or a mapping that reading it would make: a second's work
+_SAID = ("library", "class", "parameters", "kernel", "data", "certificate", "levels", "notes")  # in the header
 
 
 def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
@@ -72,6 +73,8 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     }
     if sum(len(text.encode()) for text in texts.values()) > container.MOST_TEXT:
         raise UnsavableError(f"{name} holds more texts and single numbers than a model file can: give them as arrays.")
+    if max(map(_brackets, texts.values())) > MOST_BRACKETS:
+        raise UnsavableError(f"{name} holds more lists and mappings than a model file can: give them as arrays.")
     if references_followed(encoder.parts) > MOST_REFERENCES:
         raise UnsavableError(f"{name} has parts inside parts without end: no model file holds so many.")
     container.write(path, texts, encoder.arrays)
@@ -125,9 +128,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         ``format`` and ``library``, the versions of both; ``class``; ``parameters``, in words where they are neither
         numbers nor texts; ``kernel`` in words, with the parameters that the fit found; ``data``, the ``rows``,
         ``columns`` and ``fingerprint`` of what it was fitted to; ``certificate``, its bounds and its sentence in
-        ``words``; ``notes``, what was given to :func:`mercer.save`; ``arrays`` and ``array_bytes``, how many there
-        are and their size; ``file_bytes``. What does not apply is None. It is what the file *says*:
-        :func:`mercer.verify` finds out whether it is true.
+        ``words``; ``levels``, the same of each level of an embedding that has several; ``notes``, what was given to
+        :func:`mercer.save`; ``arrays`` and ``array_bytes``, how many there are and their size; ``file_bytes``. What
+        does not apply is None. It is what the file *says*: :func:`mercer.verify` finds out whether it is true.
     """
     with _readable(path) as content:
         sizes = [_bytes_of(*each) for each in content.stored.values()]
@@ -184,6 +187,11 @@ def _plain_notes(notes: Mapping[str, Any] | None) -> dict[str, Any] | None:
         ) from None
 
 
+def _brackets(text: str) -> int:
+    """How many lists and mappings the JSON can stand for, counted before they are made."""
+    return text.count("[") + text.count("{")
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -191,6 +199,8 @@ def _json(value: Any) -> str:
 def _parsed(text: str | None) -> Any:
     if text is None:
         damaged("it is no model file")
+    if _brackets(text) > MOST_BRACKETS:
+        damaged("it has more lists and mappings than any model")
     try:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_with_each_name_once)
     except (ValueError, RecursionError):

@@ -9,13 +9,14 @@ _LONGEST = 200  # characters of a parameter in words
 
 
 def summary(model: Any) -> dict[str, Any]:
-    """Parameters, kernel, data and certificate of a model; None where it has none."""
-    kernel = getattr(model, "kernel_", None)
+    """Parameters, kernel, data and certificates of a model; None where it has none."""
+    kernel, levels = getattr(model, "kernel_", None), getattr(model, "levels_", ())
     return {
         "parameters": {name: _plain(value) for name, value in _parameters(model).items()},
         "kernel": None if kernel is None else repr(kernel),
         "data": _data(model),
         "certificate": _certificate(getattr(model, "certificate_", None)),
+        "levels": [_certificate(level.certificate) for level in levels] if len(levels) > 1 else None,
     }
 
 

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Self, final
-from zlib import crc32
 
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.kernels.tables import Table, is_frame
+from mercer.kernels.tables import is_frame
 from mercer.plots.display import Display
 from mercer.plots.labels import COLOURS, draw_bar
 from mercer.plots.tests import FOUND
+from mercer.plots.witness_columns import Drawn, column_number, drawn_columns, telling_columns, thinned
 
-_MOST_POINTS = 1000  # of each sample that are drawn
-_BINS = 10  # of a column, to see how much of the witness it tells
-_JITTER = 0.25  # of the distance of two categories, by which points of one category are spread
 _MARGIN = 0.08  # of the range of the points, on either side
 _SIDES = ((COLOURS[0], "o"), (FOUND, "^"))  # colour and marker of either sample
 _MOST_TICKS = 20  # categories that are named at an axis
 _TITLE_WIDTH = 44  # characters of a line of a title
 _LONGEST = 24  # characters of a name in a title or at an axis
 SAMPLES = ("first sample", "second sample")
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A column as it is drawn: its name, a number for each row, and what these stand for where they are codes."""
-
-    name: str
-    numbers: Array
-    categories: tuple[Any, ...] = ()
-
-    @property
-    def places(self) -> Array:
-        """The numbers; rows of one category are spread a little, always in the same way."""
-        if not self.categories:
-            return self.numbers
-        rng = np.random.default_rng(crc32(self.name.encode()))
-        return self.numbers + rng.uniform(-_JITTER, _JITTER, self.numbers.size)
 
 
 @final
@@ -84,12 +63,16 @@ class WitnessDisplay(Display):
         names: Sequence[str] = (),
     ) -> None:
         self._result, self._labels = result, labels
-        self._samples = [_thinned(sample) for sample in (X, Y)]
-        self._drawn = _columns(self._samples, "x", names)
+        self._samples = [thinned(sample) for sample in (X, Y)]
+        self._drawn = drawn_columns(self._samples, "x", names)
         self.values = np.concatenate([np.asarray(result.witness(sample)) for sample in self._samples])
         self._belongs = np.repeat([0, 1], [len(sample) for sample in self._samples])
         drawn = self._drawn
-        pair = _telling(drawn, self.values, 2) if columns is None else [_number(drawn, column) for column in columns]
+        pair = (
+            telling_columns(drawn, self.values, 2)
+            if columns is None
+            else [column_number(drawn, column) for column in columns]
+        )
         self._pair = [drawn[k] for k in pair]
 
     @classmethod
@@ -207,12 +190,12 @@ class DependenceDisplay(Display):
     def __init__(
         self, result: Any, X: Any, Y: Any, *, x_names: Sequence[str] = (), y_names: Sequence[str] = ()
     ) -> None:
-        sides = [_thinned(side) for side in (X, Y)]
+        sides = [thinned(side) for side in (X, Y)]
         self._result, self.values = result, np.asarray(result.witness(*sides))
         self._pair = []
         for side, letter, names in zip(sides, "xy", (x_names, y_names), strict=True):
-            drawn = _columns([side], letter, names)
-            self._pair.append(drawn[_telling(drawn, self.values, 1)[0]])
+            drawn = drawn_columns([side], letter, names)
+            self._pair.append(drawn[telling_columns(drawn, self.values, 1)[0]])
 
     @classmethod
     def from_result(
@@ -261,72 +244,6 @@ def plot_dependence(
         The figure.
     """
     return DependenceDisplay.from_result(result, X, Y, ax=ax, x_names=x_names, y_names=y_names, bar=False).figure_
-
-
-# --- what to draw -------------------------------------------------------------------------------------------
-
-
-def _thinned(sample: Any) -> Any:
-    """At most a thousand rows, evenly spread over the sample; a vector becomes a column."""
-    sample = sample if is_frame(sample) else np.asarray(sample)
-    count = len(sample)
-    rows = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).astype(int))
-    if is_frame(sample):
-        return sample.take(rows) if hasattr(sample, "take") else sample[rows]  # the latter is polars' way
-    kept = sample[rows]
-    return kept[:, None] if kept.ndim == 1 else kept
-
-
-def _columns(samples: Sequence[Any], letter: str, names: Sequence[str]) -> list[Drawn]:
-    """The columns of the samples one below the other."""
-    if is_frame(samples[0]):
-        table = Table.of(*samples)
-        numbers = np.concatenate([table.coded(sample) for sample in samples])
-        return [Drawn(name, numbers[:, k], tuple(table.categories.get(k, ()))) for k, name in enumerate(table.names)]
-    pooled = np.concatenate(samples)
-    if pooled.dtype.kind not in "fiub":
-        found, codes = np.unique(pooled, return_inverse=True)
-        columns, categories = codes.reshape(pooled.shape).T, tuple(found.tolist())
-    else:
-        columns, categories = pooled.T.astype(np.float64), ()
-    names = names or ([letter] if len(columns) == 1 else [f"{letter}[{k}]" for k in range(len(columns))])
-    return [Drawn(name, column, categories) for name, column in zip(names, columns, strict=True)]
-
-
-def _number(drawn: Sequence[Drawn], column: int | str) -> int:
-    """The number of a column that is given by number or name."""
-    names = [part.name for part in drawn]
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if isinstance(column, int) and 0 <= column < len(drawn):
-        return column
-    raise ValueError(f"There is no column {column!r}: name two of {', '.join(map(repr, names[:12]))}.")
-
-
-def _telling(drawn: Sequence[Drawn], values: Array, count: int) -> list[int]:
-    """The columns that tell most of the witness, in their order.
-
-    How much of its variance lies between their bins, less what chance lays there: all of it where every row is a
-    category of its own.
-    """
-    shares = [_share(part, values) for part in drawn]
-    return sorted(np.argsort(shares, kind="stable")[::-1][:count].tolist())
-
-
-def _share(part: Drawn, values: Array) -> float:
-    edges = np.unique(np.quantile(part.numbers, np.linspace(0, 1, _BINS + 1)[1:-1]))
-    bins = part.numbers.astype(int) if part.categories else np.searchsorted(edges, part.numbers)
-    counts = np.maximum(np.bincount(bins), 1)
-    means = np.bincount(bins, weights=values - values.mean()) / counts
-    between, total = float(counts @ means**2), float(np.sum((values - values.mean()) ** 2))
-    known = np.unique(bins).size
-    if known == values.size:
-        return -np.inf
-    share = between / total if total else 0.0
-    return share - (known - 1) / (values.size - known) * (1 - share)
-
-
-# --- drawing ------------------------------------------------------------------------------------------------
 
 
 def _curve(ax: Any, result: Any, samples: Sequence[Any], part: Drawn, values: Array) -> None:
