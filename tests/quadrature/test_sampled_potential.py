@@ -176,6 +176,32 @@ def test_a_model_that_was_not_proved_yet_is_proved_before_it_is_saved(few_rows, 
     assert verify(again, X).upper == pytest.approx(model.certificate_.upper, rel=1e-9)
 
 
+@pytest.mark.parametrize(("size", "pool"), [(900, 250), (400, 4000)])
+def test_evenness_sends_nodes_to_thin_places_and_leaves_weights_and_proof_to_the_sample(monkeypatch, size, pool):
+    """By a pool and by the whole sample; weights beside those of non-negative least squares for ω itself."""
+    monkeypatch.setattr(sampled, "_LEAST_POOL", pool)
+    monkeypatch.setattr(sampled, "_POOL_PER_NODE", 1)
+    rng = np.random.default_rng(0)
+    thin = np.arange(size) % 10 == 0
+    X = np.where(thin[:, None], rng.uniform(4, 12, (size, 2)), rng.normal(0, 0.8, (size, 2)))
+    plain, even = (QuadratureSparsifier(KERNEL, n_nodes=15, evenness=beta).fit(X) for beta in (0.0, 0.75))
+    assert thin[even.indices_].sum() >= thin[plain.indices_].sum() + 2
+    S, omega = KERNEL(X) ** 2, np.full(size, 1 / size)
+    root = np.linalg.cholesky(S[np.ix_(even.indices_, even.indices_)]).T
+    best, _ = nnls(root, np.linalg.solve(root.T, (S @ omega)[even.indices_]))
+    np.testing.assert_allclose(even.weights_, best, rtol=1e-7)
+    truth = _truth(even, X)
+    assert even.certificate_.lower <= truth <= even.certificate_.upper
+    assert even.certificate_.relative_gap < 1e-8
+    assert verify(even, X).holds(1e-8)
+
+
+@pytest.mark.parametrize("options", [{"evenness": -1.0}, {"evenness": 0.5, "trace_fraction": 0.5}])
+def test_evenness_without_a_number_of_nodes_alone_is_refused(options):
+    with pytest.raises(ValueError, match="evenness"):
+        QuadratureSparsifier(KERNEL, **options).fit(_points(40))
+
+
 def test_few_points_of_nearly_all_weight_are_left_to_the_pass(few_rows, monkeypatch):
     """Points drawn by their weights are then the same again and again: there is no pool to choose from."""
     monkeypatch.setattr(sampled, "_WORTH", 0.0)

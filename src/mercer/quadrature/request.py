@@ -39,6 +39,7 @@ def _part_of_trace(value: Any, name: str) -> None:
 CHECKS = declared(
     discrepancy=one_of("squared", "mmd"),
     potential=one_of("auto", "exact", "sampled"),
+    evenness=non_negative,
     solver=one_of("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain"),
     merge=one_of(None, "eliminate", "strong", "weak"),
     trace_fraction=optional(_part_of_trace),
@@ -182,6 +183,10 @@ def refuse_idle(model: Any) -> None:
     """Refuse a parameter that nothing would listen to, and two that say the same."""
     if model.potential == "sampled":
         _refuse_sampling(model)
+    if model.evenness > 0 and not is_plain(model, None):
+        raise ValueError(
+            "evenness is for n_nodes alone, found in the usual way among points: leave it out, or the other wishes."
+        )
     if model.trace_fraction is not None and model.alpha is not None:
         raise ValueError("Give trace_fraction or alpha, not both: each fixes the other.")
     if model.solver.startswith("exchange") and model.trace_fraction is None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, double, like, namespace
 from mercer.backends.ordering import among, as_indices, flatnonzero, totals
+from mercer.backends.ordering import places as all_places
 from mercer.certificates.sampled_level import Level, level_of
 from mercer.kernels.integrals.law_sections import LawSections
 from mercer.linalg.factors import damped_inverse
@@ -58,6 +59,8 @@ def pays(size: int, n_nodes: int) -> bool:
 
 def leaves_out_pass(model: Any, X: Any, size: int) -> bool:
     """Whether the nodes of a model are to be chosen by an estimate of Sω among so many points."""
+    if model.evenness > 0:
+        return nodes_asked(model) < size
     if model.potential == "sampled":
         return pays(size, nodes_asked(model))
     return model.potential == "auto" and is_plain(model, X) and far_cheaper(size, nodes_asked(model), int(X.shape[1]))
@@ -112,26 +115,46 @@ class Potential:
         slip = product_slip(rows, float(self._roots.min()), self._sample.weight_error)
         return as_double(rows @ self._sample.weights), slip * self._weight * self._roots[nodes]
 
-    def pool(self, n_nodes: int) -> Pool | None:
-        """Points drawn by their weights, with an estimate of Sω; None where too few of them are distinct."""
-        weights, squared = self._sample.weights, self._squared
-        found = beyond(n_nodes)
-        counts = totals(systematic(weights, pool_size(n_nodes)))
-        places = flatnonzero(counts)
-        if int(places.shape[0]) < _OF_NODES * found:
+    def pool(self, n_nodes: int, evenness: float = 0.0) -> Pool | None:
+        """Points drawn by their weights, with an estimate of Sω; None where too few of them are distinct.
+
+        With an evenness β nodes are looked for as though a point weighed ω (Sω)^-β: thin places count for more. That is
+        a matter of taste, so what the pool says of it is not corrected. Then the pool may be the whole sample.
+        """
+        found = min(beyond(n_nodes), self._problem.size)
+        places, shares = self._drawn(pool_size(n_nodes), whole=evenness > 0)
+        if int(places.shape[0]) < _OF_NODES * found and int(places.shape[0]) < self._problem.size:
             return None
-        shares = as_double(counts[places]) / int(counts.sum())
-        gram = GramOperator(squared.kernel, squared.points[places], dtype=squared.dtype)
-        rough = as_double(gram @ shares)
-        problem = self._on(places, gram, shares, rough)
+        gram = GramOperator(self._squared.kernel, self._squared.points[places], dtype=self._squared.dtype)
+        values = as_double(gram @ shares)
+        if evenness > 0:
+            shares = shares * values**-evenness
+            shares = shares / shares.sum()
+            values = as_double(gram @ shares)
+        problem = self._on(places, gram, shares, values)
         chosen = Run[Array](Goal(0.0)).phase(problem, Pursuit(found), None, Limits(max_iter=found))
         if chosen.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        start = chosen.point
+        if evenness > 0:
+            return Pool(problem, places, chosen.point)
+        return Pool(
+            self._on(places, gram, shares, self._corrected(places, gram, values, chosen.point)), places, chosen.point
+        )
+
+    def _corrected(self, places: Array, gram: GramOperator, rough: Array, start: Array) -> Array:
+        """An estimate with what it misses at some points, where Sω is computed, interpolated between them."""
         self._known = places[start], *self.at(places[start])
         missed = damped_inverse(as_double(gram.block(start, start))) @ (self._known[1] - rough[start])
-        better = rough + as_double(self._between(places, places[start]) @ missed)
-        return Pool(self._on(places, gram, shares, better), places, start)
+        return rough + as_double(self._between(places, places[start]) @ missed)
+
+    def _drawn(self, count: int, *, whole: bool) -> tuple[Array, Array]:
+        """Distinct points drawn by their weights, in rising order, and their shares; or all where they are no more."""
+        weights = self._sample.weights
+        if whole and count >= self._problem.size:
+            return all_places(self._problem.size, weights), weights
+        counts = totals(systematic(weights, count))
+        places = flatnonzero(counts)
+        return places, as_double(counts[places]) / int(counts.sum())
 
     def _on(self, places: Array, gram: GramOperator, shares: Array, values: Array) -> Discrepancy:
         """The programme on some points with these values of Sω; ωᵀSω is their mean there."""

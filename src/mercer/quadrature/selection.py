@@ -32,7 +32,7 @@ _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
-_SWEEPS = 1  # twice: measured, further ones gain a tenth of D at most and take as long again
+_SWEEPS, _SWEEPS_OF_FEW, _FEW = 1, 3, 50  # twice each: further ones gain little, but of few nodes they cost little too
 _MORE = 1.0  # times what is wanted, that pursuit finds beyond it, and no more than so many
 _MOST_MORE = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
@@ -62,6 +62,11 @@ class Selection:
     def of(cls, found: Solution[SparseMeasure], kinks: Kinks | None = None) -> Selection:
         """What a solver found."""
         return cls(found.point.nodes, found.point.values, found.status, found.point.gradient, kinks)
+
+    def among(self, places: Array) -> Selection:
+        """The same where the points of its problem are some of a larger one's."""
+        reduction = None if self.reduction is None else self.reduction.in_rows(places)
+        return replace(self, nodes=places[self.nodes], gradient=None, reduction=reduction)
 
     def on(self, nodes: Array, values: Array, **changes: Any) -> Selection:
         """Another measure, without the nodes that have no weight."""
@@ -289,7 +294,8 @@ class _Search:
 
         if not more:
             return on(nodes, selection.status)
-        found = self.run.phase(problem, Swapping(), nodes, Limits(max_iter=_SWEEPS))
+        most = _SWEEPS if int(nodes.shape[0]) > _FEW else _SWEEPS_OF_FEW
+        found = self.run.phase(problem, Swapping(), nodes, Limits(max_iter=most))
         status = _after(selection, found).status
         if bool((found.point == nodes).all()):
             return on(nodes, status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +29,7 @@ from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.proof_on_request import ProvedOnRequest, Unproved, at_sampled_level
 from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_plain, nodes_asked, refuse_idle
 from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
-from mercer.quadrature.sampled import Potential, leaves_out_pass
+from mercer.quadrature.sampled import Potential, leaves_out_pass, pays
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
@@ -88,11 +87,13 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         10), and ν a quadrature of functions rather than of operators. The kernel must have no negative values.
     potential : {"auto", "exact", "sampled"}, default="auto"
         How the nodes are chosen: by Sω, which takes every pair of points once, or by an estimate of it from some
-        thousand rows. Weights are the best on the nodes either way, and proved. ``"auto"`` takes the estimate where a
-        number of nodes is all that is asked for and the pass would be several times the rest of the work; it is made
-        when ``certificate_``, ``discrepancy_`` or another number of the proof is first read. ``"sampled"`` never makes
-        it: ``discrepancy_`` is an estimate that the certificate bounds but for a probability of 1e-6. Of small samples
-        the pass is less work than an estimate, and it is made.
+        thousand rows. Weights are the best on the nodes either way, and proved. ``"auto"`` takes the estimate where the
+        pass would be several times the rest of the work and ``n_nodes`` is given alone; it is made when
+        ``certificate_``, ``discrepancy_`` or another number of the proof is first read. ``"sampled"`` never makes it:
+        D is estimated, and bounded but for a probability of 1e-6. Small samples get the pass, which is less work then.
+    evenness : float, default=0.0
+        β ≥ 0, with ``n_nodes`` alone: nodes are chosen as though points weighed ω (Sω)^-β, more of them in thin places,
+        for features of rare classes (0.5, say). Weights and D are those of the sample all the same.
     reweight : bool, default=None
         Settle the weights at last for the lowest D on the nodes. None means yes where ``n_nodes`` is given alone.
     tol : float, default=None
@@ -176,6 +177,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         penalty: Any = None,
         discrepancy: str = "squared",
         potential: str = "auto",
+        evenness: float = 0.0,
         reweight: bool | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -195,6 +197,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         self.penalty = penalty
         self.discrepancy = discrepancy
         self.potential = potential
+        self.evenness = evenness
         self.reweight = reweight
         self.tol = tol
         self.max_iter = max_iter
@@ -230,18 +233,17 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         """Nodes by an estimate of Sω, weights by its exact values on the nodes; False where too few points differ."""
         problem = self._problem(X, sample, without_pass=True)
         potential, choice = Potential(problem, sample), choice_of(self, problem)
-        pool = potential.pool(nodes_asked(self))
+        pool = potential.pool(nodes_asked(self), self.evenness)
         if pool is None:
             return False
         definiteness = prove_square_definite(problem.squared)
-        found = select(pool.problem, choice, pool.start)
-        reduction = None if found.reduction is None else found.reduction.in_rows(pool.places)
-        selection = replace(found, nodes=pool.places[found.nodes], reduction=reduction)
+        selection = select(pool.problem, choice, pool.start).among(pool.places)
         exact = potential.exact_on(selection.nodes)
         exact.n_columns = pool.problem.n_columns
         selection = settled(exact, choice, selection)
         choice.require_weight(exact, selection.nodes, selection.values, selection.reduction is not None)
-        unproved: Unproved | None = Unproved(sample, self.discrepancy, self.potential == "sampled")
+        by_points = self.potential == "sampled" and pays(problem.size, nodes_asked(self))
+        unproved: Unproved | None = Unproved(sample, self.discrepancy, by_points)
         level: Level | None = None
         if not is_plain(self, X):  # the proof needs more of the programme than is kept
             unproved, (exact, level) = None, at_sampled_level(potential, selection.nodes, selection.values)
@@ -375,8 +377,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
         if self.status_ not in _FINE or (self.status_ is Status.STALLED and self._is_far(problem)):
-            sentence = _SENTENCES.get(self.status_, self.status_.message)
-            warn_user(sentence, ConvergenceWarning)
+            warn_user(_SENTENCES.get(self.status_, self.status_.message), ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
         if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
             warn_user(
