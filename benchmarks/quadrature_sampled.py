@@ -26,6 +26,7 @@ from mercer.datasets import data_folder
 Array = np.ndarray[Any, Any]
 RESULTS = Path(__file__).parent / "results" / "quadrature_sampled.md"
 CASES = ((10_000, 100), (10_000, 200), (10_000, 500), (30_000, 200), (30_000, 500), (100_000, 200), (581_012, 500))
+COLUMNS = 15
 MOST_PASSED = 100_000  # rows at which the pass is made beside the sampled way
 
 
@@ -44,6 +45,14 @@ def timed(action: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - began
 
 
+def best_of(action: Callable[[], Any]) -> tuple[Any, float]:
+    """The least of three times where one is less than a second."""
+    result, least = timed(action)
+    for _ in range(2 if least < 1 else 0):
+        least = min(least, timed(action)[1])
+    return result, least
+
+
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # GB on Linux
 
@@ -52,34 +61,37 @@ def case(n: int, m: int) -> str:
     X = rows(n)
     before = peak()
     kernel = Gaussian("median").resolve(X)
-    sampled, quick = timed(lambda: QuadratureSparsifier(kernel, n_nodes=m, potential="sampled").fit(X))
+    sampled, quick = best_of(lambda: QuadratureSparsifier(kernel, n_nodes=m, potential="sampled").fit(X))
     beyond = max(peak() - before, 0.0)
-    pivots = timed(lambda: rp_cholesky(GramOperator(kernel, X), m, 0))[1]
+    pivots = best_of(lambda: rp_cholesky(GramOperator(kernel, X), m, 0))[1]
     cells = [f"{n}", f"{m}", f"{pivots:.2g}", f"{quick:.2g}", f"{quick / pivots:.2g}", f"{beyond:.2f}"]
-    proof = sampled.certificate_
+    proof, bounded = timed(lambda: sampled.certificate_)
+    cells += [f"{bounded:.2g}"]
     cells += [f"{2 * sampled.discrepancy_:.2e}", f"{2 * proof.upper:.1e}", "yes" if proof.level_width > 0 else "no"]
     if n <= MOST_PASSED:
-        one = timed(lambda: GramOperator(kernel**2, X) @ np.full(n, 1 / n))[1]
-        exact, whole = timed(lambda: QuadratureSparsifier(kernel, n_nodes=m).fit(X))
-        cells += [f"{one:.2g}", f"{whole:.2g}", f"{whole / one:.2g}", f"{2 * exact.discrepancy_:.2e}"]
-    return f"| {' | '.join([*cells, *[''] * (13 - len(cells))])} |"
+        one = best_of(lambda: GramOperator(kernel**2, X) @ np.full(n, 1 / n))[1]
+        usual, fit = best_of(lambda: QuadratureSparsifier(kernel, n_nodes=m).fit(X))
+        whole = fit + timed(lambda: usual.certificate_)[1]
+        cells += [f"{one:.2g}", f"{fit:.2g}", f"{whole:.2g}", f"{whole / one:.2g}", f"{2 * usual.discrepancy_:.2e}"]
+    return f"| {' | '.join([*cells, *[''] * (COLUMNS - len(cells))])} |"
 
 
 def page(lines: list[str]) -> str:
     head = (
-        "| N | m | RPCholesky, s | sampled, s | ratio | GB more | 2D estimated | 2D at most | sampled indeed | "
-        "pass Sω, s | with the pass, s | ratio to the pass | 2D with the pass |"
+        "| N | m | RPCholesky, s | sampled, s | ratio | GB more | its bound, s more | 2D estimated | 2D at most | "
+        "sampled indeed | pass Sω, s | by default, s | with its proof, s | ratio to the pass | 2D by default |"
     )
     text = [
         "# Landmarks without the pass over all pairs",
         "",
         f"Written by `benchmarks/quadrature_sampled.py` on {machine()}.",
         "Cover types, 54 columns, standardised, Gaussian kernel with the median distance; `n_nodes=m`, with and",
-        'without `potential="sampled"`. The bound on D is wrong with probability 1e-6; where the pass is less work it',
-        "is made all the same (no in the column).",
+        'without `potential="sampled"`. The bound on D is wrong with probability 1e-6 and made when it is asked for;',
+        "where the pass is less work it is made all the same (no in the column). A fit by default makes the pass at once",
+        "or when its certificate is asked for: the ratio to the pass is that of the fit and its proof together.",
         "",
         head,
-        "|" + " --- |" * 13,
+        "|" + " --- |" * COLUMNS,
         *lines,
         "",
     ]
