@@ -25,6 +25,7 @@ from mercer.kernels.tables import Table
 from mercer.progress import make_visible
 from mercer.support import Support
 from mercer.validation import (
+    brought_back,
     checked_kernel,
     checked_pairs,
     checked_points,
@@ -43,13 +44,14 @@ T = TypeVar("T")
 
 def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
     """The same ``fit``, which leaves the model as it was where it fails, and tells its end where it is ``verbose``."""
+    returned = brought_back(fit)
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         attributes = vars(args[0])
         earlier, began = dict(attributes), time.perf_counter()
         try:
-            fitted = fit(*args, **kwargs)
+            fitted = returned(*args, **kwargs)
         except BaseException:
             attributes.clear()
             attributes.update(earlier)

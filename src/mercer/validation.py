@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -24,6 +25,7 @@ from mercer.backends.arrays import (
     to_numpy,
 )
 from mercer.backends.fingerprint import DataSeen
+from mercer.backends.moved import in_memory, moves, on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.checks import (
     as_points,
@@ -42,6 +44,7 @@ from mercer.progress import warn_user
 
 __all__ = [
     "at_least",
+    "brought_back",
     "checked_kernel",
     "checked_pairs",
     "checked_points",
@@ -69,13 +72,33 @@ __all__ = [
     "warn_if_not",
 ]
 
-
+P = ParamSpec("P")
+T = TypeVar("T")
 Check = Callable[[Any, str], Any]  # of the value and the name of a parameter
 
 
 def declared(**checks: Check) -> Mapping[str, Check]:
     """The checks of an estimator's parameters, by name."""
     return checks
+
+
+def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
+    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again."""
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        moved = moves((*args, *kwargs.values()))
+        fitted = fit(*args, **kwargs)
+        if not moved:
+            return fitted
+        model: Any = args[0]
+        given = model.get_params(deep=False)
+        vars(model).update(in_memory({name: value for name, value in vars(model).items() if name not in given}))
+        if hasattr(model, "_fitted_like"):
+            model._fitted_like = None
+        return fitted if fitted is model else in_memory(fitted)
+
+    return wrapped
 
 
 def at_least(least: int) -> Check:
@@ -164,8 +187,9 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
         else:
             X = validate_data(estimator, X, **params)
     if fitting:
-        estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
         estimator._table, estimator._data_seen = table, DataSeen.of(X)
+        X = on_device(X)
+        estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
     if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
@@ -191,9 +215,12 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
             X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
         else:
             X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        y = np.asarray(y, np.float64)
         if fitting:
             estimator._data_seen = DataSeen.of(X)
-        return X, np.asarray(y, np.float64)
+            X, y = on_device(X), on_device(y)
+            estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
+        return X, y
     with config_context(dtype="float64"):
         X = checked_points(estimator, X, fitting=fitting)
     if is_tensor(y) and tuple(y.shape) == (X.shape[0],) and not y.is_complex() and bool(y.isfinite().all()):

@@ -32,8 +32,9 @@ class Config:
 
     Attributes
     ----------
-    device : {"cpu"}
-        Where products run.
+    device : str
+        Where products of NumPy arrays run: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` and the like, or ``"torch"``. Tensors
+        stay on theirs.
     memory_limit : int or None
         Bytes that may be taken beyond the data and the answer, as near as a run can keep to it. None means a quarter of
         the memory that is free when asked.
@@ -43,7 +44,7 @@ class Config:
         The arithmetic of estimators and certificates.
     """
 
-    device: Literal["cpu"] = "cpu"
+    device: str = "cpu"
     memory_limit: int | None = None
     n_threads: int | None = None
     dtype: Literal["float64", "float32"] = "float64"
@@ -125,8 +126,9 @@ def config_context(
 
     Parameters
     ----------
-    device : {"cpu"}, optional
-        Where products run.
+    device : {"cpu", "cuda", "cuda:1", ..., "torch"}, optional
+        Where NumPy arrays are worked on. Points go to the card when a fit begins, and what it finds comes back as NumPy
+        arrays; ``"torch"`` goes the same way without a card. Tensors stay on the device that they are on.
     memory_limit : int or str, optional
         Bytes that may be taken beyond the data and the answer, as a number or as text such as ``"2GB"`` or
         ``"500 MiB"``. A fit that cannot keep to it says so before it starts.
@@ -149,9 +151,9 @@ def config_context(
     """
     changes: dict[str, Any] = {}
     if device is not None:
-        if device != "cpu":
-            raise ValueError(f"device={device!r} is not available: this version multiplies on 'cpu' only.")
-        changes["device"] = device
+        from mercer.backends.device import checked_device
+
+        changes["device"] = checked_device(device)
     if memory_limit is not None:
         changes["memory_limit"] = _parse_bytes(memory_limit)
     if n_threads is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mercer.backends.arrays import as_double, is_tensor, namespace
 from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.config import get_config
 from mercer.backends.entries import Side
 from mercer.backends.forms import Form
 from mercer.backends.rounding import EntryError
@@ -170,6 +171,12 @@ def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None)
         from mercer.backends.torch import torch_matrix
 
         return torch_matrix(form, rows, cols, dtype=dtype)
+    if get_config().device != "cpu":
+        from mercer.backends.moved import moved_matrix
+
+        moved = moved_matrix(form, rows, cols, dtype)
+        if moved is not None:
+            return moved
     from mercer.backends.cpu.matrix import cpu_matrix
 
     return cpu_matrix(form, rows, cols, dtype=dtype)
