@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.arrays import as_double, is_source, is_tensor, namespace
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.config import get_config
 from mercer.backends.entries import Side
@@ -167,6 +167,10 @@ def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None)
 
     Entries have the dtype of the points, or a wider one that is asked for: points are then widened a few at a time.
     """
+    if is_source(rows) or is_source(cols):
+        from mercer.backends.cpu.streamed import StreamedMatrix
+
+        return StreamedMatrix(form, rows, cols, dtype=dtype)
     if is_tensor(rows):
         from mercer.backends.torch import torch_matrix
 

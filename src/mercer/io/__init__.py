@@ -6,6 +6,7 @@ from mercer.io.model_file import describe, load, save
 from mercer.io.preparation import Preparation
 from mercer.io.read import read_table
 from mercer.io.refusals import ModelFileError, UnsavableError
+from mercer.io.row_sources import open_rows
 from mercer.io.write import write_table
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "describe",
     "fingerprint",
     "load",
+    "open_rows",
     "read_table",
     "save",
     "write_table",
