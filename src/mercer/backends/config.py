@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -42,12 +42,20 @@ class Config:
         Worker threads of a product. None means every core this process may use.
     dtype : {"float64", "float32"}
         The arithmetic of estimators and certificates.
+    cluster : Cluster or None
+        The Dask cluster on which large kernel matrices are multiplied, see :mod:`mercer.backends.dask`.
     """
 
     device: str = "cpu"
     memory_limit: int | None = None
     n_threads: int | None = None
     dtype: Literal["float64", "float32"] = "float64"
+    cluster: Any = field(default=None, repr=False)
+
+    @property
+    def client(self) -> Any:
+        """The client of the cluster; None where everything runs on this machine."""
+        return None if self.cluster is None else self.cluster.client
 
     @property
     def memory_bytes(self) -> int:
@@ -121,6 +129,7 @@ def config_context(
     memory_limit: int | float | str | None = None,
     n_threads: Any = None,
     dtype: Any = None,
+    client: Any = None,
 ) -> Iterator[Config]:
     """Change the configuration inside a ``with`` block.
 
@@ -136,6 +145,8 @@ def config_context(
         Worker threads of a product.
     dtype : {"float64", "float32"}, optional
         The arithmetic of estimators and certificates.
+    client : distributed.Client, optional
+        Products with large kernel matrices run on its Dask cluster. The workers hold the points until the block ends.
 
     Yields
     ------
@@ -162,11 +173,23 @@ def config_context(
         changes["n_threads"] = int(n_threads)
     if dtype is not None:
         changes["dtype"] = _parse_dtype(dtype)
+    if client is not None:
+        changes["cluster"] = _cluster_of(client)
     token = _current.set(replace(_current.get(), **changes))
     try:
         yield _current.get()
     finally:
         _current.reset(token)
+        if client is not None and changes["cluster"] is not _current.get().cluster:
+            changes["cluster"].forget()
+
+
+def _cluster_of(client: Any) -> Any:
+    """The cluster of a client: the one that is in use already where it is that of this client."""
+    from mercer.backends.dask import Cluster
+
+    current = _current.get()
+    return current.cluster if current.client is client else Cluster(client)
 
 
 def _parse_dtype(dtype: Any) -> str:

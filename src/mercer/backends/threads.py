@@ -135,6 +135,11 @@ def watch(report: Callable[[float], None]) -> Iterator[None]:
         _watcher.reset(token)
 
 
+def watcher() -> Callable[[float], None] | None:
+    """Who wants to know how far a product is; nobody inside a thread of ours."""
+    return None if getattr(_worker, "busy", False) else _watcher.get()
+
+
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Report nothing: for what comes before the chunks that are watched, and takes no time beside them."""
