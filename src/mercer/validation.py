@@ -18,6 +18,7 @@ from mercer.backends.arrays import (
     cast,
     distinct_rows,
     dtype_name,
+    is_source,
     is_sparse_tensor,
     is_tensor,
     like,
@@ -27,6 +28,7 @@ from mercer.backends.arrays import (
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import in_memory, moves, on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.kernels.bandwidth import some_points
 from mercer.kernels.checks import (
     as_points,
     as_sparse_tensor,
@@ -167,6 +169,8 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     device of the fit.
     """
     precomputed = is_precomputed(estimator.kernel)
+    if is_source(X):
+        return _checked_source(estimator, X, fitting=fitting, least=least)
     if not fitting:
         X = _as_in_the_fit(estimator, X)
     table, X = _read_table(estimator, X, fitting=fitting)
@@ -195,6 +199,22 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def _checked_source(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int) -> Any:
+    """Rows that come a block at a time, in the arithmetic of the configuration; numbers are looked at as they are read.
+
+    A fit reads all of them once for what the model remembers of its data.
+    """
+    if is_precomputed(estimator.kernel) or (fitting and not getattr(estimator, "_fits_blocks", False)):
+        np.asarray(X)  # which says that all rows are needed at once
+    if fitting and X.shape[0] < least:
+        raise ValueError(f"{X.name} has {X.shape[0]} rows, and a fit needs at least {least}.")
+    validate_data(estimator, X, reset=fitting, skip_check_array=True)
+    rows = as_points(X).astype(np.dtype(get_config().dtype))
+    if fitting:
+        estimator._fitted_like, estimator._table, estimator._data_seen = None, None, DataSeen.of(rows)
+    return rows
 
 
 def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) -> tuple[Any, Any]:
@@ -287,6 +307,10 @@ def _refuse_vanished(given: Any, X: Array) -> None:
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
     """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
     copy: Kernel = clone(checked_kernel(kernel))
+    if is_source(X) and not copy.is_resolved:
+        if copy.is_local:
+            np.asarray(X)  # which says that all rows are needed at once
+        X, sample_weight = some_points(X, sample_weight)
     return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 
 

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from mercer.backends.chunks import row_chunks, source_rows
+from mercer.backends.config import require_memory
 
+_TO_A_FILE = "write it to a file by mercer.io.write_rows"
 Block = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -149,6 +151,10 @@ def by_blocks(function: Callable[[Block], Any], source: RowSource, width: int | 
         except ValueError as error:
             raise ValueError(f"In rows {rows.start} to {rows.stop - 1}, counted from 0 there: {error}") from error
         if out is None:
+            needed = source.shape[0] * values.nbytes / max(1, values.shape[0])
+            require_memory(
+                needed, f"The answer for {source.shape[0]} rows", "write it to a file by mercer.io.write_rows"
+            )
             out = np.empty((source.shape[0], *values.shape[1:]), values.dtype)
         out[rows] = values
     return out

@@ -8,6 +8,7 @@ from mercer.io.read import read_table
 from mercer.io.refusals import ModelFileError, UnsavableError
 from mercer.io.row_sources import open_rows
 from mercer.io.write import write_table
+from mercer.io.write_rows import write_rows
 
 __all__ = [
     "DataColumn",
@@ -22,5 +23,6 @@ __all__ = [
     "open_rows",
     "read_table",
     "save",
+    "write_rows",
     "write_table",
 ]
