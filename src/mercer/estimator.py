@@ -18,6 +18,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source
 from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
+from mercer.journal import identify, journalled
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
@@ -52,7 +53,8 @@ def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
         attributes = vars(args[0])
         earlier, began = dict(attributes), time.perf_counter()
         try:
-            fitted = returned(*args, **kwargs)
+            with journalled():
+                fitted = returned(*args, **kwargs)
         except BaseException:
             attributes.clear()
             attributes.update(earlier)
@@ -209,6 +211,7 @@ class KernelEstimator(OneLine, BaseEstimator):
         if weights is not None:
             weights = self._checked_sample_weight(weights, points)
         kernel = kernel_on_columns(self, self._default_kernel() if self.kernel is None else self.kernel)
+        identify(type(self).__name__, self.get_params(deep=False), points, targets, weights)
         return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
 
     def _checked_sample_weight(self, weights: Any, points: Any) -> Array:

@@ -18,6 +18,7 @@ from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.unfolding_problem import PosedUnfolding
 from mercer.embedding.unfolding_solve import SolvedUnfolding, solve_unfolding
 from mercer.estimator import Recheck, keeps_earlier_fit
+from mercer.journal import identify
 from mercer.progress import make_visible, warn_user
 from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
@@ -176,6 +177,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         X = self._checked(X, fitting=True)
         self._data_seen = DataSeen.of(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        identify(type(self).__name__, self.get_params(deep=False), X, weights)
         posed = PosedUnfolding.of(self, X, weights)
         with blas_for(posed.problem.pairs.shape[0]):
             solved = solve_unfolding(posed, self)
