@@ -60,9 +60,11 @@ __all__ = [
     "kernel_on_columns",
     "non_negative",
     "normalised",
+    "of_labels",
     "one_of",
     "optional",
     "positive_number",
+    "refuse_words",
     "require_points",
     "require_rows",
     "resolved_kernel",
@@ -224,6 +226,7 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
     cannot be used are refused by scikit-learn's own sentence.
     """
     options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
+    refuse_words(y, "y")
     tensors = is_tensor(X) if fitting else getattr(estimator, "_fitted_like", None) is not None
     if not tensors:
         estimator._fitted_like = None
@@ -231,10 +234,11 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         table, points = _read_table(estimator, to_numpy(X) if is_tensor(X) else X, fitting=fitting)
         estimator._table = table
         plain = points, to_numpy(y) if is_tensor(y) else y
-        if table is not None and table.texts:
-            X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
-        else:
-            X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            if table is not None and table.texts:
+                X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
+            else:
+                X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
         y = np.asarray(y, np.float64)
         if fitting:
             estimator._data_seen = DataSeen.of(X)
@@ -247,6 +251,25 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         return X, like(y.detach(), X, dtype=X.dtype)
     _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
     return X, like(y, X, dtype=X.dtype)
+
+
+def refuse_words(y: Any, name: str) -> None:
+    """Refuse targets that are words, which no regression can predict."""
+    values = np.empty(0) if y is None or is_tensor(y) or is_frame(y) else np.asarray(y)
+    if values.dtype.kind not in "USO":
+        return
+    for row, value in enumerate(values.ravel()):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                raise ValueError(f"{name} has {str(value)!r} in row {row}, which is no number: pass numbers.") from None
+
+
+def of_labels(check: Callable[..., Any], y: Any) -> Any:
+    """What scikit-learn says of labels, which it compares with whole numbers, however large they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check(y)
 
 
 def _read_table(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Table | None, Any]:

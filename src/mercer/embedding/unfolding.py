@@ -235,15 +235,16 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
     def _checked(self, X: Any, *, fitting: bool) -> Any:
         """Validated as scikit-learn does, in double precision; the matrix of distances may be sparse."""
         given = self.metric == "precomputed"
-        X = validate_data(
-            self,
-            to_numpy(X) if is_tensor(X) else X,
-            reset=fitting,
-            accept_sparse="csr" if given else False,
-            dtype=np.float64,
-            order="C",
-            ensure_min_samples=2 if fitting else 1,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            X = validate_data(
+                self,
+                to_numpy(X) if is_tensor(X) else X,
+                reset=fitting,
+                accept_sparse="csr" if given else False,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=2 if fitting else 1,
+            )
         if given and X.shape[0] != X.shape[1]:
             raise ValueError(f"A matrix of distances must be square, not {X.shape[0]} × {X.shape[1]}.")
         return X
