@@ -18,6 +18,7 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source
 from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
+from mercer.journal import identify, journalled
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
@@ -25,6 +26,7 @@ from mercer.kernels.tables import Table
 from mercer.progress import make_visible
 from mercer.support import Support
 from mercer.validation import (
+    brought_back,
     checked_kernel,
     checked_pairs,
     checked_points,
@@ -44,13 +46,15 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
     """The same ``fit``, which leaves the model as it was where it fails, and tells its end where it is ``verbose``."""
+    returned = brought_back(fit)
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         attributes = vars(args[0])
         earlier, began = dict(attributes), time.perf_counter()
         try:
-            fitted = fit(*args, **kwargs)
+            with journalled():
+                fitted = returned(*args, **kwargs)
         except BaseException:
             attributes.clear()
             attributes.update(earlier)
@@ -207,6 +211,7 @@ class KernelEstimator(OneLine, BaseEstimator):
         if weights is not None:
             weights = self._checked_sample_weight(weights, points)
         kernel = kernel_on_columns(self, self._default_kernel() if self.kernel is None else self.kernel)
+        identify(type(self).__name__, self.get_params(deep=False), points, targets, weights)
         return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
 
     def _checked_sample_weight(self, weights: Any, points: Any) -> Array:

@@ -23,6 +23,7 @@ from mercer.backends.arrays import (
 )
 from mercer.backends.ordering import as_indices
 from mercer.backends.rounding import times_power_of_two
+from mercer.journal import adopted
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
 INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."
@@ -228,9 +229,9 @@ def scale_free(weights: Any) -> Any:
 def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """A NumPy generator from None, a seed, a Generator or a legacy RandomState (from which a seed is drawn)."""
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
+        return adopted(np.random.default_rng(random_state.randint(2**31, size=4)))
     try:
-        return np.random.default_rng(random_state)
+        return adopted(np.random.default_rng(random_state))
     except (TypeError, ValueError):
         allowed = "None, a whole number ≥ 0 or a random generator"
         raise ValueError(f"{name}={random_state!r} must be {allowed}.") from None

@@ -19,6 +19,7 @@ from mercer.landmarks.standing import Standing, standing, standing_of_rows
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
 from mercer.validation import (
+    brought_back,
     checked_points,
     checked_weights,
     is_precomputed,
@@ -109,6 +110,7 @@ class Landmarks(OneLine, BaseEstimator):
         tags.input_tags.pairwise = tags.input_tags.sparse = is_precomputed(self.kernel)
         return tags
 
+    @brought_back
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Landmarks:
         """Choose landmarks of X, whose rows may have weights; rows of weight zero are never chosen."""
         count, strategy = whole_number(self.n_landmarks, "n_landmarks", 1), _strategy(self.strategy)
