@@ -20,11 +20,12 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The configuration in which every kernel matrix of dense points is multiplied on the workers, in 15 pairs."""
+    """The configuration in which every kernel matrix of dense points is multiplied on the workers, in six pairs."""
     from mercer import config_context
     from mercer.backends.dask import cluster, matrix
 
     monkeypatch.setattr(matrix, "LEAST_ENTRIES", 1)
     monkeypatch.setattr(cluster, "_FEWEST_ROWS", 16)
+    monkeypatch.setattr(cluster, "_TASKS_A_THREAD", 2)
     with config_context(client=client) as config:
         yield config.cluster

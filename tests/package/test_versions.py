@@ -86,5 +86,7 @@ def test_the_oldest_environment_is_that_of_the_lower_bounds(project):
 
 
 def test_every_bound_of_the_library_is_a_lower_one(project):
-    optional = [each for extra in ("app", "conic", "dask", "anndata") for each in project["optional-dependencies"][extra]]
+    optional = [
+        each for extra in ("app", "conic", "dask", "anndata") for each in project["optional-dependencies"][extra]
+    ]
     assert not [each for each in [*project["dependencies"], *optional] if re.search(r"[<=~!]", each.replace(">=", ""))]

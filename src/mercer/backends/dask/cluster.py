@@ -10,6 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -84,16 +85,29 @@ class Cluster:
 
     def rows(self, X: Array) -> Groups:
         """The points in groups of rows on the workers; the same points are sent once."""
-        key = fingerprint(X), X.shape, X.dtype.str
+        key = fingerprint(X), X.shape
         if key not in self._rows:
             slices = row_chunks(X.shape[0], self.group_rows(X.shape[0]))
             futures = self.send([np.ascontiguousarray(X[part]) for part in slices])
             self._count(points=X.nbytes)
-            self._rows[key] = Groups(slices, futures)
-            while len(self._rows) > _KEPT:
-                self._rows.popitem(last=False)
+            self._keep(key, Groups(slices, futures))
         self._rows.move_to_end(key)
         return self._rows[key]
+
+    def adopt(self, held: Any, X: Array) -> None:
+        """Use the blocks of an array of Dask, which the workers hold, wherever these points are asked for."""
+        from distributed import futures_of
+
+        ends = np.cumsum((0, *held.chunks[0])).tolist()
+        blocks = {future.key: future for future in futures_of(held)}
+        futures = [blocks[key] for row in held.__dask_keys__() for key in row]
+        self._count(received=X.nbytes)
+        self._keep((fingerprint(X), X.shape), Groups([slice(*pair) for pair in pairwise(ends)], futures))
+
+    def _keep(self, key: tuple[Any, ...], groups: Groups) -> None:
+        self._rows[key] = groups
+        while len(self._rows) > _KEPT:
+            self._rows.popitem(last=False)
 
     def form(self, form: Any) -> Any:
         """The future of a form, which is sent once."""
