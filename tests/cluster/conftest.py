@@ -13,7 +13,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
     """Two workers of one thread each."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
