@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from mercer.backends.arrays import Array, as_double, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.arrays import Array, as_double, is_source, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.chunks import source_rows
 
 _STEP, _FIRST, _SECOND = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB  # of splitmix64, odd
 _MODULUS = 2**64
@@ -39,15 +41,31 @@ def fingerprint(X: Any) -> str:
     same, for whole numbers are all it calculates with. Cost: a pass over the numbers, no copy of them.
     """
     total = 0
+    if is_source(X):
+        return _finished(_of_source(X), X.shape)
     for part in _parts(X):
         flat = as_double(part).reshape((-1,))
         size = _ON_DEVICE if is_tensor(flat) else _CACHED
         for start in range(0, int(flat.shape[0]), size):
             total += int(_mixed(flat[start : start + size], start).sum())
         total = total * _STEP + int(flat.shape[0])
-    for count in X.shape:
+    return _finished(total, X.shape)
+
+
+def _finished(total: int, shape: Iterable[int]) -> str:
+    for count in shape:
         total = total * _STEP + int(count)
     return f"{total % _MODULUS:016x}"
+
+
+def _of_source(rows: Any) -> int:
+    """The same of rows that come a block at a time."""
+    total, width = 0, rows.shape[1]
+    for where, block in rows.blocks(source_rows(3 * width)):
+        flat = as_double(block).reshape(-1)
+        for start in range(0, flat.shape[0], _CACHED):
+            total += int(_mixed(flat[start : start + _CACHED], where.start * width + start).sum())
+    return total * _STEP + rows.shape[0] * width
 
 
 def _parts(X: Any) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.arrays import as_double, is_source, is_tensor, namespace
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.config import get_config
 from mercer.backends.entries import Side
@@ -168,6 +168,10 @@ def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None)
 
     Entries have the dtype of the points, or a wider one that is asked for: points are then widened a few at a time.
     """
+    if is_source(rows) or is_source(cols):
+        from mercer.backends.cpu.streamed import StreamedMatrix
+
+        return StreamedMatrix(form, rows, cols, dtype=dtype)
     if is_tensor(rows):
         from mercer.backends.torch import torch_matrix
 
@@ -178,6 +182,12 @@ def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None)
 
         if belongs_on_cluster(form, rows, cols):
             return ClusterMatrix(cluster, form, rows, cols, dtype=dtype)
+    if get_config().device != "cpu":
+        from mercer.backends.moved import moved_matrix
+
+        moved = moved_matrix(form, rows, cols, dtype)
+        if moved is not None:
+            return moved
     from mercer.backends.cpu.matrix import cpu_matrix
 
     return cpu_matrix(form, rows, cols, dtype=dtype)

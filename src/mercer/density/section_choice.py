@@ -18,11 +18,11 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 from mercer.backends.arrays import Array
+from mercer.backends.threads import one_openmp_thread
 from mercer.density.likelihood_problem import log_density, make_likelihood
 from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.solvers.run import Goal, solve
-from mercer.solvers.spectrahedron.low_rank import LowRank
+from mercer.solvers.spectrahedron.interior_point import Likelihood, minimise_likelihood
 
 FACTORS = (1.0, 2.0, 8.0)  # of the covariances of parts
 PENALTY = 10.0  # λ n of sections whose squares have mass one
@@ -34,7 +34,8 @@ _MOST_FEATURES = 4  # in which bumps of one shape are tried
 _FOLDS, _LEAST_ROWS, _STARTS = 3, 12, 3
 _SEARCHED, _MOST_ROWS = 3000, 20_000
 _REGULAR = 1e-6  # of the variance of a column, that EM adds to covariances
-_SEARCH = Goal(0.0, absolute=1e-2, max_iter=8)
+_SEARCH = 1e-3  # nats a point that a density may lack when candidates are compared
+_BEHIND = 2.0  # standard errors of its loss to the best at which a candidate is not tried on further folds
 
 Make = Callable[[Array, int, int], GaussianSections]
 
@@ -97,27 +98,44 @@ def candidates(n: int, d: int, factors: Array, *, mixtures_only: bool = False) -
 
 
 def best_sections(X: Array, tried: list[Candidate], rng: np.random.Generator) -> GaussianSections:
-    """Those of the candidate whose densities predict points left out best, in three folds of at most 3 000 rows."""
+    """Those of the candidate whose densities predict points left out best, in three folds of at most 3 000 rows.
+
+    Who is clearly behind after a fold is left out of those that follow.
+    """
     n, seed = X.shape[0], int(rng.integers(2**31))
-    chosen = tried[0]
-    if n >= _LEAST_ROWS and len(tried) > 1:
-        order = rng.permutation(n)[:_SEARCHED]
-        folds = np.array_split(order, _FOLDS)
-        scores = [sum(_predicted(each, X, order, fold, seed) for fold in folds) for each in tried]
-        chosen = tried[int(np.argmax(scores))]
-    return chosen.make(X, seed, _STARTS)
+    with one_openmp_thread():
+        if n >= _LEAST_ROWS and len(tried) > 1:
+            order = rng.permutation(n)[:_SEARCHED]
+            logs: list[list[Array]] = [[] for _ in tried]
+            ahead = list(range(len(tried)))
+            for fold in np.array_split(order, _FOLDS):
+                for place in ahead:
+                    logs[place].append(_predicted(tried[place], X, order, fold, seed))
+                ahead = _not_behind({place: np.concatenate(logs[place]) for place in ahead})
+            tried = [tried[max(ahead, key=lambda place: float(np.concatenate(logs[place]).sum()))]]
+        return tried[0].make(X, seed, _STARTS)
 
 
-def _predicted(candidate: Candidate, X: Array, order: Array, fold: Array, seed: int) -> float:
-    """The sum of log p over a fold, p fitted to the others; minus infinity where there is none."""
+def _not_behind(logs: dict[int, Array]) -> list[int]:
+    """Who loses to the best, in the mean of the logarithms, no more than two standard errors of the difference."""
+    best = max(logs.values(), key=np.sum)
+    if not np.isfinite(best).all():
+        return list(logs)
+    lost = {place: best - values for place, values in logs.items() if np.isfinite(values).all()}
+    return [place for place, each in lost.items() if each.mean() <= _BEHIND * each.std(ddof=1) / np.sqrt(each.size)]
+
+
+def _predicted(candidate: Candidate, X: Array, order: Array, fold: Array, seed: int) -> Array:
+    """log p at the rows of a fold, p fitted to the others; minus infinity where there is none."""
     rest = X[np.setdiff1d(order, fold)]
     try:
         sections = candidate.make(rest, seed, 1)
         problem = make_likelihood(sections, Sample(rest, None), regularization=PENALTY / len(rest), truncation=1e-10)
-        factor = problem.coefficients(solve(problem, LowRank(_SEARCH), goal=_SEARCH).point)
-        return float(np.sum(log_density(sections, X[fold], factor)[0]))
+        observed = problem.observed
+        C = minimise_likelihood(Likelihood(observed.rows, observed.shares, problem.penalty), tol=_SEARCH)
+        return log_density(sections, X[fold], problem.coefficients(np.linalg.cholesky(C)))[0]
     except (ValueError, np.linalg.LinAlgError):
-        return -np.inf
+        return np.full(fold.size, -np.inf)
 
 
 def drawn_rows(X: Any, shares: Array, rng: np.random.Generator) -> Array:

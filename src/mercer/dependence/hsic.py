@@ -15,6 +15,7 @@ from mercer.kernels.checks import checked_weights
 from mercer.validation import one_of, warn_if_not
 
 Estimator = Literal["biased", "unbiased"]
+_MOST = 1e150  # rows that weights may count, whose square is a number
 ALIKE = "dependent variables can have an HSIC of zero, so that a small value does not say they are independent."
 
 
@@ -114,4 +115,6 @@ def checked_counts(sample_weight: Any, X: Any, estimator: Estimator) -> Array | 
     weights = checked_weights(given, len(X), "sample_weight")
     if weights.sum() <= 1:
         raise ValueError("sample_weight says how often each row counts: its sum must be more than one.")
+    if weights.sum() > _MOST:
+        raise ValueError(f"sample_weight says how often each row counts: its sum, above {_MOST:.0e}, counts no rows.")
     return weights

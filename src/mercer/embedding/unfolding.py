@@ -19,6 +19,7 @@ from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.unfolding_problem import PosedUnfolding
 from mercer.embedding.unfolding_solve import SolvedUnfolding, solve_unfolding
 from mercer.estimator import Recheck, keeps_earlier_fit
+from mercer.journal import identify
 from mercer.progress import make_visible, warn_user
 from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
@@ -177,6 +178,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         X = self._checked(X, fitting=True)
         self._data_seen = DataSeen.of(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        identify(type(self).__name__, self.get_params(deep=False), X, weights)
         posed = PosedUnfolding.of(self, X, weights)
         with blas_for(posed.problem.pairs.shape[0]):
             solved = solve_unfolding(posed, self)
@@ -235,15 +237,16 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
     def _checked(self, X: Any, *, fitting: bool) -> Any:
         """Validated as scikit-learn does, in double precision; the matrix of distances may be sparse."""
         given = self.metric == "precomputed"
-        X = validate_data(
-            self,
-            to_numpy(X) if is_tensor(X) else X,
-            reset=fitting,
-            accept_sparse="csr" if given else False,
-            dtype=np.float64,
-            order="C",
-            ensure_min_samples=2 if fitting else 1,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            X = validate_data(
+                self,
+                to_numpy(X) if is_tensor(X) else X,
+                reset=fitting,
+                accept_sparse="csr" if given else False,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=2 if fitting else 1,
+            )
         if given and X.shape[0] != X.shape[1]:
             raise ValueError(f"A matrix of distances must be square, not {X.shape[0]} × {X.shape[1]}.")
         return X
