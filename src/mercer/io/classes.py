@@ -105,6 +105,7 @@ _HOMES = {
     "novelty.detector": "NoveltyDetector",
     "novelty.reference": "Reference",
     "novelty.scales": "Rule",
+    "novelty.views": "Views",
     "novelty.search": "EuclideanSearch KernelSearch",
     "robust.classifier": "RobustKernelClassifier",
     "robust.machine": "Units",
