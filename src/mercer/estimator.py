@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source
+from mercer.backends.collections import lazy_row_by_row, takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
 from mercer.journal import identify, journalled
@@ -46,7 +47,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
     """The same ``fit``, which leaves the model as it was where it fails, and tells its end where it is ``verbose``."""
-    returned = brought_back(fit)
+    returned = brought_back(takes_dask(fit))
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -162,6 +163,10 @@ class KernelEstimator(OneLine, BaseEstimator):
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False
     _fits_blocks: ClassVar[bool] = False  # whether a fit takes rows that come a block at a time
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        lazy_row_by_row(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""

@@ -25,7 +25,19 @@ LIMITED = ("--memory-limit", "12kB")
 
 
 def test_embed_and_transform_by_blocks(file, folder, told):
-    options = (*LIMITED, "--landmarks", 40, "--kernel", "gaussian", "--sigma", 2, "--output", "c.npy", "--model", "m.mercer")
+    options = (
+        *LIMITED,
+        "--landmarks",
+        40,
+        "--kernel",
+        "gaussian",
+        "--sigma",
+        2,
+        "--output",
+        "c.npy",
+        "--model",
+        "m.mercer",
+    )
     answer = told("embed", file, *options)
     assert (answer["rows"], answer["by_blocks"], answer["picture"]) == (600, True, None)
     assert answer["columns"] == (["1", "2", "3"] if file == "data.npy" else ["x", "y", "z"])

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate
@@ -213,6 +214,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @stays_lazy
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: those of the neighbours, combined as the point is of them.
 

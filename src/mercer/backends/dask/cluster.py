@@ -7,9 +7,11 @@ it held, and only that. So a run goes on with the workers that are left, and its
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from mercer.backends.arrays import Array
 from mercer.backends.chunks import row_chunks
 from mercer.backends.dask import tasks
-from mercer.backends.dask.failures import as_one_sentence, require_alike, require_client
+from mercer.backends.dask.failures import as_one_sentence, require_alike, require_client, require_workers
 from mercer.backends.fingerprint import fingerprint
 from mercer.backends.threads import watcher
 
@@ -25,7 +27,7 @@ _TASKS_A_THREAD = 6  # of a symmetric product: so that workers of other speeds e
 _FEWEST_ROWS = 512  # of a group: shorter ones are less work than a task is to Dask
 _MOST_GROUPS = 256  # tens of thousands of tasks a product are as much as a scheduler likes
 _KEPT = 4  # data sets that stay on the workers
-_PATIENCE, _GLANCE = 20.0, 0.2  # seconds between looks whether the cluster is there, and how far a product is
+_PATIENCE, _GLANCE = 10.0, 0.2  # seconds between looks whether the cluster is there, and how far a product is
 
 
 class Traffic(NamedTuple):
@@ -84,16 +86,29 @@ class Cluster:
 
     def rows(self, X: Array) -> Groups:
         """The points in groups of rows on the workers; the same points are sent once."""
-        key = fingerprint(X), X.shape, X.dtype.str
+        key = fingerprint(X), X.shape
         if key not in self._rows:
             slices = row_chunks(X.shape[0], self.group_rows(X.shape[0]))
             futures = self.send([np.ascontiguousarray(X[part]) for part in slices])
             self._count(points=X.nbytes)
-            self._rows[key] = Groups(slices, futures)
-            while len(self._rows) > _KEPT:
-                self._rows.popitem(last=False)
+            self._keep(key, Groups(slices, futures))
         self._rows.move_to_end(key)
         return self._rows[key]
+
+    def adopt(self, held: Any, X: Array) -> None:
+        """Use the blocks of an array of Dask, which the workers hold, wherever these points are asked for."""
+        from distributed import futures_of
+
+        ends = np.cumsum((0, *held.chunks[0])).tolist()
+        blocks = {future.key: future for future in futures_of(held)}
+        futures = [blocks[key] for row in held.__dask_keys__() for key in row]
+        self._count(received=X.nbytes)
+        self._keep((fingerprint(X), X.shape), Groups([slice(*pair) for pair in pairwise(ends)], futures))
+
+    def _keep(self, key: tuple[Any, ...], groups: Groups) -> None:
+        self._rows[key] = groups
+        while len(self._rows) > _KEPT:
+            self._rows.popitem(last=False)
 
     def form(self, form: Any) -> Any:
         """The future of a form, which is sent once."""
@@ -123,22 +138,27 @@ class Cluster:
 
     def gather(self, futures: list[Any], steps: Sequence[Any] = ()) -> list[Any]:
         """The values of futures; the part of the steps on their way that are done is reported while one waits."""
-        from distributed import wait
-
-        report = watcher()
         with as_one_sentence(self.client):
-            while True:
-                try:
-                    wait(futures, timeout=_GLANCE if report is not None and steps else _PATIENCE)
-                    break
-                except TimeoutError:
-                    if report is not None and steps:
-                        report(sum(step.status == "finished" for step in steps) / len(steps))
-                    else:
-                        self.client.scheduler_info(n_workers=1)
+            self._wait(futures, steps)
             values: list[Any] = self.client.gather(futures)
         self._count(received=sum(_size(value) for value in values))
         return values
+
+    def _wait(self, futures: list[Any], steps: Sequence[Any]) -> None:
+        """Until the futures are there, as long as there are workers."""
+        from distributed import wait
+
+        report, looked = watcher() if steps else None, time.monotonic()
+        while True:
+            try:
+                wait(futures, timeout=_PATIENCE if report is None else _GLANCE)
+                return
+            except TimeoutError:
+                if report is not None:
+                    report(sum(step.status == "finished" for step in steps) / len(steps))
+            if time.monotonic() > looked + _PATIENCE:
+                require_workers(self.client)
+                looked = time.monotonic()
 
     def group_rows(self, n: int) -> int:
         """Rows of a group: so that the triangle of pairs of groups is some tasks for every thread."""

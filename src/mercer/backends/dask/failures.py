@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+WAIT = 60.0  # seconds without any worker
 _MATTER = ("mercer", "numpy", "scipy", "numba", "distributed")
 
 
@@ -24,12 +25,9 @@ def require_client(client: Any) -> Any:
 
 def require_alike(client: Any) -> None:
     """Refuse workers whose libraries are not this process's: what is pickled here may mean something else there."""
+    require_workers(client)
     with as_one_sentence(client):
         found = client.run(_versions, _MATTER)
-    if not found:
-        raise ConnectionError(
-            f"The cluster at {_address(client)} has no workers: start some, such as with 'dask worker ADDRESS'."
-        )
     own = _versions(_MATTER)
     for worker, versions in found.items():
         for name, version in own.items():
@@ -39,6 +37,29 @@ def require_alike(client: Any) -> None:
                     f"The worker at {worker} has {theirs}, this process {version}: install the same version of {name} "
                     "on both."
                 )
+
+
+def require_workers(client: Any) -> None:
+    """Wait for a worker, as one that is started again is soon there, and say so where none comes."""
+    with as_one_sentence(client):
+        if client.scheduler_info(**_few_workers())["workers"]:
+            return
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    except TimeoutError as error:
+        raise ConnectionError(
+            f"The cluster at {_address(client)} has had no workers for {WAIT:.0f} seconds: start some, such as with "
+            "'dask worker ADDRESS', and run this again."
+        ) from error
+
+
+def _few_workers() -> dict[str, int]:
+    """What asks a scheduler for some of its workers alone, where Dask knows that."""
+    from inspect import signature
+
+    from distributed import Client
+
+    return {"n_workers": 1} if "n_workers" in signature(Client.scheduler_info).parameters else {}
 
 
 def _versions(names: tuple[str, ...]) -> dict[str, str | None]:
