@@ -9,7 +9,15 @@ import click
 
 from mercer.cli.completion import complete_columns
 from mercer.cli.models import KERNELS, METHODS
-from mercer.cli.options import DATA, TARGET, picture_options, reading_options, saying_options, seed_option
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    memory_option,
+    picture_options,
+    reading_options,
+    saying_options,
+    seed_option,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -35,6 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--landmarks", type=click.IntRange(min=2), help="Solve on so many rows, and extend to the others.")
 @click.option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The gap to be proved.")
 @seed_option
+@memory_option
 @click.option("--checkpoint", type=_FILE, help="Keep the best iterate here, and go on from it if it is there.")
 @reading_options
 @saying_options
@@ -46,6 +55,11 @@ def embed(**options: Any) -> None:
       mercer embed data.csv --label species --scale
       mercer embed data.csv --output coordinates.csv --model data.mercer
       cat data.csv | mercer embed - --output - > coordinates.csv
+
+    A file that is larger than --memory-limit is read a block at a time: it is solved on --landmarks and extended to
+    all rows, and coordinates are written as .npy.
+
+      mercer embed data.parquet --memory-limit 1GB --landmarks 1000 --output coordinates.npy
 
     The columns that hold numbers are used, the others are left out and named. Ctrl-C keeps the best so far and says
     how to go on.

@@ -88,6 +88,7 @@ _HOMES = {
     "density.sos": "SumOfSquaresDensity",
     "dependence.conditional_mean": "ConditionalMeanEmbedding",
     "dependence.drift": "DriftDetector",
+    "dependence.growing_mean": "Growth",
     "dependence.kdr": "KernelDimensionReduction",
     "dependence.kdr_dimension": "DimensionTest",
     "dependence.landmark_features": "LandmarkFeatures",

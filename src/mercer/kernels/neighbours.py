@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array
-from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
+from mercer.backends.arrays import Array, is_source
+from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within, source_rows
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
 from mercer.backends.cpu.neighbours import (
     MEASURED,
@@ -117,6 +117,8 @@ def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]
 
     Points that are equally far come in their order.
     """
+    if is_source(points):
+        return _nearest_in_blocks(points, queries, count)
     find, order = _finder(points, "euclidean"), _together(queries, "euclidean")
     out = np.empty((order.size, count), np.int32), np.empty((order.size, count))
     for rows in (order[part] for part in row_chunks(order.size, rows_within(_TABLE, count))):
@@ -125,6 +127,18 @@ def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]
         put_in_order(numbers, squares)
         out[0][rows], out[1][rows] = numbers, squares
     return out
+
+
+def _nearest_in_blocks(rows: Any, queries: Array, count: int) -> tuple[Array, Array]:
+    """As :func:`nearest_to`, of rows that come a block at a time: one pass, in which the nearest so far are kept."""
+    numbers, squares = np.empty((queries.shape[0], 0), np.int64), np.empty((queries.shape[0], 0))
+    for where, block in rows.blocks(source_rows(4 * rows.shape[1])):
+        found, apart = nearest_to(block, queries, min(count, block.shape[0]))
+        numbers = np.concatenate([numbers, found + np.int64(where.start)], axis=1)
+        squares = np.concatenate([squares, apart], axis=1)
+        order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        numbers, squares = (np.take_along_axis(each, order, axis=1) for each in (numbers, squares))
+    return numbers, squares
 
 
 def _too_many(points: Array, metric: str) -> bool:
