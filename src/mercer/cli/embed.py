@@ -9,7 +9,15 @@ import click
 
 from mercer.cli.completion import complete_columns
 from mercer.cli.models import KERNELS, METHODS
-from mercer.cli.options import DATA, TARGET, picture_options, reading_options, saying_options, seed_option
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    checkpoint_options,
+    picture_options,
+    reading_options,
+    saying_options,
+    seed_option,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -35,7 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--landmarks", type=click.IntRange(min=2), help="Solve on so many rows, and extend to the others.")
 @click.option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The gap to be proved.")
 @seed_option
-@click.option("--checkpoint", type=_FILE, help="Keep the best iterate here, and go on from it if it is there.")
+@checkpoint_options
 @reading_options
 @saying_options
 def embed(**options: Any) -> None:
@@ -48,7 +56,8 @@ def embed(**options: Any) -> None:
       cat data.csv | mercer embed - --output - > coordinates.csv
 
     The columns that hold numbers are used, the others are left out and named. Ctrl-C keeps the best so far and says
-    how to go on.
+    how to go on. --checkpoint keeps it too: in a file .npz the best iterate, from which other options may go on, and in
+    any other all of the run, to the same answer.
 
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
     cannot be used, 2 a wrong call, 130 interrupted.
