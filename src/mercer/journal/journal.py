@@ -198,7 +198,9 @@ class Journal:
         encoder = Encoder(anchors)
         generators = [*self._generators, *anchors.of(np.random.Generator)]
         try:
-            root = encoder.value((value, tuple(_plain_state(each.bit_generator.state) for each in generators)))
+            root = encoder.value(
+                (value, anchors.so_far(), [_plain_state(each.bit_generator.state) for each in generators])
+            )
         except UnkeptStateError as error:
             self._warn(f"{error} The run goes on, but from here on could not be taken up again.")
             self._open = False
@@ -219,7 +221,8 @@ class Journal:
         written, arrays = self._parts[f"{name}/{kind}"]
         try:
             decoder = Decoder(written["objects"], arrays.__getitem__, anchors)
-            value, states = decoder.value(written["root"])
+            value, so_far, states = decoder.value(written["root"])
+            anchors.go_on_from(so_far)
             generators = [*self._generators, *anchors.of(np.random.Generator)]
             if len(generators) != len(states):
                 raise DamagedStateError("The run has other generators of random numbers.")
