@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.collections import takes_dask
 from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
 from mercer.dependence.centred_gram import CentredGram
@@ -36,6 +37,7 @@ _FORMULAS = ("gamma", "spectral")
 _HANDICAP = 0.75  # standard deviations that a pair must be ahead of the customary ones, by power on other samples
 
 
+@takes_dask
 @resumable
 def hsic_test(
     X: Any,

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, distinct_rows, is_tensor, to_numpy
+from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.dependence.coordinates import learn_coordinates
 from mercer.dependence.kdr_dimension import DimensionTest, LeftoverTest
@@ -245,6 +246,7 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         self.dimension_tests_ = tuple(tests)
         return found
 
+    @stays_lazy
     def transform(self, X: Any) -> Array:
         """The coordinates of points along the directions, n × n_components."""
         check_is_fitted(self)

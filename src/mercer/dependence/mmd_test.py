@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.threads import watch
 from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
@@ -112,6 +113,7 @@ class _GivenSides:
         return values / self.norm if self.norm > 0 else np.zeros_like(values)
 
 
+@takes_dask
 @resumable
 def mmd_test(
     X: Any,

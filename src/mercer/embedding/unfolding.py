@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate
@@ -213,6 +214,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @stays_lazy
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: those of the neighbours, combined as the point is of them.
 
@@ -235,15 +237,16 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
     def _checked(self, X: Any, *, fitting: bool) -> Any:
         """Validated as scikit-learn does, in double precision; the matrix of distances may be sparse."""
         given = self.metric == "precomputed"
-        X = validate_data(
-            self,
-            to_numpy(X) if is_tensor(X) else X,
-            reset=fitting,
-            accept_sparse="csr" if given else False,
-            dtype=np.float64,
-            order="C",
-            ensure_min_samples=2 if fitting else 1,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            X = validate_data(
+                self,
+                to_numpy(X) if is_tensor(X) else X,
+                reset=fitting,
+                accept_sparse="csr" if given else False,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=2 if fitting else 1,
+            )
         if given and X.shape[0] != X.shape[1]:
             raise ValueError(f"A matrix of distances must be square, not {X.shape[0]} × {X.shape[1]}.")
         return X

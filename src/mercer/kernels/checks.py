@@ -15,6 +15,7 @@ from mercer.backends.arrays import (
     contiguous,
     copied,
     dtype_name,
+    is_source,
     is_sparse_tensor,
     is_tensor,
     like,
@@ -29,7 +30,15 @@ INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity 
 
 
 def as_points(X: Any, name: str = "X") -> Array:
-    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies."""
+    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies.
+
+    Rows of a source stay there, and are looked at as they are read.
+    """
+    if is_source(X):
+        from mercer.backends.row_source import FiniteRows
+
+        require_columns(X, name)
+        return FiniteRows(X, np.float32 if X.dtype == np.float32 else np.float64)
     array = _as_tensor(X, name) if is_tensor(X) else _as_numpy(X, name)
     if array.ndim != 2:
         hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."

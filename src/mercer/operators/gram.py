@@ -98,6 +98,15 @@ class GramOperator(LinearMap):
         super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric, reference=points[0])
         self.weights = None if weights is None else self._checked_weights(weights)
         self._products = 0
+        if not kernel.properties.bounded:
+            self._require_finite()
+
+    def _require_finite(self) -> None:
+        """Refuse points at which the kernel leaves floating point: of a semi-definite one the diagonal says so."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel._finite(self._matrix.diagonal())
+            if not self._matrix.symmetric:
+                self.kernel._finite(self._matrix.diagonal("cols"))
 
     @property
     def is_stored(self) -> bool:
