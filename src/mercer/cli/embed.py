@@ -12,6 +12,7 @@ from mercer.cli.models import KERNELS, METHODS
 from mercer.cli.options import (
     DATA,
     TARGET,
+    checkpoint_options,
     memory_option,
     picture_options,
     reading_options,
@@ -44,7 +45,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The gap to be proved.")
 @seed_option
 @memory_option
-@click.option("--checkpoint", type=_FILE, help="Keep the best iterate here, and go on from it if it is there.")
+@checkpoint_options
 @reading_options
 @saying_options
 def embed(**options: Any) -> None:
@@ -62,7 +63,8 @@ def embed(**options: Any) -> None:
       mercer embed data.parquet --memory-limit 1GB --landmarks 1000 --output coordinates.npy
 
     The columns that hold numbers are used, the others are left out and named. Ctrl-C keeps the best so far and says
-    how to go on.
+    how to go on. --checkpoint keeps it too: in a file .npz the best iterate, from which other options may go on, and in
+    any other all of the run, to the same answer.
 
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
     cannot be used, 2 a wrong call, 130 interrupted.

@@ -59,6 +59,18 @@ class Anchors:
         """All objects of a class, in an order that is the same whenever the same code made them."""
         return [value for value in self._objects.values() if isinstance(value, kind)]
 
+    def so_far(self) -> tuple[Any, ...]:
+        """What those objects say that change as a run goes on: problems that count, matrices that come to be stored."""
+        return tuple(value.so_far() for value in self._changing())
+
+    def go_on_from(self, told: tuple[Any, ...]) -> None:
+        """Let them be as they were."""
+        for value, state in zip(self._changing(), told, strict=True):
+            value.go_on_from(state)
+
+    def _changing(self) -> list[Any]:
+        return [value for value in self._objects.values() if hasattr(type(value), "go_on_from")]
+
     def _walk(self) -> None:
         waiting: list[tuple[Way, Any]] = [((name,), root) for name, root in self._roots.items()]
         looked_into: set[int] = set()

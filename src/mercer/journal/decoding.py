@@ -74,6 +74,8 @@ class Decoder:
             self._made[number] = found
             found += [self.value(each) for each in written["of"]]
             return found
+        if kind == "made":
+            return self._made_again(written)
         if kind in ("dict", "ordered"):
             return self._dict(number, written["of"], dict if kind == "dict" else OrderedDict)
         if kind in _PLAIN:
@@ -94,6 +96,12 @@ class Decoder:
             else:
                 object.__setattr__(found, name, value)
         return found
+
+    def _made_again(self, written: Mapping[str, Any]) -> Any:
+        cls = _class(written["class"])
+        if set(written["of"]) != set(vars(cls).get("_made_from", ())) or not written["of"]:
+            raise DamagedStateError(f"{cls.__name__} is not made from these.")
+        return cls(**{name: self.value(each) for name, each in written["of"].items()})
 
     def _dict(self, number: int, pairs: Sequence[Any], kind: type[dict[Any, Any]]) -> dict[Any, Any]:
         found = kind()

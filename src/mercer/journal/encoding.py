@@ -86,8 +86,10 @@ class Encoder:
             return {"is": "module", "name": value.__name__}
         if isinstance(value, type):
             return {"is": "class", "class": class_name(value)}
-        state = attributes(value)
-        return {"is": "object", "class": class_name(type(value)), "state": self._named(state)}
+        if "_made_from" in vars(type(value)):  # it is cheaper to make again than to keep
+            given = {name: getattr(value, where) for name, where in type(value)._made_from.items()}
+            return {"is": "made", "class": class_name(type(value)), "of": self._named(given)}
+        return {"is": "object", "class": class_name(type(value)), "state": self._named(attributes(value))}
 
     def _collection(self, value: Any) -> dict[str, Any]:
         if isinstance(value, slice):

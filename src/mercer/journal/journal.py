@@ -30,6 +30,7 @@ from mercer.progress import warn_user
 
 _log = logging.getLogger("mercer")
 _FIRST, _PART, _MOST = 1.0, 0.25, 60.0  # seconds; a part of those spent; and no more seconds than the last
+_COPY_COST, _COPIED_BYTES = 50.0, 2**26  # as _COST, for a copy in memory, and how large it may be
 _COST = 20.0  # times what a writing takes, at least, before the next
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,6 +86,8 @@ class JournalEntry(Entry):
         if self._journal.is_due:
             self._journal.keep(self._name, "state", state(), self.anchors)
             self._journal.flush()
+        elif self._journal.may_copy:
+            self._journal.copy(self._name, state(), self.anchors)
 
     def finish(self, result: Any) -> None:
         self._journal.keep(self._name, "result", result, self.anchors)
@@ -116,8 +119,8 @@ class Journal:
         self._generators: list[np.random.Generator] = []
         self._seeds: list[Any] = []
         self._began = self._last = time.monotonic()
-        self._cost = 0.0
-        self._open = self._busy = self._written = self._warned = False
+        self._cost, self._copied, self._copying = 0.0, self._began, 0.0
+        self._open = self._busy = self._written = self._changed = self._warned = False
 
     @property
     def path(self) -> Path | None:
@@ -173,22 +176,42 @@ class Journal:
         wait = min(_MOST, _FIRST + _PART * (now - self._began))
         return self._open and now - self._last >= max(wait, _COST * self._cost)
 
-    def keep(self, name: str, kind: str, value: Any, anchors: Anchors | None) -> None:
-        """Remember the result or the state of an entry, and where the random numbers are."""
+    @property
+    def may_copy(self) -> bool:
+        """Whether a copy of the state for Ctrl-C costs next to nothing: a fiftieth of the time, and little memory."""
+        return self._open and time.monotonic() - self._copied >= _COPY_COST * self._copying
+
+    def copy(self, name: str, state: Any, anchors: Anchors | None) -> None:
+        """Remember the state of an entry, to be written if the run is interrupted."""
+        began = time.monotonic()
+        self.keep(name, "state", state, anchors, most=_COPIED_BYTES)
+        self._copied = time.monotonic()
+        self._copying = self._copied - began
+
+    def keep(self, name: str, kind: str, value: Any, anchors: Anchors | None, most: int | None = None) -> None:
+        """Remember the result or the state of an entry, and where the random numbers are.
+
+        Given how many bytes there may be at most, the arrays of a state are copied, or the state is forgotten.
+        """
         if not self._open or anchors is None:
             return
         encoder = Encoder(anchors)
         generators = [*self._generators, *anchors.of(np.random.Generator)]
         try:
-            root = encoder.value((value, tuple(_plain_state(each.bit_generator.state) for each in generators)))
+            root = encoder.value(
+                (value, anchors.so_far(), [_plain_state(each.bit_generator.state) for each in generators])
+            )
         except UnkeptStateError as error:
             self._warn(f"{error} The run goes on, but from here on could not be taken up again.")
             self._open = False
             return
         arrays = encoder.arrays
-        if kind == "result":
-            self._parts.pop(f"{name}/state", None)
+        self._parts.pop(f"{name}/state", None)
+        if most is not None and sum(array.nbytes for array in arrays.values()) > most:
+            return
+        if kind == "result" or most is not None:
             arrays = {each: np.array(array) for each, array in arrays.items()}
+        self._changed = True
         self._parts[f"{name}/{kind}"] = ({"root": root, "objects": encoder.objects}, arrays)
 
     def found(self, name: str, kind: str, anchors: Anchors) -> Any:
@@ -198,7 +221,8 @@ class Journal:
         written, arrays = self._parts[f"{name}/{kind}"]
         try:
             decoder = Decoder(written["objects"], arrays.__getitem__, anchors)
-            value, states = decoder.value(written["root"])
+            value, so_far, states = decoder.value(written["root"])
+            anchors.go_on_from(so_far)
             generators = [*self._generators, *anchors.of(np.random.Generator)]
             if len(generators) != len(states):
                 raise DamagedStateError("The run has other generators of random numbers.")
@@ -223,7 +247,7 @@ class Journal:
             arrays |= {f"{name}/{each}": array for each, array in own.items()}
         try:
             write(self._path, content, arrays)
-            self._written = True
+            self._written, self._changed = True, False
         except OSError as error:
             self._warn(
                 f"The journal {self._path} cannot be written ({error.strerror or error}): the run goes on, but could "
@@ -237,6 +261,8 @@ class Journal:
     def close(self, *, finished: bool = False) -> None:
         """End the journal: a run that is finished is written once more if it was written at all."""
         if finished and self._open and self._written:
+            self.flush()
+        if self._open and not finished and self._changed and time.monotonic() - self._began > _FIRST:
             self.flush()
         if self._open and not finished and self._written:
             _log.info("The same call goes on from the journal %s.", self._path)

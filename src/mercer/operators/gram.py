@@ -206,6 +206,16 @@ class GramOperator(LinearMap):
         if not self.is_stored and self._storing_pays():
             self._matrix = self._matrix.stored()
 
+    def so_far(self) -> tuple[int, bool]:
+        """What a journal keeps of it: how many products there were, and whether entries are stored since."""
+        return self._products, self.is_stored
+
+    def go_on_from(self, told: tuple[int, bool]) -> None:
+        """Be as it was when :meth:`so_far` said this: a product with stored entries is rounded otherwise."""
+        self._products, stored = told
+        if stored:
+            self.store()
+
     def _storing_pays(self) -> bool:
         return self._matrix.worth_storing(get_config().share(self.stored_share))
 

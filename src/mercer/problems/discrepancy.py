@@ -109,7 +109,7 @@ class Discrepancy(Problem):
             weights, distortion = namespace(weights).zeros_like(weights), law.sections.values
         self.weights = weights
         if distortion is None:
-            distortion = remembered("distortion", lambda: squared @ weights, reference=weights)
+            distortion = remembered("distortion", lambda: squared @ weights, squared=squared, weights=weights)
         self.distortion = as_double(distortion)
         nothing = namespace(self.distortion).zeros_like(self.distortion)
         self.caps = nothing + math.inf if caps is None else caps

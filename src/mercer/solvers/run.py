@@ -229,7 +229,7 @@ class Run(Generic[Point]):
         phase = _Phase(self, problem, method, limits)
         with entry("phase", problem=problem, point=point, method=method, certify=self.certify) as kept:
             if kept.result is not None:
-                return taken_up(kept.result, self.history, method, kept)
+                return taken_up(kept.result, self.history, method)
             solution = phase.solved(point, kept)
             tell(kept, solution, self.history, method)
             return solution
@@ -278,21 +278,21 @@ class _Phase(Generic[Point]):
                 return status
             if left <= 0:
                 return Status.MAX_ITER
-            kept.offer(partial(self._state, left, kept))
+            kept.offer(partial(self._state, left))
             report = self._method.step(self._problem, left)
             taken = 1
         return Status.STALLED
 
-    def _state(self, left: int, kept: Entry) -> dict[str, Any]:
+    def _state(self, left: int) -> dict[str, Any]:
         """All that the next step depends on, and what has been said so far."""
         own = {name: getattr(self, name) for name in _OWN_STATE}
         own["_seconds"] += time.perf_counter() - self._began
-        return {"left": left, "phase": own, **progress_of(kept, self._run.history, self._method)}
+        return {"left": left, "phase": own, **progress_of(self._run.history, self._method)}
 
     def _restored(self, kept: Entry) -> int:
         """Go on from what :meth:`_state` told; the steps that are left."""
         vars(self).update(kept.state["phase"])
-        take_up(kept.state, self._run.history, self._method, kept)
+        take_up(kept.state, self._run.history, self._method)
         left: int = kept.state["left"]
         return left
 
