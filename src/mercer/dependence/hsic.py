@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.threads import watch
 from mercer.dependence.centred_gram import CentredGram, inner_product
 from mercer.dependence.variables import require_pairs, variable
@@ -18,6 +19,7 @@ _MOST = 1e150  # rows that weights may count, whose square is a number
 ALIKE = "dependent variables can have an HSIC of zero, so that a small value does not say they are independent."
 
 
+@takes_dask
 def hsic(
     X: Any,
     Y: Any,

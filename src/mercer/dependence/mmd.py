@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
+from mercer.backends.collections import takes_dask
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.threads import run_chunks_of, watch
 from mercer.dependence.vectors import as_tables
@@ -65,6 +66,7 @@ def mmd(
 ) -> tuple[float, float]: ...
 
 
+@takes_dask
 def mmd(
     X: Any,
     Y: Any,

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.threads import watch
 from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
@@ -37,6 +38,7 @@ from mercer.dependence.relabelling import (
 from mercer.dependence.resampling import Scheme, permutation_pvalue
 from mercer.dependence.result import KernelPart, KernelTestResult
 from mercer.dependence.vectors import as_table
+from mercer.journal import resumable
 from mercer.kernels import Gaussian, Precomputed
 from mercer.kernels.checks import as_generator, as_points
 from mercer.kernels.integrals import GaussianMixture
@@ -111,6 +113,8 @@ class _GivenSides:
         return values / self.norm if self.norm > 0 else np.zeros_like(values)
 
 
+@takes_dask
+@resumable
 def mmd_test(
     X: Any,
     Y: Any,
