@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.completion import complete_columns
 from mercer.cli.models import KERNELS, METHODS
 from mercer.cli.options import DATA, TARGET, picture_options, reading_options, saying_options, seed_option
@@ -37,6 +38,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @seed_option
 @click.option("--checkpoint", type=_FILE, help="Keep the best iterate here, and go on from it if it is there.")
 @reading_options
+@cluster_option
 @saying_options
 def embed(**options: Any) -> None:
     """Give the rows of FILE coordinates that are proved optimal, and draw them.

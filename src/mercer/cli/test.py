@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.options import DATA, Reading, names, reading_options, saying_options
 from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
 
@@ -33,6 +34,7 @@ from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
     help="Where to save the picture; the suffix decides the format.  [default: mercer-test.png; none with --json]",
 )
 @click.option("--no-picture", is_flag=True, help="Save no picture.")
+@cluster_option
 @saying_options
 def test(**options: Any) -> None:
     """Say whether the samples in two FILES differ, or whether a column of one FILE depends on another.
