@@ -56,10 +56,9 @@ class Traffic(NamedTuple):
         """In a line."""
         if not self.products:
             return "no product of it was large enough to be sent."
-        return (
-            f"{self.products} product{'s' * (self.products > 1)}, {_told(self.points)} of points once, {_told(self.sent / self.products)} a "
-            f"product sent and {_told(self.received / self.products)} received."
-        )
+        sent, received = (_told(size / self.products) for size in (self.sent, self.received))
+        passes = f"{self.products} product{'s' * (self.products > 1)}"
+        return f"{passes}, {_told(self.points)} of points once, {sent} a product sent and {received} received."
 
     def __sub__(self, other: Any) -> Traffic:
         """What went since another account."""

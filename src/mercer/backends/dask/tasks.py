@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array
 from mercer.backends.config import config_context, free_memory
-from mercer.backends.cpu.matrix import cpu_matrix
+from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
@@ -59,6 +59,8 @@ def products(
     """K v of the columns, for the rows, and Kᵀ v of the rows, for the columns, where these are given."""
     with _on_one_thread():
         matrix = Pair(form, rows, cols, dtype).matrix()
+        if v_rows is not None and v_cols is not None and isinstance(matrix, TiledMatrix):
+            return matrix.multiply_both(v_rows, v_cols)
         down = None if v_cols is None else _doubled(matrix.multiply(v_cols))
         across = None if v_rows is None else _doubled(matrix.multiply(v_rows, transpose=True))
     return down, across
