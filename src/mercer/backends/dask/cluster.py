@@ -146,6 +146,20 @@ class Cluster:
         """Futures of a function of the first of all arguments, of the second of all, and so on."""
         return self._submitted(function, arguments)
 
+    def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
+        """The future of what is made of all points, on every worker its own.
+
+        Memory: all points on each worker, and what is made of them. What a worker that dies had is made by another.
+        """
+        groups = self.rows(X).futures
+        with as_one_sentence(self.client):
+            return [
+                self.client.submit(
+                    tasks.of_all, make, groups, arguments, workers=[worker], allow_other_workers=True, pure=False
+                )
+                for worker in self.client.nthreads()
+            ]
+
     def gather(self, futures: list[Any], steps: Sequence[Any] = ()) -> list[Any]:
         """The values of futures; the part of the steps on their way that are done is reported while one waits."""
         with as_one_sentence(self.client):

@@ -53,6 +53,18 @@ def same(value: Any) -> Any:
     return value
 
 
+def of_all(make: Callable[..., Any], groups: list[Array], arguments: tuple[Any, ...]) -> Any:
+    """What is made of all points, on one thread."""
+    with _on_one_thread():
+        return make(np.concatenate(groups), *arguments)
+
+
+def asked(made: Callable[..., Any], *arguments: Any) -> Any:
+    """What something that was made answers, on one thread."""
+    with _on_one_thread():
+        return made(*arguments)
+
+
 def products(
     form: Form, rows: Array, cols: Array | None, v_rows: Array | None, v_cols: Array | None, dtype: str
 ) -> tuple[Array | None, Array | None]:
