@@ -81,3 +81,21 @@ def test_what_needs_all_rows_or_too_much_room_says_so(rows):
         SDPEmbedding(Gaussian("median"), landmarks=LANDMARKS, radius="paper").fit(X).transform(open_rows(far))
     with pytest.raises(MemoryError, match="write it to a file by mercer.io.write_rows"), config_context(memory_limit=1):
         SDPEmbedding(Gaussian("median"), landmarks=LANDMARKS).fit(X).transform(open_rows(np.ones((1_500_000, 2))))
+
+
+@pytest.mark.parametrize("limit", ["0.5MB", "1GB"])
+def test_the_extension_is_certified_on_all_rows_of_a_file(tmp_path, limit):
+    """The same bounds as in memory, to rounding: by a factorisation, and from products alone where memory is short."""
+    np.save(tmp_path / "points.npy", X[:700])
+    rows = open_rows(tmp_path / "points.npy")
+    model = SDPEmbedding(Gaussian(2.0), landmarks=LANDMARKS[:50], random_state=0).fit(rows)
+    with config_context(memory_limit=limit):
+        plain = mercer.verify(model, X[:700], extended=True, random_state=0)
+        proof = mercer.verify(model, rows, extended=True, random_state=0)
+    assert ("factorisation" in proof.method) == (limit == "1GB")
+    assert proof.method == plain.method
+    assert proof.lower == pytest.approx(plain.lower, rel=1e-9)
+    assert proof.upper == pytest.approx(plain.upper, rel=1e-9)
+    assert mercer.verify(model, rows).lower == pytest.approx(model.certificate_.lower, rel=1e-9)
+    with pytest.raises(ValueError, match="damaged, or of other data"):
+        mercer.verify(model, open_rows(X[:700] + 0.5))

@@ -28,6 +28,7 @@ from mercer import (
     SupervisedPCA,
     conditional_independence_test,
     hsic,
+    hsic_test,
     nystrom_completion,
     plane_map,
     verify,
@@ -155,6 +156,12 @@ def test_variables_that_a_kernel_does_not_tell_apart_are_refused():
         conditional_independence_test(tiny, Y, X, x_kernel=Gaussian(1.0), rng=0)
     with pytest.raises(ValueError, match="The rows of Z are all alike to Gaussian"):
         conditional_independence_test(X, Y, tiny, z_kernel=Gaussian(1.0), rng=0)
+
+
+def test_a_compressed_test_of_three_rows_is_refused():
+    with pytest.raises(ValueError, match="compress needs 4 rows, not 3: leave it out"):
+        hsic_test(X[:3], Y[:3], compress=5, rng=0)
+    assert np.isfinite(hsic_test(X[:4], Y[:4], Gaussian(), compress=5, rng=0).statistic)
 
 
 def test_a_mean_of_length_zero():

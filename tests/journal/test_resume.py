@@ -6,6 +6,9 @@ import dataclasses
 import errno
 import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -19,13 +22,17 @@ from mercer import (
     SDPEmbedding,
     SumOfSquaresDensity,
     config_context,
+    hsic_test,
+    k_sample_test,
+    mmd_test,
 )
 from mercer.datasets import two_moons
-from mercer.journal import JournalError, JournalWarning
+from mercer.dependence import shift_sums
+from mercer.journal import Journal, JournalError, JournalWarning
 from mercer.journal import file as journal_file
 
 RUNS = {
-    "embedding": lambda: SDPEmbedding(Gaussian(0.5), random_state=0, tol=1e-9),
+    "embedding": lambda: SDPEmbedding(Gaussian(0.5), random_state=0),
     "levels": lambda: SDPEmbedding(n_levels=2, random_state=0),
     "interior point": lambda: SDPEmbedding(Gaussian(0.5), solver="interior-point", random_state=0),
     "trust region": lambda: SDPEmbedding(Gaussian(0.5), solver="trust-region", random_state=0),
@@ -41,6 +48,12 @@ RUNS = {
 
 class Killed(BaseException):
     """What no code catches."""
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """Files in memory are as good for processes that are killed; a test of disks puts its own in the place."""
+    monkeypatch.setattr(journal_file.os, "fsync", lambda handle: None)
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +103,94 @@ def told(model):
 def test_a_killed_run_goes_on_to_the_same_bits(name, data, tmp_path):
     model, lines = counted(RUNS[name]())
     whole = told(model.fit(*data))
-    for at in sorted({2, len(lines) // 2 + 1, len(lines)}):
+    for at in sorted({len(lines) // 2 + 1, len(lines)}):
         with config_context(checkpoint=tmp_path / f"{at}.journal", checkpoint_every=0):
             with pytest.raises(Killed):
                 killed_at(RUNS[name](), at).fit(*data)
             again, more = counted(RUNS[name]())
             assert told(again.fit(*data)) == whole
         assert len(more) <= len(lines) - at + 1  # what was done is not done again
+
+
+TESTS = {
+    "two samples": lambda X, Y: mmd_test(X, Y, rng=0, n_resamples=99),
+    "two samples, of any seed": lambda X, Y: mmd_test(X, Y, Gaussian(0.3), n_resamples=99),
+    "several samples": lambda X, Y: k_sample_test(X[:300], Y[:300], X[:200] + 0.1, rng=0, n_resamples=49),
+    "independence": lambda X, Y: hsic_test(X[:300], Y[:300], rng=0, n_resamples=99),
+}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_killed_test_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(700, 2)), rng.normal(size=(900, 2)) + 0.05
+    monkeypatch.setattr(shift_sums, "_PANEL_BYTES", 2**20)
+    written, flush = [], Journal.flush
+
+    def flush_and_die(journal):
+        flush(journal)
+        written.append(journal.path)
+        if len(written) == 3:
+            raise Killed
+
+    with config_context(checkpoint=tmp_path / "run.journal", checkpoint_every=0, n_threads=1):
+        monkeypatch.setattr(Journal, "flush", flush_and_die)
+        with pytest.raises(Killed):
+            TESTS[name](X, Y)
+        monkeypatch.setattr(Journal, "flush", flush)
+        shutil.copy(tmp_path / "run.journal", tmp_path / "killed.journal")
+        again = TESTS[name](X, Y)
+        finished = TESTS[name](X, Y)
+    if "any seed" in name:
+        with config_context(checkpoint=tmp_path / "killed.journal", checkpoint_every=0):
+            whole = TESTS[name](X, Y)
+    else:
+        whole = TESTS[name](X, Y)
+    assert again.null_distribution.tobytes() == whole.null_distribution.tobytes()
+    assert (again.statistic, again.pvalue) == (whole.statistic, whole.pvalue)
+    assert finished.null_distribution.tobytes() == whole.null_distribution.tobytes()
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from mercer import QuadratureSparsifier, SDPEmbedding, Gaussian, config_context
+from mercer.journal import file
+
+written = []
+
+def half_a_file(name, target, replace=os.replace):
+    written.append(name)
+    if len(written) == {number}:
+        os.truncate(name, os.path.getsize(name) // 2)  # what was still on its way to the disk
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(name, target)
+
+file.os.replace, file.os.fsync = half_a_file, lambda handle: None
+X = np.load(sys.argv[1])
+with config_context(checkpoint=sys.argv[2], checkpoint_every=0):
+    {model}.fit(X)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is of POSIX")
+@pytest.mark.parametrize(
+    ("model", "number"), [("QuadratureSparsifier(n_nodes=10)", 14), ("SDPEmbedding(Gaussian(0.5), random_state=0)", 1)]
+)
+def test_a_process_killed_in_the_middle_of_a_write(model, number, data, tmp_path):
+    np.save(tmp_path / "X.npy", data[0])
+    place = tmp_path / "journals" / "run.journal"
+    place.parent.mkdir()
+    script = KILLED.format(model=model, number=number)
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "X.npy", place], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list(place.parent.glob(".*.part"))) == 1
+    whole = eval(model).fit(data[0])
+    with config_context(checkpoint=place):
+        again, lines = counted(eval(model))
+        assert told(again.fit(data[0])) == told(whole)
+    assert len(lines) == len(whole.history_) - (number - 1)
+    assert not list(place.parent.glob(".*.part"))
 
 
 def test_a_run_without_a_seed_keeps_the_one_it_drew(data, tmp_path):

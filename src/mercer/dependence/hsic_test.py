@@ -27,6 +27,7 @@ from mercer.dependence.hsic_result import HSICTestResult
 from mercer.dependence.resampling import Scheme, default_block_length
 from mercer.dependence.result import KernelPart
 from mercer.dependence.variables import MEDIAN, Variable, require_pairs, variable
+from mercer.journal import resumable
 from mercer.kernels import Kernel
 from mercer.kernels.checks import as_generator
 from mercer.validation import one_of, warn_if_not, whole_number
@@ -37,6 +38,7 @@ _HANDICAP = 0.75  # standard deviations that a pair must be ahead of the customa
 
 
 @takes_dask
+@resumable
 def hsic_test(
     X: Any,
     Y: Any,

@@ -38,6 +38,7 @@ from mercer.dependence.relabelling import (
 from mercer.dependence.resampling import Scheme, permutation_pvalue
 from mercer.dependence.result import KernelPart, KernelTestResult
 from mercer.dependence.vectors import as_table
+from mercer.journal import resumable
 from mercer.kernels import Gaussian, Precomputed
 from mercer.kernels.checks import as_generator, as_points
 from mercer.kernels.integrals import GaussianMixture
@@ -113,6 +114,7 @@ class _GivenSides:
 
 
 @takes_dask
+@resumable
 def mmd_test(
     X: Any,
     Y: Any,

@@ -11,6 +11,7 @@ from mercer.journal.journal import (
     identify,
     journalled,
     remembered,
+    resumable,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "identify",
     "journalled",
     "remembered",
+    "resumable",
 ]

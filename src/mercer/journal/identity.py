@@ -15,7 +15,13 @@ from mercer.backends.arrays import is_tensor
 from mercer.backends.fingerprint import fingerprint
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_HOW = ("callback", "verbose", "n_jobs", "checkpoint")  # parameters that change what is seen, and nothing else
+_HOW = (
+    "callback",
+    "progress",
+    "verbose",
+    "n_jobs",
+    "checkpoint",
+)  # parameters that change what is seen, and nothing else
 
 
 class Identity(NamedTuple):
@@ -69,6 +75,8 @@ def _told(value: Any) -> str:
         return repr(value)
     if isinstance(value, np.ndarray) or is_tensor(value) or hasattr(value, "tocsr"):
         return _told_array(value)
+    if hasattr(value, "to_numpy"):  # a data frame, or a column of one
+        return f"{list(getattr(value, 'columns', ()))} {_told_array(np.asarray(value.to_numpy()))}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(_told(each) for each in value)})"
     if isinstance(value, Mapping):

@@ -7,14 +7,16 @@ random numbers are put where they were. Nothing that an estimator does between t
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from mercer.progress import warn_user
 _log = logging.getLogger("mercer")
 _FIRST, _PART, _MOST = 1.0, 0.25, 60.0  # seconds; a part of those spent; and no more seconds than the last
 _COST = 20.0  # times what a writing takes, at least, before the next
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -45,8 +48,13 @@ class Entry:
         Of a step that is finished; None where it is not.
     state : object
         Of a step under way when the journal was last written; None where there is none.
+    anchors : Anchors or None
+        What its states refer to.
+    is_written : bool
+        Whether there is a journal.
     """
 
+    is_written = False
     result: Any = None
     state: Any = None
     anchors: Anchors | None = None
@@ -64,6 +72,8 @@ class Entry:
 @final
 class JournalEntry(Entry):
     """An entry of a journal that is written."""
+
+    is_written = True
 
     def __init__(self, journal: Journal, name: str, anchors: Anchors) -> None:
         self._journal, self._name, self.anchors = journal, name, anchors
@@ -286,6 +296,25 @@ def identify(what: str, parameters: Mapping[str, Any], *data: Any) -> None:
     journal = _current.get()
     if journal is not None and journal.path is None:
         journal.identify(Identity.of(what, parameters, *data))
+
+
+def resumable(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function as a run with a journal of its own; what can be passed by place is its data."""
+    signature = inspect.signature(function)
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    by_place = [each.name for each in signature.parameters.values() if each.kind in kinds]
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        with journalled() as journal:
+            if journal is not None:
+                given = signature.bind(*args, **kwargs)
+                given.apply_defaults()
+                data = [given.arguments.pop(name) for name in by_place]
+                identify(function.__name__, given.arguments, *data)
+            return function(*args, **kwargs)
+
+    return wrapped
 
 
 def adopted(generator: np.random.Generator) -> np.random.Generator:
