@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.options import (
     DATA,
     TARGET,
@@ -50,6 +51,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @seed_option
 @checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def density(**options: Any) -> None:
     """Fit a probability density, a sum of squares of kernel functions, to the rows of FILE, and prove that it is best.

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.completion import complete_columns
 from mercer.cli.models import KERNELS, METHODS
 from mercer.cli.options import (
@@ -47,6 +48,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @memory_option
 @checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def embed(**options: Any) -> None:
     """Give the rows of FILE coordinates that are proved optimal, and draw them.

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.models import KERNELS
 from mercer.cli.options import DATA, TARGET, checkpoint_options, picture_options, reading_options, saying_options
 
@@ -36,6 +37,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--sigma", metavar="NUMBER", help="Bandwidth of the kernel. [default: median]")
 @checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def landmarks(**options: Any) -> None:
     """Choose rows of FILE, with weights, that stand for all of them, and prove how well.

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.completion import complete_columns
 from mercer.cli.options import DATA, TARGET, memory_option, reading_options, saying_options, seed_option
 
@@ -20,6 +21,7 @@ _OUTPUT = "Where to write them: .csv, .tsv, .parquet, .npy or .npz; - is standar
 @click.option("--output", "-o", type=TARGET, help=_OUTPUT)
 @memory_option
 @reading_options
+@cluster_option
 @saying_options
 def transform(**options: Any) -> None:
     """Give the rows of FILE, which MODEL has never seen, their coordinates.
@@ -69,6 +71,7 @@ def novelty(**options: Any) -> None:
 @click.option("--target", metavar="COLUMN", shell_complete=complete_columns, help="Of a regression: the column of y.")
 @seed_option
 @reading_options
+@cluster_option
 @saying_options
 def verify(**options: Any) -> None:
     """Prove again, from MODEL and its data FILE alone, that the model is optimal; no solver is believed.
