@@ -10,18 +10,19 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, as_double, double, like, namespace
+from mercer.backends.arrays import Array, as_double, double, is_source, like, namespace
 from mercer.backends.ordering import place_of
 from mercer.certificates import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.sampled_level import Level
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
 from mercer.kernels import Precomputed
 from mercer.kernels.integrals.law_sections import law_sections
 from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar, warn_user
+from mercer.quadrature import streaming
 from mercer.quadrature.dense_penalties import warn_of_dense_penalty, warn_of_dense_solution
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
@@ -31,10 +32,11 @@ from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_plain
 from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
 from mercer.quadrature.sampled import Potential, leaves_out_pass, pays
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
+from mercer.quadrature.stream import MeasureStream
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
-from mercer.validation import checked_kernel
+from mercer.validation import checked_kernel, checked_weights
 
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
@@ -157,7 +159,9 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
     _n_rows: int
     _features: NystromFeatures
     _n_features_out: int
-    _sometimes: ClassVar[frozenset[str]] = frozenset({"path_"})
+    _stream: MeasureStream
+    _sometimes: ClassVar[frozenset[str]] = frozenset({"path_", "_stream"})
+    _fits_blocks = True
 
     _checks = CHECKS
 
@@ -207,6 +211,13 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
         """Find nodes and weights for the rows of X, which may have weights."""
+        self.__dict__.pop("_stream", None)  # of an earlier partial_fit
+        if is_source(X):
+            streaming.require_wishes(self, X)
+            given = self._begin_fit(X, sample_weight=sample_weight)
+            self.kernel_ = given.kernel
+            streaming.store(self, streaming.of_source(self, given.points, given.weights))
+            return self
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
@@ -250,6 +261,41 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         self._store(X, sample, exact, definiteness, choice, selection, level, unproved)
         return True
 
+    @keeps_earlier_fit
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
+        """Take further rows of a stream, and stand for all rows so far; they need not be kept.
+
+        The bandwidth is fixed from the first rows given, so that these should be some thousand. Rows become measures on
+        twice the nodes asked for, 8192 at a time, and measures are merged and reduced as a binary tree.
+        ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
+        :func:`mercer.verify` finds with the rows at hand. ``indices_`` counts the rows of the stream. Weights of all
+        calls are in one unit.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The next rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            Their weights, ones if left out.
+        """
+        if not hasattr(self, "_stream"):
+            streaming.require_wishes(self, X)
+            least = 1 if checked_kernel(self.kernel).is_resolved else 2
+            self.kernel_ = self._begin_fit(X, sample_weight=sample_weight, least=least).kernel
+        stream = getattr(self, "_stream", MeasureStream())
+        X = self._new_points(X)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        streaming.store(self, streaming.grown(self, stream, X, weights))
+        return self
+
+    def _require_sample(self, what: str) -> None:
+        check_is_fitted(self)
+        if hasattr(self, "_stream"):
+            raise ValueError(f"{what} needs the rows of the stream, which are not kept: fit to some of them.")
+
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         X = self._new_points(X)
@@ -262,6 +308,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         At a solution g ≥ -α d on the sample, with equality on the nodes: g is the solution of a one-class
         support-vector machine with the kernel s, whose support vectors are the nodes (Lemmas 5.1, 5.2).
         """
+        self._require_sample("witness")
         X = self._new_points(X)
         signed = -self._weights if self.measure_ is None else 0.0 * self._weights
         signed[place_of(self.indices_, self._rows)] += self.weights_
@@ -299,7 +346,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
             The best approximations in the span of the nodes' kernel sections (Rayleigh and Ritz: one more pass over the
             sample) instead of the paper's canonical extension, which uses the weights and the nodes alone.
         """
-        check_is_fitted(self)
+        self._require_sample("eigenpairs")
         if self.measure_ is not None:
             raise ValueError(
                 "The eigenpairs are tested on a sample, and a model with measure has none: draw points of the law, and "
