@@ -453,7 +453,8 @@ def page(results: list[tuple[Task, dict[str, Row], Array]], seeds: int, folder: 
     head = f"""# Robust regression under covariate shift, label noise and outliers
 
 Mean squared errors over {seeds} seeds, {TASKS[-1].seeds} on the last task, by `benchmarks/robust_regression.py`
-({seconds:.0f} s of fits; {machine}; one thread on a busy machine, so that seconds compare within the page alone).
+({seconds:.0f} s of fits; {machine}; one thread on a busy machine, busier at the last
+task: seconds compare within a task alone).
 All methods share the Gaussian kernel of the task, and on all tasks but the last all training points are centres. The
 *worst* error is the largest over the test distributions of a seed, and the number after ± its standard error. Two kinds
 of robust fits are shown. Those *by a rule* need nothing but the training sample: λ is the one that cross-validation

@@ -23,7 +23,7 @@ from mercer.backends.arrays import Array, norm, to_numpy
 from mercer.backends.balls import Ball, ball, logarithm
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.enclosures import least_ratio
-from mercer.certificates.spectrahedron import optimality, require_bound
+from mercer.certificates.spectrahedron import proved
 from mercer.problems.squares_likelihood import SquaresLikelihood
 from mercer.problems.squares_likelihood_enclosures import LikelihoodEnclosures
 
@@ -47,46 +47,18 @@ class LikelihoodCertificate(Certificate):
 
 
 def certify_likelihood(problem: SquaresLikelihood, factor: Array) -> LikelihoodCertificate:
-    """Bound the optimum over the densities of a programme from C = F Fᵀ, brought to mass one.
+    """What :func:`mercer.certificates.spectrahedron.certify_spectrahedron` proves of a distance, of a likelihood.
 
-    Parameters
-    ----------
-    problem : SquaresLikelihood
-        The programme.
-    factor : array of shape (s, r)
-        F.
-
-    Returns
-    -------
-    LikelihoodCertificate
-        ``upper`` is at least the objective at C and at most a few units in the last place more; ``lower`` is the proved
-        bound. ``least_eigenvalues`` are those of ∇f(C) - ⟨∇f(C), C⟩ I, which vanish on the range of an optimal C, and
-        ``complementarity`` is ‖(∇f(C) - λ_min I) C‖ relative to ‖∇f(C)‖, both in double precision and no part of the
-        proof.
-
-    Raises
-    ------
-    ArithmeticError
-        If there is no bound: a density leaves the range of double precision.
+    F has the shape (s, r); a density that leaves the range of double precision is an ArithmeticError.
 
     Notes
     -----
     Cost: n m exponentials of twice the double precision, and n m² operations of that kind.
     """
     factor = factor / norm(factor)
-    lower, upper = _bounds(problem.enclosures, to_numpy(factor))
-    require_bound(upper)
-    least, complementarity = optimality(problem.gradient(problem.residual(factor)), factor)
-    return LikelihoodCertificate(
-        lower=lower,
-        upper=upper,
-        failure_probability=0.0,
-        method="largest eigenvalue of the likelihood's gradient",
-        n_products=0,
-        least_eigenvalues=least,
-        complementarity=complementarity,
-        minimised=True,
-    )
+    bounds = _bounds(problem.enclosures, to_numpy(factor))
+    gradient = problem.gradient(problem.residual(factor))
+    return proved(LikelihoodCertificate, "largest eigenvalue of the likelihood's gradient", bounds, gradient, factor)
 
 
 def _bounds(programme: LikelihoodEnclosures, factor: Array) -> tuple[float, float]:

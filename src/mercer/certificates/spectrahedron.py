@@ -17,6 +17,8 @@ factorisation.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from mercer.backends.arrays import Array, eigvalsh, norm, to_numpy
@@ -27,6 +29,7 @@ from mercer.problems.sum_of_squares import SumOfSquares
 from mercer.problems.sum_of_squares_enclosures import SquaresEnclosures, WholeEnclosures
 
 _EIGENVALUES = 6
+AnyCertificate = TypeVar("AnyCertificate", bound=Certificate)
 
 
 def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
@@ -60,13 +63,27 @@ def certify_spectrahedron(problem: SumOfSquares, factor: Array) -> Certificate:
     """
     factor = factor / norm(factor)
     lower, upper = _bounds(problem.enclosures, to_numpy(factor))
-    require_bound(upper)
-    least, complementarity = optimality(problem.gradient(problem.residual(factor)), factor)
-    return Certificate(
-        lower=max(lower, 0.0),
-        upper=upper,
+    gradient = problem.gradient(problem.residual(factor))
+    return proved(Certificate, "linear oracle of the spectrahedron", (max(lower, 0.0), upper), gradient, factor)
+
+
+def proved(
+    kind: type[AnyCertificate], method: str, bounds: tuple[float, float], gradient: Array, factor: Array
+) -> AnyCertificate:
+    """The certificate of bounds of a minimum over the spectrahedron, with the conditions of an optimum at C = F Fᵀ.
+
+    Raises
+    ------
+    ArithmeticError
+        If the upper bound is no number.
+    """
+    require_bound(bounds[1])
+    least, complementarity = optimality(gradient, factor)
+    return kind(
+        lower=bounds[0],
+        upper=bounds[1],
         failure_probability=0.0,
-        method="linear oracle of the spectrahedron",
+        method=method,
         n_products=0,
         least_eigenvalues=least,
         complementarity=complementarity,

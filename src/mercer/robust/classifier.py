@@ -15,6 +15,7 @@ from mercer.backends.balls import Ball
 from mercer.problems.losses import HingeLoss, LogisticLoss, Loss
 from mercer.robust.candidates import MorePairs
 from mercer.robust.machine import RobustMachine
+from mercer.robust.shared_words import with_shared_words
 from mercer.validation import checked_points, declared, of_labels, one_of, true_or_false
 
 
@@ -31,6 +32,7 @@ def _is_logistic(model: Any) -> bool:
 
 
 @final
+@with_shared_words
 class RobustKernelClassifier(ClassifierMixin, RobustMachine):
     """Binary classification that prepares for the worst distribution near the sample.
 
@@ -43,12 +45,10 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        Any positive semi-definite one; None means ``Gaussian(sigma="median")``.
+    $KERNEL
     loss : {"logistic", "hinge"}, default="logistic"
         log(1 + exp(-y f)), or the positive part of 1 - y f: logistic regression, or a support vector machine.
-    radius : float, default=0.1
-        ε: 0 is the sample itself. Of kernels with k(x, x) = 1, √2 or more admits every distribution.
+    $RADIUS
     regularization : float, default=1e-3
         λ > 0; scikit-learn's C is 1/(2λn).
     candidates : array of shape (m, d), pair of arrays (inputs, labels), or None, default=None
@@ -57,35 +57,19 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
         Whether every input may have the other label too.
     label_similarity : float, default=0.0
         From 0 to below 1: the larger, the less a change of label costs.
-    tol : float, default=1e-6
-        The certified relative gap to reach.
-    max_iter : int, default=300
-        Newton steps at most; 20 to 30 are usual.
-    callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true value stops.
-    verbose : bool, default=False
-        Log the phases, the certified gap and the time to the logger ``mercer``.
+    $SOLVER
 
     Attributes
     ----------
     classes_ : array of shape (2,)
         The labels; f is positive for the second.
-    dual_coef_, inputs_ : arrays of shape (M,) and (M, d)
-        f = Σ dual_coef_ₐ k(·, inputs_ₐ), on the distinct inputs of the candidates.
+    $FUNCTION
     candidate_index_, candidate_targets_, adversary_weights_ : arrays of shape (N,)
         The candidates, by rows of ``inputs_`` and labels, and the worst distribution on them.
-    robust_risk_, sample_risk_ : float
-        No admissible distribution has a larger mean loss than the first: proved. The second is the sample's.
-    certificate_ : RegressionCertificate
-        Bounds on the optimum; ``upper`` is ``robust_risk_`` + λ‖f‖².
-    price_coef_, level_, slopes_ : array of shape (N,), float and array of shape (N,)
-        What proves the bounds: a function g of pairs, the largest loss less g of a candidate, slopes of the losses.
-    distance_ : float
-        The MMD of the worst distribution from the sample.
+    $GAME
     kernel_, sample_weight_ : Kernel and array or None
         With its parameters fixed, and the weights of the fit.
-    history_, status_, n_iter_ : tuple of Iteration, Status and int
-        How the solver went.
+    $RUN
 
     Examples
     --------

@@ -16,10 +16,12 @@ from mercer.problems.losses import AbsoluteLoss, HuberLoss, Loss, SquaredLoss
 from mercer.robust.candidates import MorePairs
 from mercer.robust.machine import RobustMachine
 from mercer.robust.pairs import target_unit, target_width
+from mercer.robust.shared_words import with_shared_words
 from mercer.validation import declared, one_of, positive_number, whole_number
 
 
 @final
+@with_shared_words
 class RobustKernelRegressor(RegressorMixin, RobustMachine):
     """Regression that prepares for the worst distribution near the sample, with any of three losses and any kernel.
 
@@ -30,12 +32,10 @@ class RobustKernelRegressor(RegressorMixin, RobustMachine):
 
     Parameters
     ----------
-    kernel : Kernel, default=None
-        Any positive semi-definite one; None means ``Gaussian(sigma="median")``.
+    $KERNEL
     loss : {"squared", "huber", "absolute"}, default="squared"
         (f - y)²; the same up to ``threshold`` and its tangent beyond; the distance.
-    radius : float, default=0.1
-        ε: 0 is the sample itself. Of kernels with k(x, x) = 1, √2 or more admits every distribution.
+    $RADIUS
     regularization : float, default=1e-3
         λ > 0.
     candidates : array of shape (m, d), pair of arrays (inputs, targets), or None, default=None
@@ -46,33 +46,17 @@ class RobustKernelRegressor(RegressorMixin, RobustMachine):
         τ, or the rule it is found by; 1 where all targets are equal. The smaller, the more changes of y cost.
     threshold : float, default=1.0
         Where Huber's loss begins to grow linearly, in the units of y; has no effect on the others.
-    tol : float, default=1e-6
-        The certified relative gap to reach.
-    max_iter : int, default=300
-        Newton steps at most; 20 to 30 are usual.
-    callback : callable, default=None
-        Called with the lines of ``history_`` as they come; a true value stops.
-    verbose : bool, default=False
-        Log the phases, the certified gap and the time to the logger ``mercer``.
+    $SOLVER
 
     Attributes
     ----------
-    dual_coef_, inputs_ : arrays of shape (M,) and (M, d)
-        f = Σ dual_coef_ₐ k(·, inputs_ₐ), on the distinct inputs of the candidates.
+    $FUNCTION
     candidate_index_, candidate_targets_, adversary_weights_ : arrays of shape (N,)
         The candidates, by rows of ``inputs_`` and targets, and the worst distribution on them.
-    robust_risk_, sample_risk_ : float
-        No admissible distribution has a larger mean loss than the first: proved. The second is the sample's.
-    certificate_ : RegressionCertificate
-        Bounds on the optimum; ``upper`` is ``robust_risk_`` + λ‖f‖².
-    price_coef_, level_, slopes_ : array of shape (N,), float and array of shape (N,)
-        What proves the bounds: a function g of pairs, the largest loss less g of a candidate, slopes of the losses.
-    distance_ : float
-        The MMD of the worst distribution from the sample.
+    $GAME
     kernel_, target_sigma_, sample_weight_ : Kernel, float and array or None
         With their parameters fixed, and the weights of the fit.
-    history_, status_, n_iter_ : tuple of Iteration, Status and int
-        How the solver went.
+    $RUN
 
     Examples
     --------

@@ -25,7 +25,8 @@ from mercer.backends.cpu.blocks import any_block, gaussian_block, pair_strip
 from mercer.backends.cpu.exponential import exp_negative
 from mercer.backends.cpu.native import atomic_add, atomic_read, gemm, let_others_run
 from mercer.backends.cpu.panels import load, load_scales, transpose
-from mercer.backends.cpu.rows import BLOCK, add_columns, add_rows
+from mercer.backends.cpu.row_sums import add_columns, add_rows
+from mercer.backends.cpu.rows import BLOCK
 
 SYMMETRIC, PRODUCT, SCALED, FILL, FILL_SYMMETRIC, BOTH_WAYS = range(6)  # what a sweep does
 _PATIENCE = 2000  # looks at a busy panel before other threads may run

@@ -32,16 +32,10 @@ from mercer.backends.arrays import (
 )
 from mercer.backends.rounding import TINY
 from mercer.problems.robust_regression import Adversary, RobustRegression, SaddlePoint
-from mercer.solvers.run import Method, Report
+from mercer.solvers.game.central_path import CentralPath
+from mercer.solvers.run import Report
 from mercer.solvers.solution import Status
 
-_GROWTH = 4.0  # of the barrier weight; ten took as many steps, or more, and sometimes lost the path
-_CENTRED = 0.5  # Newton decrement below which a point counts as central
-_ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
-_SHORTEST = 1e-8
-_PATIENCE = 60  # Newton steps for one weight
-_STUCK, _STUCK_FOR = 0.5, 4  # so many raised weights in a row that leave more of the gap than this have met rounding
-_NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 _JITTER = 1e-13  # of a Hessian scaled to unit diagonal
 
 
@@ -70,16 +64,9 @@ class _Derivatives(NamedTuple):
     hessian: Array
 
 
-class _Step(NamedTuple):
-    """A Newton step, and the root of the decrease that it predicts."""
-
-    step: Array
-    decrement: float
-
-
 @final
-class Barrier(Method[RobustRegression, SaddlePoint]):
-    """Newton steps along the central path; a line of the history is a point of it, or the end of the steps allowed.
+class Barrier(CentralPath[RobustRegression, SaddlePoint]):
+    """The barrier method of the programme above.
 
     The saddle point at hand is the learner with the least upper bound and the admissible adversary with the largest
     lower one, which may belong to different points of the path. It starts where it knows best, whatever it is given.
@@ -90,8 +77,13 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
     order s and a projected space of dimension q. Memory: (l + q) s² numbers.
     """
 
-    name = phase = "barrier"
     handles = frozenset({"an adversary"})
+    growth = 4.0  # ten took as many steps, or more, and sometimes lost the path
+    patience = 60
+    stuck_for = 4
+
+    _point: _Point
+    _parts: _Derivatives
 
     def start(self, problem: RobustRegression, point: Any) -> Report[SaddlePoint]:
         self._problem = problem
@@ -104,41 +96,13 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         self._weight = (problem.order + 3) / t
         v = 2 / (self._weight * problem.radius)  # where the barrier is least for y = 0
         self._point = _Point(beta, prices, t, v)
-        self._here = self._terms(self._point)
-        self._narrowest, self._at_weight, self._stuck = np.inf, 0, 0
-        self._arrive()
-        return self._report(0)
-
-    def step(self, problem: RobustRegression, most: int) -> Report[SaddlePoint]:
-        for taken in range(1, most + 1):
-            if not self._walked():
-                return self._given_up(taken - 1)
-            if self._arrive():
-                return self._report(taken, Status.STALLED if self._stuck == _STUCK_FOR else None)
-            if self._newton is None:
-                return self._given_up(taken)
-        return self._report(most)
+        return self._begin()
 
     def _report(self, steps: int, status: Status | None = None) -> Report[SaddlePoint]:
         return Report(self._best, self._upper, gap=self._upper - self._lower, steps=steps, status=status)
 
-    def _given_up(self, steps: int) -> Report[SaddlePoint]:
-        """Rounding leaves no direction of descent: the bounds of this point are the last."""
-        self._bound(namespace(self._parts.gradient).zeros_like(self._parts.gradient))
-        return self._report(steps, Status.STALLED)
-
-    def _arrive(self) -> bool:
-        """Find the next step from here; a central point is bounded first, and its weight raised. Whether it is one."""
-        self._parts = self._derivatives()
-        self._newton = self._newton_step()
-        self._at_weight += 1
-        if self._newton is None or (self._newton.decrement >= _CENTRED and self._at_weight <= _PATIENCE):
-            return False
-        self._bound(self._newton.step)
-        self._weight *= _GROWTH
-        self._at_weight = 0
-        self._newton = self._newton_step()
-        return True
+    def _moved(self, step: Array, length: float) -> _Point:
+        return self._point.moved(step, length)
 
     def _slack(self, point: _Point, losses: Array) -> tuple[Array, float, float]:
         """S, s and v² - ‖y‖², N(β) given."""
@@ -176,7 +140,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         hessian[-1, -1] -= 2 / cone
         return _Derivatives(root, changes, gap, gap_change, gradient, hessian)
 
-    def _newton_step(self) -> _Step | None:
+    def _newton_step(self) -> tuple[Array, float] | None:
         """The Newton step for the weight at hand; None where rounding hides the curvature."""
         problem, point, parts = self._problem, self._point, self._parts
         l = problem.n_functions
@@ -194,7 +158,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
             step = -scale * cholesky_solve(cholesky_factor(matrix), scale * gradient)
         except np.linalg.LinAlgError:
             return None
-        return _Step(step, float(np.sqrt(max(-float(gradient @ step), 0.0))))
+        return step, float(np.sqrt(max(-float(gradient @ step), 0.0)))
 
     def _terms(self, point: _Point) -> tuple[float, float]:
         """The objective and the barrier; infinite outside."""
@@ -212,22 +176,6 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         logs = namespace(root).log(namespace(root).linalg.diagonal(root))
         return value, -2 * float(logs.sum()) - kept - float(np.log(cone))
 
-    def _walked(self) -> bool:
-        """Move along the step as far as the barrier allows; whether that was possible."""
-        if self._newton is None:
-            return False
-        step, decrement = self._newton
-        here, length = self._weight * self._here[0] + self._here[1], 1.0
-        noise = _NOISE * abs(here)
-        while length > _SHORTEST:
-            point = self._point.moved(step, length)
-            value, barrier = self._terms(point)
-            if self._weight * value + barrier <= here - _ENOUGH * length * decrement**2 + noise:
-                self._point, self._here = point, (value, barrier)
-                return True
-            length /= 2
-        return False
-
     def _bound(self, step: Array) -> None:
         """Bounds from this point and its next step; the best ones are kept."""
         xp, parts, root = namespace(step), self._parts, self._parts.inverse_root
@@ -238,8 +186,7 @@ class Barrier(Method[RobustRegression, SaddlePoint]):
         adversary = self._problem.admissible(Adversary(C, share))
         upper = self._problem.upper_bound(self._point.beta, self._point.y)
         lower = self._problem.best_response(adversary)[1]
-        self._stuck = self._stuck + 1 if upper - lower > _STUCK * self._narrowest else 0
-        self._narrowest = min(self._narrowest, upper - lower)
+        self._narrowed(upper - lower)
         if upper < self._upper:
             self._upper, self._best = upper, self._best._replace(beta=self._point.beta, prices=self._point.y)
         if lower > self._lower:

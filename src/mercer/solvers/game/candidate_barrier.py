@@ -25,20 +25,14 @@ import numpy as np
 from mercer.backends.arrays import Array, add_to_diagonal
 from mercer.problems.candidate_game import CandidateGame, Play
 from mercer.solvers.game.candidate_plays import BestPlay, first_level, newton_step, weighted_gram
-from mercer.solvers.run import Method, Report
+from mercer.solvers.game.central_path import CentralPath
+from mercer.solvers.run import Report
 from mercer.solvers.solution import Status
 
-_GROWTH = 10.0  # of the barrier weight
-_CENTRED = 0.5  # Newton decrement below which a point counts as central
-_ENOUGH = 0.1  # part of the predicted decrease that a step must achieve
-_SHORTEST = 1e-8
-_PATIENCE = 40  # Newton steps for one weight
-_STUCK = 0.5  # a raised weight that leaves more of the gap than this, and more than theory says, has met rounding
 _PROMISED = 3.0  # times the gap of a central point
-_NOISE = 1e-12  # of the barrier function, by which rounding may raise it
 
 
-class _Here(NamedTuple):
+class _Parts(NamedTuple):
     """A point x = (β, levels, v), and what its Newton steps are made of for every barrier weight."""
 
     slack: Array  # T_j - ℓ_p, of shape (pieces, N)
@@ -49,8 +43,8 @@ class _Here(NamedTuple):
 
 
 @final
-class CandidateBarrier(Method[CandidateGame, Play]):
-    """Newton steps along the central path; a line of the history is a point of it, or the end of the steps allowed.
+class CandidateBarrier(CentralPath[CandidateGame, Play]):
+    """The barrier method of the programme above.
 
     The play at hand is the learner with the least upper bound and the admissible adversary with the largest lower one,
     which may belong to different points of the path. It starts where it knows best, whatever it is given.
@@ -60,8 +54,12 @@ class CandidateBarrier(Method[CandidateGame, Play]):
     About fifty steps for a gap of 1e-6. Cost of a step: N (l + q)² + (l + q)³/3 operations. Memory: (l + q)² numbers.
     """
 
-    name = phase = "barrier"
     handles = frozenset({"candidates"})
+    growth = 10.0
+    patience = 40
+    stuck_for = 2
+    _point: Array
+    _parts: _Parts
 
     def start(self, problem: CandidateGame, point: Any) -> Report[Play]:
         self._problem = problem
@@ -74,20 +72,13 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         self._weight = self._parameter / top
         self._point = self._first_point(top)
         self._best = BestPlay(problem)
-        self._value = self._terms(self._point)
-        self._narrowest, self._at_weight, self._stuck = np.inf, 0, 0
-        self._arrive()
-        return self._best.report(0)
+        return self._begin()
 
-    def step(self, problem: CandidateGame, most: int) -> Report[Play]:
-        for taken in range(1, most + 1):
-            if not self._walked():
-                return self._given_up(taken - 1)
-            if self._arrive():
-                return self._best.report(taken, Status.STALLED if self._stuck == 2 else None)
-            if self._newton is None:
-                return self._given_up(taken)
-        return self._best.report(most)
+    def _report(self, steps: int, status: Status | None = None) -> Report[Play]:
+        return self._best.report(steps, status)
+
+    def _moved(self, step: Array, length: float) -> Array:
+        return self._point + length * step
 
     def _level_map(self, problem: CandidateGame) -> tuple[Array, Array]:
         """The levels T as a matrix of their variables, and the linear cost of all variables."""
@@ -106,24 +97,6 @@ class CandidateBarrier(Method[CandidateGame, Play]):
             x[self._size :] = top
         return x
 
-    def _given_up(self, steps: int) -> Report[Play]:
-        """Rounding leaves no direction of descent: the bounds of this point are the last."""
-        self._bound(np.zeros_like(self._point))
-        return self._best.report(steps, Status.STALLED)
-
-    def _arrive(self) -> bool:
-        """Find the next step from here; a central point is bounded first, and its weight raised. Whether it is one."""
-        self._here = self._derivatives()
-        self._newton = self._newton_step()
-        self._at_weight += 1
-        if self._newton is None or (self._newton[1] >= _CENTRED and self._at_weight <= _PATIENCE):
-            return False
-        self._bound(self._newton[0])
-        self._weight *= _GROWTH
-        self._at_weight = 0
-        self._newton = self._newton_step()
-        return True
-
     def _values(self, x: Array) -> tuple[Array, Array]:
         """f and T at the candidates."""
         l, q = self._size, self._levels.shape[1]
@@ -132,7 +105,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
     def _prices(self, x: Array) -> Array:
         return x[self._size : -2] if self._problem.has_adversary else np.zeros(self._best.play.prices.shape)
 
-    def _derivatives(self) -> _Here:
+    def _derivatives(self) -> _Parts:
         problem, x, l, q = self._problem, self._point, self._size, self._levels.shape[1]
         f, T = self._values(x)
         values, slopes, curvatures = problem.loss.pieces(f, problem.targets)
@@ -148,7 +121,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         hessian[l : l + q, l : l + q] = weighted_gram(self._levels, np.sum(inverse**2, axis=0))
         if problem.has_adversary:
             gradient[-1], hessian[-1, -1] = -1 / x[-1], 1 / x[-1] ** 2
-        return _Here(T - values, slopes, curvatures, gradient, hessian)
+        return _Parts(T - values, slopes, curvatures, gradient, hessian)
 
     def _add_penalties(self, gradient: Array, hessian: Array) -> None:
         """Add what λ‖β‖² and ε‖g‖²/(2v) give, times the barrier weight."""
@@ -166,7 +139,7 @@ class CandidateBarrier(Method[CandidateGame, Play]):
 
     def _newton_step(self) -> tuple[Array, float] | None:
         """The Newton step for the weight at hand, and the root of the decrease that it predicts; None for rounding."""
-        gradient, matrix = self._here.gradient + self._weight * self._cost, self._here.hessian.copy()
+        gradient, matrix = self._parts.gradient + self._weight * self._cost, self._parts.hessian.copy()
         self._add_penalties(gradient, matrix)
         step = newton_step(matrix, gradient)
         return None if step is None else (step, float(np.sqrt(max(-float(gradient @ step), 0.0))))
@@ -190,25 +163,9 @@ class CandidateBarrier(Method[CandidateGame, Play]):
             barrier -= float(np.log(x[-1]))
         return value, barrier
 
-    def _walked(self) -> bool:
-        """Move along the step as far as the barrier allows; whether that was possible."""
-        if self._newton is None:
-            return False
-        step, decrement = self._newton
-        here, length = self._weight * self._value[0] + self._value[1], 1.0
-        noise = _NOISE * abs(here)
-        while length > _SHORTEST:
-            x = self._point + length * step
-            value, barrier = self._terms(x)
-            if self._weight * value + barrier <= here - _ENOUGH * length * decrement**2 + noise:
-                self._point, self._value = x, (value, barrier)
-                return True
-            length /= 2
-        return False
-
     def _bound(self, step: Array) -> None:
         """Bounds from this point and its next step; the best ones are kept."""
-        here, x = self._here, self._point
+        here, x = self._parts, self._point
         moved, raised = self._values(step)
         change = (raised - here.slopes * moved) / here.slack
         multipliers = np.maximum((1 - change) / here.slack, 0.0) / self._weight
@@ -216,6 +173,4 @@ class CandidateBarrier(Method[CandidateGame, Play]):
         tilted = np.sum(multipliers * (here.slopes + here.curvatures * moved), axis=0)
         slopes = np.where(weights > 0, tilted / np.where(weights > 0, weights, 1.0), here.slopes.mean(axis=0))
         gap = self._best.offer(x[: self._size], self._prices(x), weights, slopes)
-        promised = _PROMISED * self._parameter / self._weight
-        self._stuck = self._stuck + 1 if gap > max(_STUCK * self._narrowest, promised) else 0
-        self._narrowest = min(self._narrowest, gap)
+        self._narrowed(gap, _PROMISED * self._parameter / self._weight)
