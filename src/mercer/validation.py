@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -17,6 +18,7 @@ from mercer.backends.arrays import (
     cast,
     distinct_rows,
     dtype_name,
+    is_source,
     is_sparse_tensor,
     is_tensor,
     like,
@@ -24,7 +26,9 @@ from mercer.backends.arrays import (
     to_numpy,
 )
 from mercer.backends.fingerprint import DataSeen
+from mercer.backends.moved import in_memory, moves, on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.kernels.bandwidth import some_points
 from mercer.kernels.checks import (
     as_points,
     as_sparse_tensor,
@@ -42,6 +46,7 @@ from mercer.progress import warn_user
 
 __all__ = [
     "at_least",
+    "brought_back",
     "checked_kernel",
     "checked_pairs",
     "checked_points",
@@ -55,9 +60,11 @@ __all__ = [
     "kernel_on_columns",
     "non_negative",
     "normalised",
+    "of_labels",
     "one_of",
     "optional",
     "positive_number",
+    "refuse_words",
     "require_points",
     "require_rows",
     "resolved_kernel",
@@ -69,13 +76,33 @@ __all__ = [
     "warn_if_not",
 ]
 
-
+P = ParamSpec("P")
+T = TypeVar("T")
 Check = Callable[[Any, str], Any]  # of the value and the name of a parameter
 
 
 def declared(**checks: Check) -> Mapping[str, Check]:
     """The checks of an estimator's parameters, by name."""
     return checks
+
+
+def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
+    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again."""
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        moved = moves((*args, *kwargs.values()))
+        fitted = fit(*args, **kwargs)
+        if not moved:
+            return fitted
+        model: Any = args[0]
+        given = model.get_params(deep=False)
+        vars(model).update(in_memory({name: value for name, value in vars(model).items() if name not in given}))
+        if hasattr(model, "_fitted_like"):
+            model._fitted_like = None
+        return fitted if fitted is model else in_memory(fitted)
+
+    return wrapped
 
 
 def at_least(least: int) -> Check:
@@ -144,6 +171,8 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     device of the fit.
     """
     precomputed = is_precomputed(estimator.kernel)
+    if is_source(X):
+        return _checked_source(estimator, X, fitting=fitting, least=least)
     if not fitting:
         X = _as_in_the_fit(estimator, X)
     table, X = _read_table(estimator, X, fitting=fitting)
@@ -164,13 +193,30 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
         else:
             X = validate_data(estimator, X, **params)
     if fitting:
-        estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
         estimator._table, estimator._data_seen = table, DataSeen.of(X)
+        X = on_device(X)
+        estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
     if dtype == "float32" and not precomputed:
         _refuse_vanished(given, X)
     if fitting and precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(f"A precomputed kernel must be square, not {X.shape[0]} × {X.shape[1]}.")
     return X
+
+
+def _checked_source(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int) -> Any:
+    """Rows that come a block at a time, in the arithmetic of the configuration; numbers are looked at as they are read.
+
+    A fit reads all of them once for what the model remembers of its data.
+    """
+    if is_precomputed(estimator.kernel) or (fitting and not getattr(estimator, "_fits_blocks", False)):
+        np.asarray(X)  # which says that all rows are needed at once
+    if fitting and X.shape[0] < least:
+        raise ValueError(f"{X.name} has {X.shape[0]} rows, and a fit needs at least {least}.")
+    validate_data(estimator, X, reset=fitting, skip_check_array=True)
+    rows = as_points(X).astype(np.dtype(get_config().dtype))
+    if fitting:
+        estimator._fitted_like, estimator._table, estimator._data_seen = None, None, DataSeen.of(rows)
+    return rows
 
 
 def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) -> tuple[Any, Any]:
@@ -180,6 +226,7 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
     cannot be used are refused by scikit-learn's own sentence.
     """
     options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
+    refuse_words(y, "y")
     tensors = is_tensor(X) if fitting else getattr(estimator, "_fitted_like", None) is not None
     if not tensors:
         estimator._fitted_like = None
@@ -187,19 +234,42 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         table, points = _read_table(estimator, to_numpy(X) if is_tensor(X) else X, fitting=fitting)
         estimator._table = table
         plain = points, to_numpy(y) if is_tensor(y) else y
-        if table is not None and table.texts:
-            X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
-        else:
-            X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            if table is not None and table.texts:
+                X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
+            else:
+                X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        y = np.asarray(y, np.float64)
         if fitting:
             estimator._data_seen = DataSeen.of(X)
-        return X, np.asarray(y, np.float64)
+            X, y = on_device(X), on_device(y)
+            estimator._fitted_like = like(np.empty(0), X) if is_tensor(X) else None
+        return X, y
     with config_context(dtype="float64"):
         X = checked_points(estimator, X, fitting=fitting)
     if is_tensor(y) and tuple(y.shape) == (X.shape[0],) and not y.is_complex() and bool(y.isfinite().all()):
         return X, like(y.detach(), X, dtype=X.dtype)
     _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
     return X, like(y, X, dtype=X.dtype)
+
+
+def refuse_words(y: Any, name: str) -> None:
+    """Refuse targets that are words, which no regression can predict."""
+    values = np.empty(0) if y is None or is_tensor(y) or is_frame(y) else np.asarray(y)
+    if values.dtype.kind not in "USO":
+        return
+    for row, value in enumerate(values.ravel()):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                raise ValueError(f"{name} has {str(value)!r} in row {row}, which is no number: pass numbers.") from None
+
+
+def of_labels(check: Callable[..., Any], y: Any) -> Any:
+    """What scikit-learn says of labels, which it compares with whole numbers, however large they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check(y)
 
 
 def _read_table(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Table | None, Any]:
@@ -260,6 +330,10 @@ def _refuse_vanished(given: Any, X: Array) -> None:
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
     """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
     copy: Kernel = clone(checked_kernel(kernel))
+    if is_source(X) and not copy.is_resolved:
+        if copy.is_local:
+            np.asarray(X)  # which says that all rows are needed at once
+        X, sample_weight = some_points(X, sample_weight)
     return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 
 

@@ -93,7 +93,7 @@ def test_memory_in_words(amount, size):
         ),
         *(({"n_threads": value}, "must be a whole number of at least 1") for value in (0, -2, 1.5, "2", True)),
         *(({"dtype": value}, "must be 'float64' or 'float32'") for value in ("float16", int, "double precision", 3)),
-        ({"device": "cuda"}, "is not available: this version multiplies on 'cpu' only"),
+        *(({"device": value}, "must be 'cpu', 'cuda'") for value in ("tpu", "CUDA", 0)),
     ],
     ids=str,
 )

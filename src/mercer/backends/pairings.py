@@ -157,11 +157,15 @@ class DistanceForm(PairingForm):
 
     @cached_property
     def entry_error(self) -> EntryError:
+        return self._error_with(0.0, 0.0)
+
+    def _error_with(self, of_exponents: float, of_products: float) -> EntryError:
+        """The error where exponents lose as much more, and inner products as much more of ‖x‖‖y‖."""
         if not self._by_products:
             relative = gamma(self.n_features + SUBTRACTIONS + self._weighed * WEIGHTS, self.unit)
-            return profile_error(self._profile, self._name, relative, self._lost, self._most())
-        lost = gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) * self._largest
-        return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * self._largest)
+            return profile_error(self._profile, self._name, relative + of_exponents, self._lost, self._most())
+        lost = (gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) + 2 * of_products) * self._largest
+        return profile_error(self._profile, self._name, 4 * self.unit + of_exponents, lost, 4 * self._largest)
 
     def _most(self) -> float:
         """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""
@@ -186,9 +190,15 @@ class InnerProductForm(PairingForm):
 
     @cached_property
     def entry_error(self) -> EntryError:
-        """|Δ(x·y)| ≤ γ ‖x‖‖y‖, and (γ‖x‖‖y‖ + c)² ≤ (γ‖x‖² + c)(γ‖y‖² + c) where c ≥ 0."""
+        return self._error_with(0.0)
+
+    def _error_with(self, of_products: float) -> EntryError:
+        """|Δ(x·y)| ≤ γ ‖x‖‖y‖, and (γ‖x‖‖y‖ + c)² ≤ (γ‖x‖² + c)(γ‖y‖² + c) where c ≥ 0.
+
+        γ is that of a sum and what inner products lose beside it.
+        """
         profile, unit = self._profile, self.unit
-        lost = gamma(self.n_features + _ROUNDINGS, unit)
+        lost = gamma(self.n_features + _ROUNDINGS, unit) + of_products
         if isinstance(profile, Identity):
             return EntryError(unit, lost)
         if isinstance(profile, PowerOfAffine) and profile.coef0 >= 0:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends.arrays import Array, like, namespace, to_numpy
+from mercer.backends.moved import in_memory, moves
 from mercer.embedding.neighbourhoods import N_NEIGHBORS, nearest_by_kernel, nearest_points, shared
 from mercer.embedding.rank_path_result import STAYS, Diagnosis, RankPath, RankPathEntry
 from mercer.embedding.sdp import SDPEmbedding
@@ -107,6 +108,7 @@ def rank_path(
         raise ValueError("rank_path tells bandwidths apart by the lengths that kernels give: leave out diagonal.")
     defaults = {"warm_start": True, "n_levels": 1}
     model = SDPEmbedding(kernel, max_products=max_products, random_state=random_state, **{**defaults, **parameters})
+    moved = moves((X,))
     X = checked_points(model, X, fitting=True)
     kernel = kernel_on_columns(model, kernel)
     if (X[:1] == X).all():
@@ -120,7 +122,8 @@ def rank_path(
         entries.append(_entry(model, sample, sigma, count))
         if entries[-1].status is Status.INTERRUPTED:
             break
-    return RankPath(tuple(entries[::-1]), kernel, name)
+    path = RankPath(tuple(entries[::-1]), kernel, name)
+    return in_memory(path) if moved else path
 
 
 class _Sample(NamedTuple):

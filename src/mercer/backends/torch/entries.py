@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from mercer.backends.entries import FormEntries, Side, Which
+from mercer.backends.rounding import EntryError
+from mercer.backends.torch.triton_plan import Plan
 
 Tensor = Any
 
@@ -24,6 +26,18 @@ class Entries(FormEntries):
     def device(self) -> torch.device:
         """Where the points lie."""
         return self._points["rows"].device
+
+    def plan(self) -> Plan | None:
+        """The form for a product in one pass over the entries; None where it has no such form."""
+        return None
+
+    def fused_error(self, plan: Plan) -> EntryError:
+        """How far an entry of such a product can be from the kernel's value."""
+        raise NotImplementedError  # of a form that has a plan
+
+    def _sides(self) -> tuple[Side, ...]:
+        """The sets of points that are different."""
+        return ("rows",) if self.symmetric else ("rows", "cols")
 
     @abstractmethod
     def panel(self, side: Side, which: Which) -> Any:

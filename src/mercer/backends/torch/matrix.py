@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, final
 
@@ -22,10 +23,12 @@ from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chu
 from mercer.backends.config import get_config
 from mercer.backends.entries import Which
 from mercer.backends.matrix import EntriesMatrix, KernelMatrix
+from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Tensor, log_in_place
 from mercer.backends.torch.precision import require_full_precision
 from mercer.backends.torch.stored import StoredEntries, dense_rows
 from mercer.backends.torch.threads import run_on
+from mercer.backends.torch.triton_products import FusedProducts, can_run
 
 _TILE_SIDE = {"cpu": 512, "cuda": 8192}  # a tile in cache, or large enough for a device that wants much at once
 _LEAST_SIDE = 64
@@ -90,10 +93,12 @@ class _TensorMatrix(EntriesMatrix):
 
 @final
 class TiledMatrix(_TensorMatrix):
-    """Entries are made tile by tile, used and forgotten."""
+    """Entries are made tile by tile, used and forgotten; on a card by fused products, where the form has them."""
 
     def multiply(self, v: Any, *, transpose: bool = False) -> Tensor:
         v = self._columns(v)
+        if self._fused is not None:
+            return self._fused.multiply(v, transpose=transpose)
 
         def along(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
             total[rows] += tile @ v[cols]
@@ -104,6 +109,9 @@ class TiledMatrix(_TensorMatrix):
         return self._swept((v.shape[1],), along, across, transpose)
 
     def row_sums(self, *, transpose: bool = False) -> Tensor:
+        if self._fused is not None:
+            return self._fused.row_sums(transpose=transpose)
+
         def along(total: Tensor, rows: slice, cols: slice, tile: Tensor) -> None:
             total[rows] += tile.sum(dim=1)
 
@@ -111,6 +119,17 @@ class TiledMatrix(_TensorMatrix):
             total[cols] += tile.sum(dim=0)
 
         return self._swept((), along, across, transpose)
+
+    @property
+    def entry_error(self) -> EntryError:
+        """That of fused products where there are any, which bounds the error of tiles as well."""
+        return super().entry_error if self._fused is None else self._fused.entry_error
+
+    @cached_property
+    def _fused(self) -> FusedProducts | None:
+        """Products that make no tile; the points are prepared for them when the first is asked for."""
+        plan = self._entries.plan() if can_run(self._entries.device) else None
+        return None if plan is None else FusedProducts(plan, self._entries.fused_error(plan))
 
     def block(self, rows: Any, cols: Any) -> Tensor:
         return self._filled(*self._selections(rows, cols))
@@ -121,6 +140,8 @@ class TiledMatrix(_TensorMatrix):
     @property
     def summation_depth(self) -> int:
         """Those inside a tile, over tiles and over chunks, and the last one to the precision of the entries."""
+        if self._fused is not None:
+            return self._fused.summation_depth + _CAST
         longest = max(self.shape)
         return min(longest, self._side + -(-longest // self._side) + _MOST_CHUNKS) + _CAST
 
