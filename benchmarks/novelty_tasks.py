@@ -8,13 +8,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_circles, make_s_curve
 from sklearn.preprocessing import StandardScaler
 
 from mercer.datasets import load_real, three_clusters, two_moons
 
 Array = np.ndarray[Any, Any]
-ROWS = {"htru2": 2000, "mnist": 1000, "covtype": 3000, "skin": 2000, "cancer": 178, "digits": 90, "marrow": 2000}
+ROWS = {
+    **{"htru2": 2000, "mnist": 1000, "covtype": 3000, "skin": 2000, "cancer": 178, "digits": 90, "marrow": 2000},
+    **{"wine": 35, "tested": 1000, "boone": 1500},
+}
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ def real(name: str) -> tuple[Array, Array]:
     if name == "cancer":
         points, benign = load_breast_cancer(return_X_y=True)
         return points, 1 - benign
+    if name == "wine":
+        return load_wine(return_X_y=True)
+    if name == "tested":  # the images that MNIST keeps for tests: are they of a digit of five or above?
+        data = load_real("mnist")
+        return data["x_test"].reshape(len(data["x_test"]), -1), data["y_test"] // 5
     data = load_real(name)
     if name == "mnist":
         return data["x_train"].reshape(len(data["x_train"]), -1), data["y_train"]
@@ -93,7 +101,7 @@ def class_among(
 
     def make(seed: int) -> Task:
         points, labels = real(name)
-        points = points[:, columns].astype(np.float64) if name != "mnist" else points
+        points = points[:, columns].astype(np.float64) if name not in ("mnist", "tested") else points
         points = StandardScaler().fit_transform(points) if scaled else points
         inside, outside = labels == normal, labels != normal if odd is None else labels == odd
         rng = np.random.default_rng(seed)
@@ -104,11 +112,30 @@ def class_among(
     return make
 
 
-def marrow(columns: int, seed: int) -> Task:
-    """Cells of the bone marrow, and rows each of whose components is another cell's: no cell has that combination."""
-    points, rng = load_real("marrow_pca")["X"][:, :columns].astype(np.float64), np.random.default_rng(seed)
+def shuffled(points: Array, n: int, seed: int) -> Task:
+    """Rows of a table, and rows each of whose columns is another row's: none has that combination."""
+    rng, points = np.random.default_rng(seed), points.astype(np.float64)
     odd = np.column_stack([rng.permutation(column)[:600] for column in points.T])
-    return contaminated(points, odd, 0.05, ROWS["marrow"], rng)
+    return contaminated(points, odd, 0.05, n, rng)
+
+
+def marrow(columns: int, seed: int) -> Task:
+    """Cells of the bone marrow, and impossible ones."""
+    return shuffled(load_real("marrow_pca")["X"][:, :columns], ROWS["marrow"], seed)
+
+
+def boone(seed: int) -> Task:
+    """Events of MiniBooNE, and impossible ones."""
+    data = load_real("miniboone_part")
+    return shuffled(np.concatenate([data["X_val"], data["X_test"]]), ROWS["boone"], seed)
+
+
+def drawn(make: Callable[..., tuple[Array, Array]], seed: int) -> Task:
+    """Points of a generator of scikit-learn, and as many as a twentieth of them uniform in the box around them."""
+    points, rng = make(2000, noise=0.05, random_state=seed)[0], np.random.default_rng(seed)
+    return contaminated(
+        points, rng.uniform(points.min(axis=0), points.max(axis=0), (400, points.shape[1])), 0.05, 1000, rng
+    )
 
 
 SYNTHETIC: dict[str, Make] = {
@@ -135,4 +162,18 @@ REAL: dict[str, Make] = {
     "benign alone, then malignant": class_among("cancer", 0, 1, None),
     "bone marrow, 20 components, 5 % shuffled": lambda seed: marrow(20, seed),
     "bone marrow, 50 components, 5 % shuffled": lambda seed: marrow(50, seed),
+}
+# On these nothing was chosen, and they were looked at once.
+FRESH: dict[str, list[Make]] = {
+    "wine, a class, 10 % others (mean of three)": [class_among("wine", k, None, 0.1) for k in range(3)],
+    "pulsars, 5 % other candidates": [class_among("htru2", 1, 0, 0.05)],
+    "skin, 5 % other colours": [class_among("skin", 1, 0, 0.05)],
+    "malignant, 10 % benign": [class_among("cancer", 1, 0, 0.1)],
+    "covtype 3, 2 % of class 6, 10 columns": [class_among("covtype", 3, 6, 0.02, columns=slice(10))],
+    "covtype 7, 2 % of class 5, 10 columns": [class_among("covtype", 7, 5, 0.02, columns=slice(10))],
+    "covtype 7, 2 % of class 1, 54 columns": [class_among("covtype", 7, 1, 0.02)],
+    "MNIST's test images, 0 to 4, 5 % above": [class_among("tested", 0, 1, 0.05)],
+    "MiniBooNE, 43 columns, 5 % shuffled": [boone],
+    "S-curve, 5 % uniform": [lambda seed: drawn(make_s_curve, seed)],
+    "two circles, 5 % uniform": [lambda seed: drawn(make_circles, seed)],
 }

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbor
 
 from mercer import SelfTuning, config_context
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
-from mercer.backends.cpu.neighbours import find_rows, row_keys
+from mercer.backends.cpu.neighbours import find_rows, put_in_order, row_keys
 from mercer.kernels import neighbours
 from mercer.kernels.neighbours import neighbour_tables
 
@@ -53,6 +53,16 @@ def test_an_exact_search_has_all_that_are_as_near(metric, features):
         as_near = int(np.sum(distances <= distances[count] * (1 + 1e-12) + 1e-12)) - 1
         np.testing.assert_allclose(np.sqrt(squares[row][: near - 1]), distances[1:near], atol=1e-12)
         assert np.sum(np.sqrt(squares[row]) <= distances[count] + 1e-9) >= min(as_near, len(squares[row]))
+
+
+def test_rows_are_put_in_order_by_squares_then_by_numbers():
+    rng = np.random.default_rng(3)
+    squares = rng.integers(0, 4, (50, 13)) / 3
+    numbers = np.argsort(rng.random(squares.shape), axis=1).astype(np.int32)
+    order = np.lexsort((numbers, squares), axis=1)
+    expected = [np.take_along_axis(each, order, axis=1) for each in (numbers, squares)]
+    put_in_order(numbers, squares)
+    np.testing.assert_array_equal([numbers, squares], expected)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])

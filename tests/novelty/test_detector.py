@@ -292,6 +292,24 @@ def test_a_group_of_other_density_is_not_novel():
     assert np.argmax(NoveltyDetector(locality=0).fit(points).novelty(points)) < 200
 
 
+def test_a_small_group_far_away_is_novel_though_its_rows_have_neighbours():
+    # Thirty rows that are near each other differ from their neighbours in nothing. In a sum with the distance to many
+    # others that hides them behind rows that differ from theirs by chance: it has .61 here.
+    rng = np.random.default_rng(4)
+    group = 0.3 * rng.normal(size=(30, 12)) + 7 * np.eye(12)[0]
+    points, odd = np.concatenate([rng.normal(size=(570, 12)), group]), np.arange(600) >= 570
+    assert roc_auc_score(odd, NoveltyDetector().fit(points).novelty(points)) > 0.95
+
+
+def test_rows_of_a_grid_are_alike_and_one_beside_it_is_not():
+    # All rows of a ring of equal steps have the same distances up to rounding, which is no spread to measure by.
+    angles = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    ring = np.column_stack([np.cos(angles), np.sin(angles)])
+    model = NoveltyDetector().fit(ring)
+    assert np.all(np.abs(model.novelty(ring)) < 1e-6)
+    assert np.all(model.novelty([[0.0, 0.0], [1.3, 0.0]]) > 0.1)
+
+
 # --- in company ----------------------------------------------------------------------------------------------------
 
 
