@@ -31,7 +31,8 @@ RESULTS = Path(__file__).parent / "results"
 ROWS, PAGE = RESULTS / "out_of_core.jsonl", RESULTS / "out_of_core.md"
 SIZES = {"1000000x54": (1_000_000, 54), "10000000x18": (10_000_000, 18)}
 LIMIT, SIGMA = "1GB", {54: 6.0, 18: 3.5}
-LANDMARKS, NYSTROM, WRITTEN, SLICE = 500, 100, 1_000_000, 20_000
+POINTS, LANDMARKS = {54: 1000, 18: 100}, {54: 500, 18: 100}
+NYSTROM, WRITTEN = 100, 1_000_000
 
 
 def make_file(path: Path, n: int, d: int) -> None:
@@ -50,36 +51,41 @@ def make_file(path: Path, n: int, d: int) -> None:
 # --- jobs: of points, which are rows of a file or an array, each with a line of what it found ----------------------
 
 
+def kernel_of(X: Any) -> Any:
+    import mercer
+
+    return mercer.Gaussian(SIGMA[X.shape[1]])
+
+
+def some(X: Any) -> Any:
+    count = POINTS[X.shape[1]]
+    return X[np.arange(0, len(X), len(X) // count)[:count]]
+
+
 def row_sums(X: Any, folder: Path) -> str:
     import mercer
 
-    sums = mercer.GramOperator(
-        mercer.Gaussian(SIGMA[X.shape[1]]), X, X[np.arange(0, len(X), len(X) // 1000)[:1000]]
-    ).row_sums()
-    return f"mean {sums.mean():.6g}"
+    return f"mean {mercer.GramOperator(kernel_of(X), X, some(X)).row_sums().mean():.6g}"
 
 
-def slice_row_sums(X: Any, folder: Path) -> str:
+def column_sums(X: Any, folder: Path) -> str:
     import mercer
 
-    some = X[np.arange(0, len(X), len(X) // 1000)[:1000]]
-    sums = mercer.GramOperator(mercer.Gaussian(SIGMA[X.shape[1]]), some, X).row_sums()
-    return f"mean {sums.mean():.6g}"
+    return f"mean {mercer.GramOperator(kernel_of(X), some(X), X).row_sums().mean():.6g}"
 
 
 def neighbours(X: Any, folder: Path) -> str:
     from mercer.kernels.neighbours import nearest_to
 
-    _, squares = nearest_to(X, X[np.arange(0, 1000)] + 0.01, 15)
+    _, squares = nearest_to(X, some(X) + 0.01, 15)
     return f"mean distance {np.sqrt(squares).mean():.6g}"
 
 
 def landmarks(X: Any, folder: Path) -> str:
     import mercer
 
-    chosen = mercer.Landmarks(
-        LANDMARKS, strategy="k-means", kernel=mercer.Gaussian(SIGMA[X.shape[1]]), random_state=0
-    ).fit(X)
+    count = LANDMARKS[X.shape[1]]
+    chosen = mercer.Landmarks(count, strategy="k-means", kernel=kernel_of(X), random_state=0).fit(X)
     return f"{chosen.share_left_out_:.3f} of the trace left out"
 
 
@@ -88,7 +94,7 @@ def nystrom(X: Any, folder: Path) -> str:
     from mercer.quadrature.features import NystromFeatures
 
     nodes = np.arange(0, len(X), len(X) // NYSTROM)[:NYSTROM]
-    features = NystromFeatures(mercer.Gaussian(SIGMA[X.shape[1]]), X, nodes)
+    features = NystromFeatures(kernel_of(X), X, nodes)
     part = X if len(X) <= WRITTEN else X[:WRITTEN]
     written = mercer.io.write_rows(features.transform, part, folder / "features.npy")
     return f"{written.shape[0]} × {written.shape[1]} written"
@@ -97,14 +103,14 @@ def nystrom(X: Any, folder: Path) -> str:
 def embedding(X: Any, folder: Path) -> str:
     import mercer
 
-    model = mercer.SDPEmbedding(mercer.Gaussian(SIGMA[X.shape[1]]), landmarks=LANDMARKS, random_state=0).fit(X)
+    model = mercer.SDPEmbedding(kernel_of(X), landmarks=LANDMARKS[X.shape[1]], random_state=0).fit(X)
     return f"rank {model.rank_}, gap {model.certificate_.relative_gap:.0e}"
 
 
 def transform(X: Any, folder: Path) -> str:
     import mercer
 
-    model = mercer.SDPEmbedding(mercer.Gaussian(SIGMA[X.shape[1]]), landmarks=LANDMARKS, random_state=0).fit(X[:5000])
+    model = mercer.SDPEmbedding(kernel_of(X), landmarks=LANDMARKS[X.shape[1]], random_state=0).fit(X[:5000])
     written = mercer.io.write_rows(model.transform, X, folder / "coordinates.npy")
     return f"{written.shape[0]} × {written.shape[1]} written"
 
@@ -114,7 +120,7 @@ def mmd(X: Any, folder: Path) -> str:
 
     half = len(X) // 2
     first, second = (X[:half], X[half:]) if isinstance(X, np.ndarray) else halves(folder)
-    result = mercer.mmd_test(first, second, mercer.Gaussian(SIGMA[X.shape[1]]), compress=128, rng=0)
+    result = mercer.mmd_test(first, second, kernel_of(X), compress=128, rng=0)
     return f"p = {result.pvalue:.3f}"
 
 
@@ -126,7 +132,7 @@ def halves(folder: Path) -> Any:
 
 JOBS: dict[str, Callable[[Any, Path], str]] = {
     "row sums": row_sums,
-    "column sums": slice_row_sums,
+    "column sums": column_sums,
     "neighbours": neighbours,
     "landmarks": landmarks,
     "Nyström features": nystrom,

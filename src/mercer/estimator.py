@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source
-from mercer.backends.collections import lazy_row_by_row, takes_dask
+from mercer.backends.collections import ROW_BY_ROW, lazy_row_by_row, takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
 from mercer.journal import identify, journalled
@@ -166,6 +166,9 @@ class KernelEstimator(OneLine, BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in ROW_BY_ROW:
+            if callable(method := vars(cls).get(name)):
+                setattr(cls, name, row_by_row(method))
         lazy_row_by_row(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -99,3 +99,12 @@ def test_the_extension_is_certified_on_all_rows_of_a_file(tmp_path, limit):
     assert mercer.verify(model, rows).lower == pytest.approx(model.certificate_.lower, rel=1e-9)
     with pytest.raises(ValueError, match="damaged, or of other data"):
         mercer.verify(model, open_rows(X[:700] + 0.5))
+
+
+def test_every_answer_to_a_row_alone_is_made_by_blocks(rows):
+    """Of any estimator, whatever it was fitted to."""
+    novel = mercer.NoveltyDetector().fit(X[::5])
+    np.testing.assert_array_equal(novel.score_samples(rows), novel.score_samples(X))
+    with config_context(memory_limit="1GB"):
+        density = mercer.SumOfSquaresDensity(support=10, random_state=0).fit(X[::10])
+    np.testing.assert_allclose(density.score_samples(rows), density.score_samples(X), rtol=1e-9)

@@ -167,17 +167,17 @@ def by_blocks(function: Callable[[Block], Any], source: RowSource, width: int | 
     Cost: one pass over the source; memory: a block, what is made of it, and the answer. ``width`` is how many numbers
     the function keeps of a row on its way.
     """
-    out: Any = None
-    for rows, block in source.blocks(source_rows(source.shape[1] + (source.shape[1] if width is None else width))):
+    out: list[Block] = []
+    for rows, block in source.blocks(source_rows(2 * source.shape[1] if width is None else width)):
         try:
-            values = function(block)
+            found = function(block)
         except ValueError as error:
             raise ValueError(f"In rows {rows.start} to {rows.stop - 1}, counted from 0 there: {error}") from error
-        if out is None:
-            needed = source.shape[0] * values.nbytes / max(1, values.shape[0])
-            require_memory(
-                needed, f"The answer for {source.shape[0]} rows", "write it to a file by mercer.io.write_rows"
-            )
-            out = np.empty((source.shape[0], *values.shape[1:]), values.dtype)
-        out[rows] = values
-    return out
+        parts = found if isinstance(found, tuple) else (found,)
+        if not out:
+            needed = source.shape[0] / block.shape[0] * sum(part.nbytes for part in parts)
+            require_memory(needed, f"The answer for {source.shape[0]} rows", _TO_A_FILE)
+            out = [np.empty((source.shape[0], *part.shape[1:]), part.dtype) for part in parts]
+        for whole, part in zip(out, parts, strict=True):
+            whole[rows] = part
+    return tuple(out) if isinstance(found, tuple) else out[0]

@@ -186,7 +186,6 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
-    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ), and u(x) = √(m(x)/vol) ψ(x)."""
         return widened(self._extended(self._new_points(X)), self._n_features_out)

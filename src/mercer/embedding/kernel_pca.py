@@ -264,7 +264,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
-    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: Σᵢ vᵢ k̆(xᵢ, x) / √δ (RKHS (101)).
 

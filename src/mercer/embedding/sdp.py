@@ -22,7 +22,7 @@ from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.prescribed import Prescribed
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.linalg.tall import unit_rows
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
@@ -305,7 +305,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
-    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points by the normalised extension (PSD22 (1.5)).
 
@@ -325,7 +324,6 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         left = self._extend(X)
         return left @ (left if Y is None or Y is X else self._extend(Y)).T
 
-    @row_by_row
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         X = self._new_points(X)

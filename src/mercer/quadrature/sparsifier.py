@@ -15,7 +15,7 @@ from mercer.backends.ordering import place_of
 from mercer.certificates import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.sampled_level import Level
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
 from mercer.kernels.integrals.law_sections import law_sections
 from mercer.kernels.integrals.measures import Measure
@@ -295,7 +295,6 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         if hasattr(self, "_stream"):
             raise ValueError(f"{what} needs the rows of the stream, which are not kept: fit to some of them.")
 
-    @row_by_row
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         X = self._new_points(X)
