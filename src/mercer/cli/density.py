@@ -11,6 +11,7 @@ from mercer.cli.options import (
     DATA,
     TARGET,
     checkpoint_options,
+    estimate_option,
     names,
     picture_options,
     reading_options,
@@ -49,6 +50,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--regularization", type=click.FloatRange(min=0), help="The larger, the smoother. [default: found]")
 @seed_option
 @checkpoint_options
+@estimate_option
 @reading_options
 @saying_options
 def density(**options: Any) -> None:

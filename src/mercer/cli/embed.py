@@ -13,6 +13,7 @@ from mercer.cli.options import (
     DATA,
     TARGET,
     checkpoint_options,
+    estimate_option,
     picture_options,
     reading_options,
     saying_options,
@@ -44,6 +45,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The gap to be proved.")
 @seed_option
 @checkpoint_options
+@estimate_option
 @reading_options
 @saying_options
 def embed(**options: Any) -> None:

@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from mercer.cli.models import KERNELS
-from mercer.cli.options import DATA, TARGET, checkpoint_options, picture_options, reading_options, saying_options
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    checkpoint_options,
+    estimate_option,
+    picture_options,
+    reading_options,
+    saying_options,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -35,6 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--sigma", metavar="NUMBER", help="Bandwidth of the kernel. [default: median]")
 @checkpoint_options
+@estimate_option
 @reading_options
 @saying_options
 def landmarks(**options: Any) -> None:
