@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "fuzz"))
 PAGE = HERE / "results" / "soak.md"
 WARM_UP = 0.4  # of the time, in which code is compiled and caches fill
 LOOKS = 40  # at memory, threads and files, evenly over the time
-LARGE = (150, 400)  # rows, besides those of the tests
+LARGE = (100, 150)  # rows, besides those of the tests
 
 INTRODUCTION = """# A soak: random calls from several processes
 
@@ -56,6 +56,7 @@ class Diary:
     refused: int = 0
     defects: list[str] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    longest: tuple[float, str] = (0.0, "")  # trial
     left: int = 0  # files in its own folder for temporary ones
 
 
@@ -97,6 +98,7 @@ def soak(seed: int, seconds: float) -> Diary:
             except Defect as defect:
                 diary.defects.append(str(defect))
             diary.trials += 1
+            diary.longest = max(diary.longest, (time.monotonic() - began - spent, name))
         diary.looks.append(look(began))
         diary.left = len(os.listdir(folder))
     return diary
@@ -131,10 +133,12 @@ def main(minutes: float = 10.0, processes: int = 4) -> None:
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         *(row(number, diary, seconds) for number, diary in enumerate(diaries)),
     ]
+    seconds_of, name = max(each.longest for each in diaries)
+    lines.append(f"\nThe longest trial, of `{name}`, took {seconds_of:.0f} s of the clock.")
     if defects:
         lines += ["\n## Defects\n", *(f"- `{' '.join(text.split())}`" for text in defects[:50])]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines[1:]))
+    print("\n".join(lines[1:]), flush=True)
 
 
 if __name__ == "__main__":

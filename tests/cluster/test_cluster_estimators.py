@@ -112,6 +112,25 @@ def test_a_transform_of_a_dask_array_is_one(chunks: tuple[int, int], models: dic
     assert novelty.compute() == pytest.approx(models["embedding"].novelty(NEW), rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_neighbour_graph_is_that_of_one_machine_to_the_last_bit(
+    metric: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mercer.kernels import neighbours
+
+    tied = np.concatenate([X, np.round(Y)])  # with neighbours that are equally far
+    tied = np.unique(tied, axis=0)
+    alone = neighbours.neighbour_tables(tied, 7, metric, "exact")
+    monkeypatch.setattr(neighbours, "_LEAST_SHARED", 1)
+    before = cluster.traffic
+    shared = neighbours.neighbour_tables(tied, 7, metric, "exact")
+    assert (cluster.traffic - before).received > 0
+    assert len(shared) == len(alone)
+    for one, other in zip(alone, shared, strict=True):
+        for a, b in zip(one, other, strict=True):
+            assert (a == b).all()
+
+
 def test_without_a_cluster_dask_arrays_are_computed_by_this_process(models: dict[str, Any]) -> None:
     from dask import config
 

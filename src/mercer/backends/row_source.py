@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -32,6 +32,7 @@ class RowSource(ABC):
     shape: tuple[int, int]
     dtype: Any
     ndim = 2
+    device: ClassVar = "cpu"
     gives_blocks: ClassVar = True  # by which :func:`mercer.backends.arrays.is_source` knows it
 
     def __len__(self) -> int:
@@ -114,6 +115,12 @@ class FiniteRows(RowSource):
     def name(self) -> str:
         return self._source.name
 
+    @property
+    def parts(self) -> tuple[FiniteRows, ...]:
+        """The sources whose rows are joined here; itself alone where there are no others."""
+        joined = getattr(self._source, "_parts", None)
+        return (self,) if joined is None else tuple(FiniteRows(part, self.dtype) for part in joined)
+
     def astype(self, dtype: Any, copy: bool = False) -> FiniteRows:
         """The same rows in another precision."""
         return FiniteRows(self._source, dtype)
@@ -136,6 +143,22 @@ class FiniteRows(RowSource):
                 f"{self.dtype}: remove or impute it first."
             )
         return values
+
+
+def regrouped(parts: Iterable[Block], most: int) -> Iterator[tuple[slice, Block]]:
+    """Rows that come in parts of any sizes as blocks of exactly ``most`` rows, but for the last."""
+    start, waiting, held = 0, list[Block](), 0
+    for given in parts:
+        left = given
+        while left.shape[0]:
+            part, left = left[: most - held], left[most - held :]
+            waiting.append(part)
+            held += part.shape[0]
+            if held == most:
+                yield slice(start, start + most), waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+                start, waiting, held = start + most, [], 0
+    if held:
+        yield slice(start, start + held), waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
 
 
 def by_blocks(function: Callable[[Block], Any], source: RowSource, width: int | None = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.options import (
     DATA,
     TARGET,
@@ -52,6 +53,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @checkpoint_options
 @estimate_option
 @reading_options
+@cluster_option
 @saying_options
 def density(**options: Any) -> None:
     """Fit a probability density, a sum of squares of kernel functions, to the rows of FILE, and prove that it is best.

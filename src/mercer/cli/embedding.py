@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from mercer.backends import config_context
+from mercer.cli.by_blocks import embedded_by_blocks, large_file, limited
 from mercer.cli.checkpoints import KeptIterate
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, collected_warnings, one_sentence
@@ -84,9 +85,19 @@ class EmbedRequest:
 
 def embedded(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer embed``."""
+    limit = options.pop("memory_limit")
     request = EmbedRequest.of(options)
     account = Account()
-    with one_sentence(), closing(KeptIterate(request.checkpoint, request.data)) as kept:
+    with one_sentence(), limited(limit):
+        large = large_file(request.data, request.reading)
+        if large is not None:
+            for name in ("estimate", "checkpoint"):
+                if getattr(request, name):
+                    raise click.UsageError(f"--{name} is for files that fit into memory: leave it out.")
+            embedded_by_blocks(request, large, account)
+            account.say(as_json=request.as_json, quiet=request.quiet)
+            return
+    with one_sentence(), limited(limit), closing(KeptIterate(request.checkpoint, request.data)) as kept:
         data = fit_data(
             request.data,
             request.reading,

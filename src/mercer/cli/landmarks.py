@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.models import KERNELS
 from mercer.cli.options import (
     DATA,
@@ -45,6 +46,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @checkpoint_options
 @estimate_option
 @reading_options
+@cluster_option
 @saying_options
 def landmarks(**options: Any) -> None:
     """Choose rows of FILE, with weights, that stand for all of them, and prove how well.

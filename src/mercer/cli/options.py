@@ -123,4 +123,10 @@ def picture_options(command: Command) -> Command:
     )(command)
 
 
+memory_option = click.option(
+    "--memory-limit",
+    metavar="BYTES",
+    help="Such as 1GB. Larger files .npy, .parquet, .h5 and .zarr are read a block at a time. [default: a quarter of "
+    "what is free]",
+)
 seed_option = click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random numbers.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.options import DATA, Reading, checkpoint_options, names, reading_options, saying_options
 from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
 
@@ -34,6 +35,7 @@ from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
 )
 @click.option("--no-picture", is_flag=True, help="Save no picture.")
 @checkpoint_options
+@cluster_option
 @saying_options
 def test(**options: Any) -> None:
     """Say whether the samples in two FILES differ, or whether a column of one FILE depends on another.

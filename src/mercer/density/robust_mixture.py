@@ -1,12 +1,12 @@
 """Mixtures of normal laws, fitted by EM beside a constant density for rows that belong to no part.
 
 A likelihood believes every row, and the covariance of a part swells to reach one that is far from all others. So a
-constant on the box of the sample, with one row's worth of mass (Banfield and Raftery 1993), competes for the rows:
+constant on the box of the sample, with the mass of a tenth of a row (Banfield and Raftery 1993), competes for the rows:
 
-    p(x) = (1 - 1/n) Σ_k π_k N(x; μ_k, Σ_k) + 1/(n V),   V the volume of the box.
+    p(x) = (1 - ε/n) Σ_k π_k N(x; μ_k, Σ_k) + ε/(n V),   ε = 0.1, V the volume of the box.
 
-Under the parts themselves one row at most is expected where they are below the constant, ∫ n p dx ≤ n V/(n V), so that
-a sample without far rows is fitted as ever; a far row counts in no mean and in no covariance.
+Under the parts themselves fewer than ε rows are expected where they are below the constant, n ∫ p dx ≤ n V ε/(n V), so
+that a sample without far rows is fitted as ever; a far row counts in no mean and in no covariance.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 
 from mercer.backends.arrays import Array
 
+_ROWS = 0.1  # ε
 _REGULAR = 1e-6  # of the variance of a column, added to covariances
 _MOST_STEPS, _GAINED = 100, 1e-3  # of EM; nats a point of a step that is worth another
 _FENCE = 3.0  # widths from the 5th to the 95th percentile beyond them at which a row no longer moves a scale or a seed
@@ -36,9 +37,9 @@ class NormalMixture(NamedTuple):
 
 
 def log_constant(X: Array) -> float:
-    """log of 1/(n V), V the volume of the box of the rows; columns of one value count with width one."""
+    """log of ε/(n V), V the volume of the box of the rows; columns of one value count with width one."""
     widths = np.ptp(X, axis=0)
-    return -float(np.log(X.shape[0]) + np.sum(np.log(np.where(widths > 0, widths, 1.0))))
+    return -float(np.log(X.shape[0] / _ROWS) + np.sum(np.log(np.where(widths > 0, widths, 1.0))))
 
 
 def within_fences(X: Array) -> Array:
@@ -111,7 +112,7 @@ def _expected(Y: Array, shares: Array, means: Array, covariances: Array, constan
     for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
         root = np.linalg.cholesky(covariance)
         squares = np.sum(solve_triangular(root, (Y - mean).T, lower=True, check_finite=False) ** 2, axis=0)
-        height = np.log(shares[k] * (1.0 - 1.0 / (n + 1))) - 0.5 * d * np.log(2 * np.pi)
+        height = np.log(shares[k] * (1.0 - _ROWS / n)) - 0.5 * d * np.log(2 * np.pi)
         logs[:, k] = height - float(np.sum(np.log(np.diag(root)))) - 0.5 * squares
     logs[:, -1] = constant
     total = logsumexp(logs, axis=1, keepdims=True)

@@ -81,7 +81,7 @@ def default_penalty(sections: GaussianSections) -> float:
 
 
 def reaching(sections: GaussianSections, X: Array) -> GaussianSections:
-    """The sections, and one as wide as the box of the sample where they are below one row's worth of it at a row."""
+    """The sections, and one as wide as the box of the sample where they are below its constant at a row."""
     logs = 2.0 * sections.log_values(X).max(axis=1) - sections.log_scale
     if not (logs < log_constant(X)).any():
         return sections

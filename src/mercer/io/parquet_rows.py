@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.row_source import Block, RowSource
+from mercer.backends.row_source import Block, RowSource, regrouped
 from mercer.io.data_table import UnknownColumnError
 from mercer.io.file_state import FileState
 
@@ -60,17 +60,7 @@ class ParquetRows(RowSource):
 
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
         """Blocks of exactly so many rows, whatever the groups of the file are."""
-        start, parts, held = 0, list[Block](), 0
-        for batch in self._batches(None, most):
-            while batch.shape[0]:
-                part, batch = batch[: most - held], batch[most - held :]
-                parts.append(part)
-                held += part.shape[0]
-                if held == most:
-                    yield slice(start, start + most), parts[0] if len(parts) == 1 else np.concatenate(parts)
-                    start, parts, held = start + most, [], 0
-        if held:
-            yield slice(start, start + held), parts[0] if len(parts) == 1 else np.concatenate(parts)
+        yield from regrouped(self._batches(None, most), most)
 
     def _batches(self, groups: list[int] | None, most: int = _BATCH) -> Iterator[Block]:
         from pyarrow import parquet
@@ -93,10 +83,27 @@ class ParquetRows(RowSource):
         return out
 
 
-def _chosen(path: Path, schema: Any, columns: Sequence[Any] | None) -> list[str]:
-    """The names of the columns that are meant, all of them of numbers."""
+def columns_of_numbers(path: Path) -> tuple[list[str], list[str]]:
+    """The columns of a file that hold numbers, and those that do not."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        schema = parquet.read_schema(path)
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
+    names = [str(name) for name in schema.names if not str(name).startswith("__index_level_")]
+    numbers = [name for name in names if _is_number(schema.field(name).type)]
+    return numbers, [name for name in names if name not in numbers]
+
+
+def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _chosen(path: Path, schema: Any, columns: Sequence[Any] | None) -> list[str]:
+    """The names of the columns that are meant, all of them of numbers."""
     names = [str(name) for name in schema.names]
     known = [name for name in names if not name.startswith("__index_level_")]
     if columns is not None:
@@ -105,11 +112,7 @@ def _chosen(path: Path, schema: Any, columns: Sequence[Any] | None) -> list[str]
                 raise UnknownColumnError(path, str(column), known)
         known = [column if isinstance(column, str) else known[int(column)] for column in columns]
 
-    def numeric(name: str) -> bool:
-        kind = schema.field(name).type
-        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-    words = [name for name in known if not numeric(name)]
+    words = [name for name in known if not _is_number(schema.field(name).type)]
     if words:
         kind = schema.field(words[0]).type
         raise ValueError(

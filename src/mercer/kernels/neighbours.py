@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array
-from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
+from mercer.backends.arrays import Array, is_source
+from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within, source_rows
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
 from mercer.backends.cpu.neighbours import (
     MEASURED,
@@ -30,6 +30,8 @@ _MOST_COMPARED = 50_000  # points of more features, up to which the comparison o
 _TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _QUERIES = 2048  # points a call of a tree
 _LEAF = 32  # points of a leaf of a tree
+_LEAST_SHARED = 2**15  # points whose search is shared by the workers of a cluster
+_PARTS_A_THREAD = 4
 _TABLE = 2**21  # entries of a table that is made at a time
 _DESCENDED = ("euclidean", "manhattan", "cosine")  # metrics of the approximate search
 _SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
@@ -117,6 +119,8 @@ def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]
 
     Points that are equally far come in their order.
     """
+    if is_source(points):
+        return _nearest_in_blocks(points, queries, count)
     find, order = _finder(points, "euclidean"), _together(queries, "euclidean")
     out = np.empty((order.size, count), np.int32), np.empty((order.size, count))
     for rows in (order[part] for part in row_chunks(order.size, rows_within(_TABLE, count))):
@@ -125,6 +129,18 @@ def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]
         put_in_order(numbers, squares)
         out[0][rows], out[1][rows] = numbers, squares
     return out
+
+
+def _nearest_in_blocks(rows: Any, queries: Array, count: int) -> tuple[Array, Array]:
+    """As :func:`nearest_to`, of rows that come a block at a time: one pass, in which the nearest so far are kept."""
+    numbers, squares = np.empty((queries.shape[0], 0), np.int64), np.empty((queries.shape[0], 0))
+    for where, block in rows.blocks(source_rows(4 * rows.shape[1])):
+        found, apart = nearest_to(block, queries, min(count, block.shape[0]))
+        numbers = np.concatenate([numbers, found + np.int64(where.start)], axis=1)
+        squares = np.concatenate([squares, apart], axis=1)
+        order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        numbers, squares = (np.take_along_axis(each, order, axis=1) for each in (numbers, squares))
+    return numbers, squares
 
 
 def _too_many(points: Array, metric: str) -> bool:
@@ -151,6 +167,30 @@ def _exact(points: Array, count: int, metric: str) -> list[Table]:
 
 def _searcher(points: Array, metric: str) -> Any:
     """A function of row numbers and a count, which gives distances and numbers of the nearest points."""
+    cluster = get_config().cluster
+    if cluster is not None and points.shape[0] >= _LEAST_SHARED:
+        return _shared_search(points, metric, cluster)
+    return _numbered_finder(points, metric)
+
+
+def _shared_search(points: Array, metric: str, cluster: Any) -> Any:
+    """The same by the workers of a cluster, each of which has all points and answers for some of the rows."""
+    from mercer.backends.dask import tasks
+
+    makers = cluster.on_all(_numbered_finder, points, metric)
+    parts_of = _PARTS_A_THREAD * cluster.threads()
+
+    def query(rows: Array, wanted: int) -> Any:
+        parts = [part for part in np.array_split(rows, parts_of) if part.size]
+        asked = [makers[i % len(makers)] for i in range(len(parts))]
+        found = cluster.gather(cluster.apply(tasks.asked, asked, parts, [wanted] * len(parts)))
+        return tuple(np.concatenate([part[i] for part in found]) for i in (0, 1))
+
+    return query
+
+
+def _numbered_finder(points: Array, metric: str) -> Any:
+    """The search for rows of these points, on this machine."""
     find = _finder(points, metric)
     return lambda rows, wanted: find(points[rows], wanted)
 

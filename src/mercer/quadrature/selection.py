@@ -196,7 +196,7 @@ class _Search:
         values = solve_on(problem.regularised(0.0), nodes)
         if found.status is Status.CONVERGED and int((values > 0).sum()) < min(wanted, problem.size):
             return Selection.of(self._enough_nodes())
-        return Selection(nodes, values, found.status).on(nodes, values)
+        return Selection(nodes, values, found.status).on(nodes, values, settled=True)
 
     def _enough_nodes(self) -> Solution[SparseMeasure]:
         """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
@@ -271,7 +271,7 @@ class _Search:
         """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
         problem, choice = self._problem, self._choice
         increase, level = choice.max_increase if choice.alone else None, choice.level_of(problem)
-        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa)
+        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa, weighted=selection.settled)
         found = self.run.phase(problem, method, selection.nodes, Limits(max_iter=problem.size))
         selection = replace(_after(selection, found), reduction=found.point)
         if choice.alone:
@@ -283,14 +283,20 @@ class _Search:
     def _swapped(self, selection: Selection, sequence: EliminationSequence, *, more: bool) -> Selection:
         """The nodes left after swaps, unless their best non-negative weights turn out worse than without."""
         problem, nodes = self._problem, sequence.left(int(sequence.removed.shape[0]))
-        before = selection.on(nodes, solve_on(problem.regularised(0.0), nodes), settled=True)
+
+        def on(chosen: Array, status: Status) -> Selection:
+            return selection.on(chosen, solve_on(problem.regularised(0.0), chosen), settled=True, status=status)
+
         if not more:
-            return before
+            return on(nodes, selection.status)
         found = self.run.phase(problem, Swapping(), nodes, Limits(max_iter=_SWEEPS))
-        before = _after(before, found)
+        status = _after(selection, found).status
         if bool((found.point == nodes).all()):
-            return before
-        after = before.on(found.point, solve_on(problem.regularised(0.0), found.point))
+            return on(nodes, status)
+        after = on(found.point, status)
+        if _explained(problem, after) > problem.constant - float(sequence.values[-1]):
+            return after  # better than the nodes before even with weights of any sign
+        before = on(nodes, status)
         return before if _explained(problem, after) <= _explained(problem, before) else after
 
     def _stage(self, selection: Selection, sequence: EliminationSequence, stage: int) -> Selection:

@@ -6,6 +6,7 @@ it held, and only that. So a run goes on with the workers that are left, and its
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import OrderedDict
@@ -23,6 +24,7 @@ from mercer.backends.dask.failures import as_one_sentence, require_alike, requir
 from mercer.backends.fingerprint import fingerprint
 from mercer.backends.threads import watcher
 
+_log = logging.getLogger("mercer")
 _TASKS_A_THREAD = 6  # of a symmetric product: so that workers of other speeds end together
 _FEWEST_ROWS = 512  # of a group: shorter ones are less work than a task is to Dask
 _MOST_GROUPS = 256  # tens of thousands of tasks a product are as much as a scheduler likes
@@ -49,6 +51,14 @@ class Traffic(NamedTuple):
     sent: int = 0
     received: int = 0
     products: int = 0
+
+    def __str__(self) -> str:
+        """In a line."""
+        if not self.products:
+            return "no product of it was large enough to be sent."
+        sent, received = (_told(size / self.products) for size in (self.sent, self.received))
+        passes = f"{self.products} product{'s' * (self.products > 1)}"
+        return f"{passes}, {_told(self.points)} of points once, {sent} a product sent and {received} received."
 
     def __sub__(self, other: Any) -> Traffic:
         """What went since another account."""
@@ -136,6 +146,20 @@ class Cluster:
         """Futures of a function of the first of all arguments, of the second of all, and so on."""
         return self._submitted(function, arguments)
 
+    def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
+        """The future of what is made of all points, on every worker its own.
+
+        Memory: all points on each worker, and what is made of them. What a worker that dies had is made by another.
+        """
+        groups = self.rows(X).futures
+        with as_one_sentence(self.client):
+            return [
+                self.client.submit(
+                    tasks.of_all, make, groups, arguments, workers=[worker], allow_other_workers=True, pure=False
+                )
+                for worker in self.client.nthreads()
+            ]
+
     def gather(self, futures: list[Any], steps: Sequence[Any] = ()) -> list[Any]:
         """The values of futures; the part of the steps on their way that are done is reported while one waits."""
         with as_one_sentence(self.client):
@@ -175,7 +199,9 @@ class Cluster:
         self._count(products=1)
 
     def forget(self) -> None:
-        """Let the workers free what lies there."""
+        """Let the workers free what lies there, and say in the log what was moved."""
+        if self.traffic.products:
+            _log.info("Dask: %s", self.traffic)
         self._rows.clear()
         self._forms.clear()
 
@@ -196,3 +222,7 @@ def _size(value: Any) -> int:
     if isinstance(value, (tuple, list)):
         return sum(_size(part) for part in value)
     return int(getattr(value, "nbytes", 0))
+
+
+def _told(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB" if size >= 1e5 else f"{size / 1e3:.3g} kB"

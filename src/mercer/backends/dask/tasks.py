@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array
 from mercer.backends.config import config_context, free_memory
-from mercer.backends.cpu.matrix import cpu_matrix
+from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
@@ -53,12 +53,26 @@ def same(value: Any) -> Any:
     return value
 
 
+def of_all(make: Callable[..., Any], groups: list[Array], arguments: tuple[Any, ...]) -> Any:
+    """What is made of all points, on one thread."""
+    with _on_one_thread():
+        return make(np.concatenate(groups), *arguments)
+
+
+def asked(made: Callable[..., Any], *arguments: Any) -> Any:
+    """What something that was made answers, on one thread."""
+    with _on_one_thread():
+        return made(*arguments)
+
+
 def products(
     form: Form, rows: Array, cols: Array | None, v_rows: Array | None, v_cols: Array | None, dtype: str
 ) -> tuple[Array | None, Array | None]:
     """K v of the columns, for the rows, and Kᵀ v of the rows, for the columns, where these are given."""
     with _on_one_thread():
         matrix = Pair(form, rows, cols, dtype).matrix()
+        if v_rows is not None and v_cols is not None and isinstance(matrix, TiledMatrix):
+            return matrix.multiply_both(v_rows, v_cols)
         down = None if v_cols is None else _doubled(matrix.multiply(v_cols))
         across = None if v_rows is None else _doubled(matrix.multiply(v_rows, transpose=True))
     return down, across
