@@ -30,6 +30,7 @@ _HOMES = {
     ),
     "landmarks": "Landmarks",
     "verification": "verify",
+    "costs": "estimate_cost",
     "dependence": (
         "ConditionalMeanEmbedding DriftDetector KernelDimensionReduction MeanEmbedding "
         "conditional_independence_test explain_difference hsic hsic_test k_sample_test kernel_herding mmd "
@@ -71,6 +72,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.backends import Config as Config
     from mercer.backends import config_context as config_context
     from mercer.backends import get_config as get_config
+    from mercer.costs import estimate_cost as estimate_cost
     from mercer.density import SumOfSquaresDensity as SumOfSquaresDensity
     from mercer.density import optimal_density as optimal_density
     from mercer.dependence import ConditionalMeanEmbedding as ConditionalMeanEmbedding

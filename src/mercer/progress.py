@@ -31,18 +31,45 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+@final
+class TimeLeft:
+    """The seconds left of a run, if the rest goes on as what was done since the first fraction that was told.
+
+    A run that was taken up from a journal begins in its middle, and what an earlier process did says nothing of the
+    pace of this one. The clock is the monotonic one: no change of the time of day moves it, and where the system lets
+    it, it stands still while the machine sleeps.
+    """
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._first: tuple[float, float] | None = None
+        self._last = 0.0
+
+    def seconds(self, fraction: float) -> float:
+        """Given the fraction done; infinite where nothing is."""
+        now = time.monotonic()
+        if fraction < self._last:  # it begins anew
+            self._began, self._first = now, None
+        self._last = fraction
+        since, done = (self._began, 0.0) if self._first is None else self._first
+        if self._first is None:
+            self._first = now, fraction
+        elif fraction <= done:
+            since, done = self._began, 0.0
+        return (now - since) / (fraction - done) * (1 - fraction) if fraction > done else float("inf")
+
+
 @contextmanager
 def progress_bar(description: str, *, shown: bool = True) -> Iterator[Callable[[float], None]]:
     """Yield a function that takes the fraction done: a bar on a terminal, or lines of the log."""
-    started = time.monotonic()
+    time_left = TimeLeft()
     logged = 0.0
 
     def show(fraction: float) -> None:
         nonlocal logged
         if not shown:
             return
-        spent = time.monotonic() - started
-        left = spent / fraction * (1 - fraction) if fraction > 0 else float("inf")
+        left = time_left.seconds(fraction)
         if sys.stderr.isatty():
             bar = ("█" * round(_WIDTH * fraction)).ljust(_WIDTH, "·")
             sys.stderr.write(f"\r{description} {bar} {fraction:4.0%}, {left:.0f} s left ")

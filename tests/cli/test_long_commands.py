@@ -91,3 +91,13 @@ def test_what_is_no_checkpoint_is_refused(words, sentence, folder, call):
     assert result.exit_code == 1
     assert sentence in " ".join(result.output.split())
     assert [path.name for path in folder.iterdir()] == ["iris.csv"]
+
+
+@pytest.mark.parametrize("words", [("landmarks", "iris.csv", "-n", "12"), ("embed", "iris.csv", "--landmarks", "500")])
+def test_an_estimate_does_nothing(words, folder, told, call):
+    answer = told(*words, "--estimate")
+    assert answer["rows"] == 150
+    assert answer["from_seconds"] <= answer["seconds"] <= answer["to_seconds"]
+    assert answer["fits"] is True
+    assert [path.name for path in folder.iterdir()] == ["iris.csv"]
+    assert f"Next         mercer {' '.join(words)}\n" in call(*words, "--estimate").output

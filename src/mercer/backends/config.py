@@ -57,13 +57,13 @@ class Config:
     dtype: Literal["float64", "float32"] = "float64"
     cluster: Any = field(default=None, repr=False)
 
+    checkpoint: str | None = None
+    checkpoint_every: float | None = None
+
     @property
     def client(self) -> Any:
         """The client of the cluster; None where everything runs on this machine."""
         return None if self.cluster is None else self.cluster.client
-
-    checkpoint: str | None = None
-    checkpoint_every: float | None = None
 
     @property
     def memory_bytes(self) -> int:

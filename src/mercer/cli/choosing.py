@@ -11,7 +11,7 @@ import numpy as np
 from mercer.cli.checkpoints import kept_run
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, one_sentence
-from mercer.cli.fitting import was_interrupted, watched_fit
+from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import kernel_of
 from mercer.cli.options import Reading
@@ -70,6 +70,7 @@ def _fitted(options: dict[str, Any], data: FitData, account: Account) -> Any:
 
     kernel = kernel_of(options["kernel"], options["sigma"])
     model = QuadratureSparsifier(kernel, n_nodes=options["number"], trace_fraction=options["trace_fraction"])
+    tell_estimate(options, model, data, account)
     return watched_fit(model, data.points, "Choosing landmarks", account.notes, shown=not options["quiet"])
 
 

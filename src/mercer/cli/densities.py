@@ -12,7 +12,7 @@ from mercer.backends.arrays import Array
 from mercer.cli.checkpoints import kept_run
 from mercer.cli.data import FitData, fit_data, new_data
 from mercer.cli.errors import INTERRUPTED, one_sentence
-from mercer.cli.fitting import was_interrupted, watched_fit
+from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import kernel_of
 from mercer.cli.options import Reading
@@ -82,6 +82,7 @@ def _fitted(options: dict[str, Any], data: FitData, account: Account) -> Any:
         regularization=options["regularization"],
         random_state=options["seed"],
     )
+    tell_estimate(options, model, data, account)
     return watched_fit(model, data.points, "Fitting the density", account.notes, shown=not options["quiet"])
 
 

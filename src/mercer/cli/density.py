@@ -12,6 +12,7 @@ from mercer.cli.options import (
     DATA,
     TARGET,
     checkpoint_options,
+    estimate_option,
     names,
     picture_options,
     reading_options,
@@ -50,6 +51,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--regularization", type=click.FloatRange(min=0), help="The larger, the smoother. [default: found]")
 @seed_option
 @checkpoint_options
+@estimate_option
 @reading_options
 @cluster_option
 @saying_options

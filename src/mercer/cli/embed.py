@@ -14,6 +14,7 @@ from mercer.cli.options import (
     DATA,
     TARGET,
     checkpoint_options,
+    estimate_option,
     memory_option,
     picture_options,
     reading_options,
@@ -47,6 +48,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @seed_option
 @memory_option
 @checkpoint_options
+@estimate_option
 @reading_options
 @cluster_option
 @saying_options

@@ -16,7 +16,7 @@ from mercer.cli.by_blocks import embedded_by_blocks, large_file, limited
 from mercer.cli.checkpoints import KeptIterate
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, collected_warnings, one_sentence
-from mercer.cli.fitting import was_interrupted, watched_fit
+from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import ModelOptions
 from mercer.cli.options import Reading
@@ -50,6 +50,7 @@ class EmbedRequest:
     scale: bool
     checkpoint: Path | None
     checkpoint_every: str | None
+    estimate: bool
     as_json: bool
     quiet: bool
     reading: Reading
@@ -90,6 +91,9 @@ def embedded(options: dict[str, Any]) -> None:
     with one_sentence(), limited(limit):
         large = large_file(request.data, request.reading)
         if large is not None:
+            for name in ("estimate", "checkpoint"):
+                if getattr(request, name):
+                    raise click.UsageError(f"--{name} is for files that fit into memory: leave it out.")
             embedded_by_blocks(request, large, account)
             account.say(as_json=request.as_json, quiet=request.quiet)
             return
@@ -120,6 +124,7 @@ def _fitted(request: EmbedRequest, data: FitData, account: Account, kept: KeptIt
     """The model; Ctrl-C before there is one to return ends the command."""
     model, shown = request.model.estimator(len(data.table)), not request.quiet
     description = _DESCRIPTIONS[request.model.method]
+    tell_estimate(vars(request), model, data, account)
     path = kept.path if request.journal is None else None
     try:
         with config_context(checkpoint=request.journal, checkpoint_every=request.checkpoint_every):

@@ -9,7 +9,15 @@ import click
 
 from mercer.cli.cluster import cluster_option
 from mercer.cli.models import KERNELS
-from mercer.cli.options import DATA, TARGET, checkpoint_options, picture_options, reading_options, saying_options
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    checkpoint_options,
+    estimate_option,
+    picture_options,
+    reading_options,
+    saying_options,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -36,6 +44,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--sigma", metavar="NUMBER", help="Bandwidth of the kernel. [default: median]")
 @checkpoint_options
+@estimate_option
 @reading_options
 @cluster_option
 @saying_options

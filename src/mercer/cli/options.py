@@ -108,6 +108,11 @@ def checkpoint_options(command: Command) -> Command:
     )(command)
 
 
+estimate_option = click.option(
+    "--estimate", is_flag=True, help="Say how many seconds and how much memory it takes, and do nothing."
+)
+
+
 def picture_options(command: Command) -> Command:
     """Give a command ``--picture`` and ``--no-picture``."""
     command = click.option("--no-picture", is_flag=True, help="Save no picture.")(command)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from mercer.progress import TimeLeft
 from mercer.solvers import Iteration
 
 _SECONDS_BETWEEN = 2.0  # lines in a pipe
@@ -181,16 +182,14 @@ class _TimeLeft:
     """The time left, if the rest goes on as what is done did."""
 
     def __init__(self) -> None:
-        self._began, self._last = time.monotonic(), 0.0
+        self._left = TimeLeft()
 
     def words(self, fraction: float | None) -> str:
-        if fraction is not None:
-            if fraction < self._last:  # another level begins
-                self._began = time.monotonic()
-            self._last = fraction
-        if fraction is None or not 0.05 <= fraction < 1:
+        if fraction is None:
             return ""
-        seconds = (time.monotonic() - self._began) * (1 - fraction) / fraction
+        seconds = self._left.seconds(fraction)
+        if not 0.05 <= fraction < 1:
+            return ""
         return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 

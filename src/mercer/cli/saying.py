@@ -70,9 +70,11 @@ def certified(proof: Any) -> dict[str, Any] | None:
     return {**{name: None if _is_infinite(value) else value for name, value in told.items()}, "words": str(proof)}
 
 
-def called_again(extra: Sequence[str] = (), without: Sequence[str] = ()) -> list[str]:
-    """The words of this call, without some options and their values, and with others."""
-    given = list(click.get_current_context().meta.get("mercer.called", []))
+def called_again(
+    extra: Sequence[str] = (), without: Sequence[str] = (), without_flags: Sequence[str] = ()
+) -> list[str]:
+    """The words of this call, without some options and their values and some that have none, and with others."""
+    given = [word for word in click.get_current_context().meta.get("mercer.called", []) if word not in without_flags]
     kept = [word for k, word in enumerate(given) if not _belongs(given, k, without)]
     return ["mercer", *kept, *extra]
 

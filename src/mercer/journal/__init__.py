@@ -12,6 +12,7 @@ from mercer.journal.journal import (
     journalled,
     remembered,
     resumable,
+    without_journal,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "journalled",
     "remembered",
     "resumable",
+    "without_journal",
 ]

@@ -123,15 +123,22 @@ class Journal:
         self._open = self._busy = self._written = self._changed = self._warned = False
 
     @property
+    def is_identified(self) -> bool:
+        """Whether it is known which run this is."""
+        return self._identity is not None
+
+    @property
     def path(self) -> Path | None:
         """The file, once it is known which run this is."""
         return self._path
 
-    def identify(self, identity: Identity) -> None:
+    def identify(self, identity: Identity, *, opened: bool = True) -> None:
         """Say what the run is, before its first entry; a run within another is a part of that."""
         if self._identity is not None:
             return
         self._identity = identity
+        if not opened:
+            return
         self._path = self._place
         if self._place.is_dir():
             self._path = self._place / f"{identity.what}-{identity.digits}.journal"
@@ -317,10 +324,23 @@ def journalled() -> Iterator[Journal | None]:
         _current.reset(token)
 
 
+@contextmanager
+def without_journal() -> Iterator[None]:
+    """A block whose runs have no journal, whatever the configuration says."""
+    journal = Journal(Path(), None)
+    journal.close()
+    journal.identify(Identity("nothing", "", "", ""), opened=False)
+    token = _current.set(journal)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def identify(what: str, parameters: Mapping[str, Any], *data: Any) -> None:
     """Tell the journal of this run, if there is one, what the run is."""
     journal = _current.get()
-    if journal is not None and journal.path is None:
+    if journal is not None and not journal.is_identified:
         journal.identify(Identity.of(what, parameters, *data))
 
 
