@@ -27,6 +27,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "race_embedding.md"
 OTHER_PYTHON = Path(os.environ.get("RACE_PYTHON", "/tmp/race_venv/bin/python"))
+LEAST = 0.001
 GROWTH = 4  # of the time from one size to the next, at least
 NEW = 1000  # points kept back, for the time of new ones
 PATIENCE = {1000: 60, 5000: 90, 20_000: 120, 100_000: 240}  # seconds of a processor that a method may take
@@ -239,6 +240,8 @@ def run(name: str, n: int) -> dict[str, Any]:
 
 def cell(found: dict[str, Any], key: str, form: str) -> str:
     value = found.get(key)
+    if key in ("seconds", "new") and value is not None and value < LEAST:
+        return f"< {LEAST}"  # what the clock of a processor tells apart
     return "–" if value is None else format(value, form)
 
 

@@ -92,7 +92,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-_ALONE = ("certificate", "installation", "changelog", "papers", "errata", "where_we_lose")  # pages without a section
+_ALONE = ("certificate", "installation", "changelog", "papers", "errata", "where_we_lose", "race")
 html_sidebars = {page: [] for page in _ALONE}
 
 

@@ -16,6 +16,7 @@ from mercer import (
     KernelPCA,
     Landmarks,
     Linear,
+    LocallyLinear,
     MaximumVarianceUnfolding,
     Polynomial,
     RobustKernelClassifier,
@@ -91,6 +92,11 @@ def test_a_kernel_that_overflows_names_itself(kernel):
 def test_a_normalised_kernel_that_overflows_says_so():
     with pytest.raises(ValueError, match="leaves floating point cannot be normalised: bring the points"):
         Landmarks(5, kernel=Polynomial(2).normalized()).fit(1e200 * X)
+
+
+def test_neighbours_at_distances_that_overflow():
+    with pytest.raises(ValueError, match="The distance of two neighbours is no finite number: bring the points"):
+        LocallyLinear(3).resolve(1e300 * X[:, :1])
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])

@@ -206,6 +206,10 @@ def _finder(points: Array, metric: str) -> Any:
             size = sought.shape[0]
             parts = run_chunks(lambda part: tree.query(sought[part], wanted, p=p), row_chunks(size, _QUERIES))
             distances, places = (np.concatenate([part[i] for part in parts]).reshape(size, wanted) for i in (0, 1))
+            if np.any(places == order.size):  # what a tree says where a distance is infinite
+                raise ValueError(
+                    "The distance of two neighbours is no finite number: bring the points to a size near one."
+                )
             return distances, order[places]
 
         return query
