@@ -1,10 +1,10 @@
-"""Products on a Dask cluster of one and two workers of one thread, beside this process, and what that says of larger ones.
+"""Products on a Dask cluster of one and two workers of one thread, beside this process, and larger ones computed.
 
     python benchmarks/dask_scaling.py            # ten minutes on two free cores
     python benchmarks/dask_scaling.py --quick    # two minutes
 
-Writes benchmarks/results/dask_scaling.md. Strong scaling: the same points on more workers. Weak scaling: as many pairs of
-points for each worker. All of a round runs one after the other, so that a busy machine is as busy for each.
+Writes benchmarks/results/dask_scaling.md. Strong scaling: the same points on more workers. Weak scaling: as many pairs
+of points for each worker. All of a round runs one after the other, so that a busy machine is as busy for each.
 """
 
 from __future__ import annotations
@@ -32,6 +32,36 @@ MACHINES, CORES, POINTS, NETWORK = 64, 16, 10**8, 1.25e9  # the cluster that is 
 TASKS_A_THREAD = 6  # of mercer.backends.dask.cluster
 
 
+PAGE = """\
+# Products on a Dask cluster
+
+One run of `benchmarks/dask_scaling.py{call}`: Gaussian kernel, float64, {features} features, {columns} columns.
+{machine}, {cores} cores that two workers, their scheduler and this process share, with other jobs beside; NumPy {numpy},
+Mercer {version}. Ratios are of times taken one after the other; absolute times are those of a busy machine.
+
+## Strong and weak scaling
+
+The ratio is to one thread of this process at the same number of points. Points are sent once and are not in these bytes.
+
+{table}
+
+## Whole fits
+
+{whole}
+
+## A hundred million points on {machines} machines of {each} cores, computed
+
+From the rate of one thread here ({rate:.3f} billion entries a second), {overhead:.1f} ms of Dask a task, and machines of
+{network:.0f} Gbit a second. Nothing of this was run.
+
+{computed}
+
+What breaks first is this process: blocks of columns come here after every product, and a low-rank factor of all rows does
+not fit one machine. Before that the time of a product forbids more than a few of them: at this size, fit to landmarks and
+let `transform` run row by row over the Dask array, which moves nothing but the landmarks.
+"""
+
+
 @contextmanager
 def cluster_of(workers: int) -> Iterator[Any]:
     """A client of so many processes of one thread on this machine."""
@@ -56,9 +86,9 @@ def seconds(job: Callable[[], Any], rounds: int) -> float:
     return median(taken)
 
 
-def between_workers(client: Any) -> int:
-    """Bytes that workers have fetched from each other."""
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_incoming_bytes_total).values())
+def given_away(client: Any) -> int:
+    """Bytes that workers have sent to each other and to this process."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def product(n: int, client: Any | None, rounds: int) -> tuple[float, dict[str, float]]:
@@ -69,21 +99,21 @@ def product(n: int, client: Any | None, rounds: int) -> tuple[float, dict[str, f
         gram @ v
         if client is None:
             return seconds(lambda: gram @ v, rounds), {}
-        before, fetched = config.cluster.traffic, between_workers(client)
+        before, given = config.cluster.traffic, given_away(client)
         taken = seconds(lambda: gram @ v, rounds)
         moved = config.cluster.traffic - before
         return taken, {
             "points": config.cluster.traffic.points,
             "sent": moved.sent / rounds,
             "received": moved.received / rounds,
-            "between": (between_workers(client) - fetched) / rounds,
+            "between": (given_away(client) - given - moved.received) / rounds,
         }
 
 
 def scaling(n: int, rounds: int, sizes: dict[str, int]) -> list[str]:
     """Strong and weak scaling, in one table."""
     lines = [
-        "| points | workers | seconds a product | one thread here, seconds | ratio | sent, MB | received, MB | between workers, MB |",
+        "| points | workers | seconds a product | one thread here | ratio | sent, MB | received, MB | between workers, MB |",
         "|" + " --- |" * 8,
     ]  # fmt: skip
     for label, size, workers in (("strong", n, 1), ("strong", n, 2), ("weak", sizes["weak"], 2)):
@@ -166,36 +196,13 @@ def main() -> None:
         overhead = small_tasks(client)
     here, _ = product(n, None, rounds)
     rate = n * (n + 1) / 2 / here
-    text = [
-        "# Products on a Dask cluster",
-        "",
-        f"One run of `benchmarks/dask_scaling.py{' --quick' * quick}`: Gaussian kernel, float64, {FEATURES} features, {COLUMNS} columns. "
-        f"{platform.machine()}, {os.cpu_count()} cores that two workers, their scheduler and this process share, other jobs beside; NumPy {np.__version__}, Mercer {mercer.__version__}. "
-        "Ratios are of times taken one after the other; absolute times are those of a busy machine.",
-        "",
-        "## Strong and weak scaling",
-        "",
-        "The ratio is to one thread of this process at the same number of points. Points are sent once and are not in these bytes.",
-        "",
-        *table,
-        "",
-        "## Whole fits",
-        "",
-        *whole,
-        "",
-        f"## {POINTS:.0e} points on {MACHINES} machines of {CORES} cores, computed",
-        "",
-        f"From the rate of one thread here ({rate / 1e9:.3f} billion entries a second), {overhead * 1e3:.1f} ms of Dask a task, and machines of "
-        f"{NETWORK * 8 / 1e9:.0f} Gbit a second. Nothing of this was run.",
-        "",
-        *extrapolated(rate, overhead),
-        "",
-        "What breaks first is this process: blocks of columns come here after every product, and a low-rank factor of all rows "
-        "does not fit one machine. Before that the time of a product forbids more than a few of them: at this size, fit to landmarks and "
-        "let `transform` run row by row over the Dask array, which moves nothing but the landmarks.",
-        "",
-    ]  # fmt: skip
-    RESULTS.write_text("\n".join(text))
+    text = PAGE.format(
+        call=" --quick" * quick, features=FEATURES, columns=COLUMNS, machine=platform.machine(), cores=os.cpu_count(),
+        numpy=np.__version__, version=mercer.__version__, table="\n".join(table), whole="\n".join(whole),
+        rate=rate / 1e9, overhead=overhead * 1e3, network=NETWORK * 8 / 1e9, machines=MACHINES, each=CORES,
+        computed="\n".join(extrapolated(rate, overhead)),
+    )  # fmt: skip
+    RESULTS.write_text(text)
     print(RESULTS.read_text())
 
 
