@@ -1,10 +1,10 @@
-"""Products on a Dask cluster of one and two workers of one thread, beside this process, and what that says of larger ones.
+"""Products on a Dask cluster of one and two workers of one thread, beside this process, and larger ones computed.
 
     python benchmarks/dask_scaling.py            # ten minutes on two free cores
     python benchmarks/dask_scaling.py --quick    # two minutes
 
-Writes benchmarks/results/dask_scaling.md. Strong scaling: the same points on more workers. Weak scaling: as many pairs of
-points for each worker. All of a round runs one after the other, so that a busy machine is as busy for each.
+Writes benchmarks/results/dask_scaling.md. Strong scaling: the same points on more workers. Weak scaling: as many pairs
+of points for each worker. All of a round runs one after the other, so that a busy machine is as busy for each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,40 @@ RESULTS = Path(__file__).parent / "results" / "dask_scaling.md"
 FEATURES, COLUMNS, SIGMA = 10, 10, 4.0
 MACHINES, CORES, POINTS, NETWORK = 64, 16, 10**8, 1.25e9  # the cluster that is computed: bytes a second of a machine
 TASKS_A_THREAD = 6  # of mercer.backends.dask.cluster
+
+
+PAGE = """\
+# Products on a Dask cluster
+
+One run of `benchmarks/dask_scaling.py{call}`: Gaussian kernel, float64, {features} features, {columns} columns.
+{machine}, {cores} cores that two workers, their scheduler and this process share, with many other jobs beside: the clock
+says little, and seconds are those of the processor. NumPy {numpy}, Mercer {version}.
+
+## Strong and weak scaling
+
+What one thread of this process takes, beside what the busiest worker and this process take; the ratio is of the first two,
+and is the number of workers where nothing is lost. The clock is in the last column but three, that of one thread here in
+brackets. Points are sent once and are not in these bytes.
+
+{table}
+
+Two workers of this machine share one memory and one cache, and the smaller pairs of groups cost each of them more an entry.
+
+## Whole fits
+
+{whole}
+
+## A hundred million points on {machines} machines of {each} cores, computed
+
+From the rate of one thread here ({rate:.3f} billion entries a second), {overhead:.1f} ms of Dask a task, and machines of
+{network:.0f} Gbit a second. Nothing of this was run.
+
+{computed}
+
+What breaks first is time: a product takes hours, and a fit some tens of them. Then it is this process: blocks of columns
+come here after every product, and a low-rank factor of all rows does not fit one machine. At this size, fit to landmarks
+and let `transform` run row by row over the Dask array, which moves nothing but the landmarks.
+"""
 
 
 @contextmanager
@@ -46,52 +80,64 @@ def points(n: int) -> Any:
     return np.random.default_rng(0).standard_normal((n, FEATURES))
 
 
-def seconds(job: Callable[[], Any], rounds: int) -> float:
-    """The median time of a job that has been done once."""
+class Spent(NamedTuple):
+    """Medians over rounds: time on the clock, and the processor time of this process and of the busiest worker."""
+
+    clock: float
+    here: float
+    worker: float
+
+
+def spent(job: Callable[[], Any], rounds: int, client: Any | None) -> Spent:
+    """What a job takes that has been done once."""
     taken = []
     for _ in range(rounds):
-        began = time.perf_counter()
+        busy = {} if client is None else client.run(time.process_time)
+        clock, here = time.perf_counter(), time.process_time()
         job()
-        taken.append(time.perf_counter() - began)
-    return median(taken)
+        clock, here = time.perf_counter() - clock, time.process_time() - here
+        after = {} if client is None else client.run(time.process_time)
+        taken.append((clock, here, max((after[each] - busy[each] for each in busy), default=0.0)))
+    return Spent(*(median(each) for each in zip(*taken, strict=True)))
 
 
-def between_workers(client: Any) -> int:
-    """Bytes that workers have fetched from each other."""
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_incoming_bytes_total).values())
+def given_away(client: Any) -> int:
+    """Bytes that workers have sent to each other and to this process."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
-def product(n: int, client: Any | None, rounds: int) -> tuple[float, dict[str, float]]:
-    """Seconds of K v, and the bytes that it moves; without a client on one thread of this process."""
+def product(n: int, client: Any | None, rounds: int) -> tuple[Spent, dict[str, float]]:
+    """What K v takes, and the bytes that it moves; without a client on one thread of this process."""
     X, v = points(n), np.random.default_rng(1).standard_normal((n, COLUMNS))
     with config_context(n_threads=1) if client is None else config_context(client=client) as config:
         gram = GramOperator(Gaussian(SIGMA), X)
         gram @ v
         if client is None:
-            return seconds(lambda: gram @ v, rounds), {}
-        before, fetched = config.cluster.traffic, between_workers(client)
-        taken = seconds(lambda: gram @ v, rounds)
+            return spent(lambda: gram @ v, rounds, None), {}
+        before, given = config.cluster.traffic, given_away(client)
+        taken = spent(lambda: gram @ v, rounds, client)
         moved = config.cluster.traffic - before
         return taken, {
-            "points": config.cluster.traffic.points,
             "sent": moved.sent / rounds,
             "received": moved.received / rounds,
-            "between": (between_workers(client) - fetched) / rounds,
+            "between": (given_away(client) - given - moved.received) / rounds,
         }
 
 
-def scaling(n: int, rounds: int, sizes: dict[str, int]) -> list[str]:
+def scaling(n: int, rounds: int, weak: int) -> list[str]:
     """Strong and weak scaling, in one table."""
     lines = [
-        "| points | workers | seconds a product | one thread here, seconds | ratio | sent, MB | received, MB | between workers, MB |",
-        "|" + " --- |" * 8,
-    ]  # fmt: skip
-    for label, size, workers in (("strong", n, 1), ("strong", n, 2), ("weak", sizes["weak"], 2)):
+        "| points | workers | one thread here | busiest worker | this process | ratio | clock | sent, MB "
+        "| received, MB | between workers, MB |",
+        "|" + " --- |" * 10,
+    ]
+    for label, size, workers in (("strong", n, 1), ("strong", n, 2), ("weak", weak, 2)):
         with cluster_of(workers) as client:
-            taken, moved = product(size, client, rounds)
+            there, moved = product(size, client, rounds)
             here, _ = product(size, None, rounds)
         cells = [
-            f"{size} ({label})", str(workers), f"{taken:.2f}", f"{here:.2f}", f"{here / taken:.2f}",
+            f"{size} ({label})", str(workers), f"{here.here:.2f}", f"{there.worker:.2f}", f"{there.here:.2f}",
+            f"{here.here / there.worker:.2f}", f"{there.clock:.2f} ({here.clock:.2f})",
             *(f"{moved[name] / 1e6:.2f}" for name in ("sent", "received", "between")),
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
@@ -108,24 +154,26 @@ def fits(n: int) -> list[str]:
             Gaussian(SIGMA), n_nodes=100
         ).fit(X),
     }
-    lines = ["| fit | one thread here, seconds | two workers, seconds | ratio |", "|" + " --- |" * 4]
+    lines = ["| fit | one thread here | busiest of two workers | this process | clock |", "|" + " --- |" * 5]
     for name, job in jobs.items():
         with cluster_of(2) as client:
-            with config_context(client=client):
+            with config_context(client=client, n_threads=1):
                 GramOperator(Gaussian(SIGMA), X) @ X[:, :1]  # loads what is compiled
-                there = seconds(job, 1)
+                there = spent(job, 1, client)
             with config_context(n_threads=1):
-                here = seconds(job, 1)
-        lines.append(f"| {name} | {here:.1f} | {there:.1f} | {here / there:.2f} |")
+                here = spent(job, 1, None)
+        lines.append(
+            f"| {name} | {here.here:.1f} | {there.worker:.1f} | {there.here:.1f} | {there.clock:.1f} ({here.clock:.1f}) |"
+        )
         print(lines[-1], flush=True)
     return lines
 
 
 def small_tasks(client: Any, count: int = 300) -> float:
-    """Seconds that a task costs beside its work."""
+    """Processor seconds that a task costs this process beside its work; the scheduler's share runs in it too."""
     with config_context(client=client) as config:
         config.cluster.gather(config.cluster.apply(abs, range(count)))
-        return seconds(lambda: config.cluster.gather(config.cluster.apply(abs, range(count))), 3) / count
+        return spent(lambda: config.cluster.gather(config.cluster.apply(abs, range(count))), 3, None).here / count
 
 
 def extrapolated(rate: float, overhead: float) -> list[str]:
@@ -158,44 +206,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    n, rounds = (8_000, 3) if quick else (20_000, 5)
+    n, rounds = (16_000, 3) if quick else (40_000, 5)
     weak = int(n * math.sqrt(2))
-    table = scaling(n, rounds, {"weak": weak})
-    whole = fits(n)
+    table = scaling(n, rounds, weak)
+    whole = fits(16_000)
     with cluster_of(2) as client:
         overhead = small_tasks(client)
     here, _ = product(n, None, rounds)
-    rate = n * (n + 1) / 2 / here
-    text = [
-        "# Products on a Dask cluster",
-        "",
-        f"One run of `benchmarks/dask_scaling.py{' --quick' * quick}`: Gaussian kernel, float64, {FEATURES} features, {COLUMNS} columns. "
-        f"{platform.machine()}, {os.cpu_count()} cores that two workers, their scheduler and this process share, other jobs beside; NumPy {np.__version__}, Mercer {mercer.__version__}. "
-        "Ratios are of times taken one after the other; absolute times are those of a busy machine.",
-        "",
-        "## Strong and weak scaling",
-        "",
-        "The ratio is to one thread of this process at the same number of points. Points are sent once and are not in these bytes.",
-        "",
-        *table,
-        "",
-        "## Whole fits",
-        "",
-        *whole,
-        "",
-        f"## {POINTS:.0e} points on {MACHINES} machines of {CORES} cores, computed",
-        "",
-        f"From the rate of one thread here ({rate / 1e9:.3f} billion entries a second), {overhead * 1e3:.1f} ms of Dask a task, and machines of "
-        f"{NETWORK * 8 / 1e9:.0f} Gbit a second. Nothing of this was run.",
-        "",
-        *extrapolated(rate, overhead),
-        "",
-        "What breaks first is this process: blocks of columns come here after every product, and a low-rank factor of all rows "
-        "does not fit one machine. Before that the time of a product forbids more than a few of them: at this size, fit to landmarks and "
-        "let `transform` run row by row over the Dask array, which moves nothing but the landmarks.",
-        "",
-    ]  # fmt: skip
-    RESULTS.write_text("\n".join(text))
+    rate = n * (n + 1) / 2 / here.here
+    text = PAGE.format(
+        call=" --quick" * quick, features=FEATURES, columns=COLUMNS, machine=platform.machine(), cores=os.cpu_count(),
+        numpy=np.__version__, version=mercer.__version__, table="\n".join(table), whole="\n".join(whole),
+        rate=rate / 1e9, overhead=overhead * 1e3, network=NETWORK * 8 / 1e9, machines=MACHINES, each=CORES,
+        computed="\n".join(extrapolated(rate, overhead)),
+    )  # fmt: skip
+    RESULTS.write_text(text)
     print(RESULTS.read_text())
 
 

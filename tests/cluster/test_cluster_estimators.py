@@ -11,6 +11,7 @@ from mercer import (
     DiffusionMaps,
     Gaussian,
     KernelPCA,
+    NoveltyDetector,
     QuadratureSparsifier,
     SDPEmbedding,
     config_context,
@@ -18,6 +19,8 @@ from mercer import (
     mmd_test,
     verify,
 )
+from mercer.backends.dask.collections import DaskRows
+from mercer.backends.row_source import ArrayRows
 
 da = pytest.importorskip("dask.array")
 _rng = np.random.default_rng(3)
@@ -156,7 +159,22 @@ def test_data_frames_keep_names_and_index(cluster: Any) -> None:
     assert result.to_numpy() == pytest.approx(model.transform(frame), rel=1e-10, abs=1e-12)
 
 
+def test_rows_beyond_the_memory_are_fitted_through_landmarks_by_blocks(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mercer.backends.dask import collections
+
+    estimator = SDPEmbedding(KERNEL, landmarks=40, random_state=0)
+    again = estimator.fit(ArrayRows(X)).transform(NEW)
+    monkeypatch.setattr(collections, "_bytes", lambda _: float("inf"))
+    model = estimator.fit(da.from_array(X, chunks=(130, 5)))
+    assert model.certificate_.relative_gap < 1e-5
+    assert model.transform(NEW) == pytest.approx(again, rel=1e-9, abs=1e-12)
+    taken = DaskRows(da.from_array(X, chunks=(130, 5))).take(np.array([290, 3, 3, 170]))
+    assert (taken == X[[290, 3, 3, 170]]).all()
+
+
 def test_rows_that_this_process_cannot_hold_are_refused(cluster: Any) -> None:
     large = da.zeros((10**9, 1000), chunks=(10**6, 1000))
     with config_context(memory_limit="1GB"), pytest.raises(ValueError, match="8000000 MB.*fit to a part of them"):
-        DiffusionMaps(KERNEL).fit(large)
+        NoveltyDetector().fit(large)

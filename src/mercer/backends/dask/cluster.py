@@ -66,10 +66,22 @@ class Traffic(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Rows of points on the workers: which rows each group has, and the future of each group."""
+    """Rows of points on the workers.
+
+    Attributes
+    ----------
+    slices : list of slice
+        Which rows each group has.
+    futures : list of Future
+        Of the groups.
+    copies : dict
+        Futures of groups that stay on a worker which multiplies with them, by its address and the group's number. What
+        a worker fetches for a task Dask lets it forget, and it would fetch it again for each product.
+    """
 
     slices: list[slice]
     futures: list[Any]
+    copies: dict[tuple[str, int], Any]
 
 
 @final
@@ -93,6 +105,8 @@ class Cluster:
         self._rows: OrderedDict[tuple[Any, ...], Groups] = OrderedDict()
         self._forms: OrderedDict[bytes, Any] = OrderedDict()
         require_alike(client)
+        self._workers: list[str] = []
+        self._see_workers()
 
     def rows(self, X: Array) -> Groups:
         """The points in groups of rows on the workers; the same points are sent once."""
@@ -101,7 +115,7 @@ class Cluster:
             slices = row_chunks(X.shape[0], self.group_rows(X.shape[0]))
             futures = self.send([np.ascontiguousarray(X[part]) for part in slices])
             self._count(points=X.nbytes)
-            self._keep(key, Groups(slices, futures))
+            self._keep(key, Groups(slices, futures, {}))
         self._rows.move_to_end(key)
         return self._rows[key]
 
@@ -113,12 +127,41 @@ class Cluster:
         blocks = {future.key: future for future in futures_of(held)}
         futures = [blocks[key] for row in held.__dask_keys__() for key in row]
         self._count(received=X.nbytes)
-        self._keep((fingerprint(X), X.shape), Groups([slice(*pair) for pair in pairwise(ends)], futures))
+        self._keep((fingerprint(X), X.shape), Groups([slice(*pair) for pair in pairwise(ends)], futures, {}))
 
     def _keep(self, key: tuple[Any, ...], groups: Groups) -> None:
         self._rows[key] = groups
         while len(self._rows) > _KEPT:
             self._rows.popitem(last=False)
+
+    def place(self, p: int, q: int) -> str:
+        """The worker that multiplies with the block of groups p and q: one of a grid, for some rows and some columns.
+
+        So each of W workers has some 2 / √W of the points.
+        """
+        across = max(1, round(math.sqrt(len(self._workers))))
+        down = len(self._workers) // across
+        return self._workers[(p % down) * across + q % across]
+
+    def near(self, groups: Groups, number: int, worker: str) -> Any:
+        """The future of a group that stays with a worker."""
+        if (worker, number) not in groups.copies:
+            wanted = {"workers": [worker], "allow_other_workers": True, "pure": False}
+            groups.copies[worker, number] = self.client.submit(tasks.same, groups.futures[number], **wanted)
+        return groups.copies[worker, number]
+
+    def begin_product(self) -> None:
+        """Count a pass over a kernel matrix, and see which workers there are."""
+        self._count(products=1)
+        self._see_workers()
+
+    def _see_workers(self) -> None:
+        """Where workers went, and others came, blocks of the matrix move to those that there are."""
+        with as_one_sentence(self.client):
+            self._workers = sorted(self.client.nthreads()) or self._workers
+        for groups in self._rows.values():
+            for gone in [key for key in groups.copies if key[0] not in self._workers]:
+                del groups.copies[gone]
 
     def form(self, form: Any) -> Any:
         """The future of a form, which is sent once."""
@@ -145,6 +188,15 @@ class Cluster:
     def apply(self, function: tasks.Task, *arguments: Sequence[Any]) -> list[Any]:
         """Futures of a function of the first of all arguments, of the second of all, and so on."""
         return self._submitted(function, arguments)
+
+    def apply_at(self, places: list[str], function: tasks.Task, *arguments: Sequence[Any]) -> list[Any]:
+        """The same, each on its own worker, or on another one where that is lost."""
+        made: dict[int, Any] = {}
+        for worker in dict.fromkeys(places):
+            own = [i for i, place in enumerate(places) if place == worker]
+            futures = self._submitted(function, [[each[i] for i in own] for each in arguments], worker)
+            made.update(zip(own, futures, strict=True))
+        return [made[i] for i in range(len(places))]
 
     def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
         """The future of what is made of all points, on every worker its own.
@@ -194,10 +246,6 @@ class Cluster:
         with as_one_sentence(self.client):
             return sum(self.client.nthreads().values())
 
-    def count_product(self) -> None:
-        """A pass over a kernel matrix begins."""
-        self._count(products=1)
-
     def forget(self) -> None:
         """Let the workers free what lies there, and say in the log what was moved."""
         if self.traffic.products:
@@ -210,11 +258,14 @@ class Cluster:
             **{name: getattr(self.traffic, name) + value for name, value in more.items()}
         )
 
-    def _submitted(self, function: tasks.Task, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+    def _submitted(
+        self, function: tasks.Task, arguments: Sequence[Sequence[Any]], worker: str | None = None
+    ) -> list[Any]:
         import dask
 
+        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         with as_one_sentence(self.client), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            futures: list[Any] = self.client.map(function, *arguments, pure=False)
+            futures: list[Any] = self.client.map(function, *arguments, pure=False, **place)
         return futures
 
 

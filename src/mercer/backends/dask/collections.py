@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
+from mercer.backends.chunks import row_chunks
 from mercer.backends.collections import is_dask
 from mercer.backends.config import config_context, get_config, require_free_memory
 from mercer.backends.dask.cluster import Cluster
 from mercer.backends.dask.failures import as_one_sentence
+from mercer.backends.row_source import Block, RowSource
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -22,9 +24,10 @@ def brought_here(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[A
     client = get_config().client or _default_client()
     with nullcontext() if client is None else config_context(client=client):
         cluster = get_config().cluster
+        by_blocks = bool(args) and getattr(args[0], "_fits_blocks", False)  # of the estimator whose method this is
         yield (
-            tuple(_values(each, cluster) if is_dask(each) else each for each in args),
-            {name: _values(each, cluster) if is_dask(each) else each for name, each in kwargs.items()},
+            tuple(_values(each, cluster, by_blocks) if is_dask(each) else each for each in args),
+            {name: _values(each, cluster, by_blocks) if is_dask(each) else each for name, each in kwargs.items()},
         )
 
 
@@ -38,8 +41,13 @@ def _default_client() -> Any:
         return None
 
 
-def _values(collection: Any, cluster: Cluster | None) -> Any:
-    """The values, with a table of numbers left on the workers in groups of rows."""
+def _values(collection: Any, cluster: Cluster | None, by_blocks: bool) -> Any:
+    """The values, with a table of numbers left on the workers in groups of rows.
+
+    Of an array that does not fit here, what takes blocks of rows is given these.
+    """
+    if by_blocks and collection.ndim == 2 and _bytes(collection) > get_config().memory_bytes:
+        return DaskRows(_as_array(collection))
     require_free_memory(_bytes(collection), f"The rows of {type(collection).__name__} X take", "fit to a part of them")
     if cluster is None:
         return collection.compute()
@@ -81,6 +89,42 @@ def _frame_or_array(collection: Any, held: Any) -> Any:
     import pandas
 
     return pandas.DataFrame(values, columns=collection.columns)
+
+
+@final
+class DaskRows(RowSource):
+    """The rows of an array of Dask, computed a block at a time where its blocks lie.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n, d)
+        Of numbers, with blocks of known sizes.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), array.dtype
+
+    @property
+    def name(self) -> str:
+        return "The Dask array X"
+
+    def take(self, rows: Any) -> Block:
+        if isinstance(rows, slice):
+            return self._computed(self._array[rows])
+        wanted, place = np.unique(np.arange(len(self))[rows], return_inverse=True)  # each block is asked once
+        return self._computed(self._array[wanted])[place]
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
+        for rows in row_chunks(len(self), most):
+            yield rows, self._computed(self._array[rows])
+
+    def _computed(self, array: Any) -> Block:
+        client = get_config().client or _default_client()
+        if client is None:
+            return np.asarray(array.compute())
+        with as_one_sentence(client):
+            return np.asarray(client.compute(array, sync=True))
 
 
 def block_by_block(name: str, model: Any, collection: Any, *args: Any, **kwargs: Any) -> Any:

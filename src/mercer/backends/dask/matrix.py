@@ -5,7 +5,8 @@ groups are multiplied wherever Dask finds a free thread: of a symmetric matrix t
 its rows and for its columns. Sums of a group of rows are made on the workers; what comes back is the product.
 
 Cost of a product with r columns: those of one machine in flops, on all threads of the cluster; n r numbers sent and
-n r received. Between the workers go the points, once, and (g + 1) n r numbers for g groups of rows.
+n r received. Between the workers go the points, once, to those in whose blocks they are, and (g + 1) n r numbers for g
+groups of rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mercer.backends.forms import Form, Stored
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 
-LEAST_ENTRIES = 2**24  # of a matrix: fewer are multiplied here before Dask has begun
+LEAST_ENTRIES = 2**27  # of a matrix: Dask costs this process as much as to multiply by fewer
 _CAST = 1  # rounding of the sum in double to the precision of the entries
 
 
@@ -89,27 +90,32 @@ class ClusterMatrix(KernelMatrix):
         return self._product(tasks.absolute_products, np.asarray(v, np.float64), False)
 
     def scaled_product(self, v: Any) -> tuple[Array, Array]:
-        self._cluster.count_product()
+        self._cluster.begin_product()
         rows, cols = self._sides
         columns = self._cluster.columns(np.asarray(v, np.float64), cols.slices)
         pairs = [(p, q) for p in range(len(rows.slices)) for q in range(len(cols.slices))]
         form, name = self._cluster.form(self._form), self.dtype.name
-        parts = self._cluster.apply(
-            tasks.scaled_products, *zip(*((form, *self._block(p, q), columns[q], name) for p, q in pairs), strict=True)
-        )
+        calls = [(form, *self._block(p, q), columns[q], name) for p, q in pairs]
+        parts = self._made(tasks.scaled_products, pairs, calls)
         width = len(cols.slices)
         runs = [parts[i * width : (i + 1) * width] for i in range(len(rows.slices))]
         found = self._cluster.gather(self._cluster.apply(tasks.summed_scaled, runs), parts)
         return np.concatenate([s for s, _ in found]), np.concatenate([P for _, P in found])
 
     def _block(self, p: int, q: int) -> tuple[Any, Any]:
-        """The points of a block; None for the columns where it is symmetric."""
-        rows, cols = self._sides
-        return rows.futures[p], None if self.symmetric and p == q else cols.futures[q]
+        """The points of a block, on the worker that makes it; None for the columns where it is symmetric."""
+        (rows, cols), worker = self._sides, self._cluster.place(p, q)
+        first = self._cluster.near(rows, p, worker)
+        return first, None if self.symmetric and p == q else self._cluster.near(cols, q, worker)
+
+    def _made(self, task: tasks.Task, pairs: list[tuple[int, int]], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """The futures of a task for every pair, on the worker that has its points."""
+        places = [self._cluster.place(p, q) for p, q in pairs]
+        return self._cluster.apply_at(places, task, *zip(*calls, strict=True))
 
     def _product(self, task: tasks.Task, v: Array, transpose: bool) -> Array:
         """Σ over the blocks of what they do to columns, in double precision."""
-        self._cluster.count_product()
+        self._cluster.begin_product()
         transpose = transpose and not self.symmetric
         rows, cols = self._sides
         given, made = (rows, cols) if transpose else (cols, rows)
@@ -125,7 +131,7 @@ class ClusterMatrix(KernelMatrix):
                 terms[p].append((i, 0))
             if transpose or both:
                 terms[q].append((i, 1))
-        parts = self._cluster.apply(task, *zip(*calls, strict=True))
+        parts = self._made(task, pairs, calls)
         sums = self._cluster.apply(tasks.summed, [[(parts[i], half) for i, half in one] for one in terms])
         return np.concatenate(self._cluster.gather(sums, parts))
 
@@ -159,7 +165,7 @@ class ClusterMatrix(KernelMatrix):
     def _accuracy(self) -> tasks.Accuracy:
         form, name = self._cluster.form(self._form), self.dtype.name
         calls = [(form, *self._block(p, q), name) for p, q in self._pairs]
-        found = self._cluster.gather(self._cluster.apply(tasks.accuracy, *zip(*calls, strict=True)))
+        found = self._cluster.gather(self._made(tasks.accuracy, self._pairs, calls))
         return tasks.worst([*found, tasks.Accuracy(self._here.entry_error, self._here.summation_depth)])
 
     def worth_storing(self, allowed: int) -> bool:

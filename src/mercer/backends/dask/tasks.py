@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.config import config_context, free_memory
 from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
 from mercer.backends.forms import Form
@@ -81,11 +82,17 @@ def products(
 def absolute_products(
     form: Form, rows: Array, cols: Array | None, v_rows: Array | None, v_cols: Array | None, dtype: str
 ) -> tuple[Array | None, Array | None]:
-    """The same of the absolute values of K, for one vector."""
+    """The same of the absolute values of K, for one vector: entries a few rows at a time, each made once."""
     with _on_one_thread():
         matrix = Pair(form, rows, cols, dtype).matrix()
-        down = None if v_cols is None else matrix.absolute_product(v_cols)
-        across = None if v_rows is None else Pair(form, cols, rows, dtype).matrix().absolute_product(v_rows)
+        down = None if v_cols is None else np.zeros(matrix.shape[0])
+        across = None if v_rows is None else np.zeros(matrix.shape[1])
+        for part in row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])):
+            entries = abs(_doubled(matrix.block(part, slice(None))))
+            if down is not None:
+                down[part] = entries @ v_cols
+            if across is not None and v_rows is not None:
+                across += entries.T @ v_rows[part]
     return down, across
 
 
