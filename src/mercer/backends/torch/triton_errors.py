@@ -12,9 +12,10 @@ an error of t counts half. So 6u relative to t are more than enough for either.
 **Matrix units** multiply single precision as three products of parts: x = h + l + e, h the leading 11 bits of x and l
 those of the rest, all cut off, so that ``abs(l) ≤ 2⁻¹⁰ abs(x)`` and ``abs(e) ≤ 2⁻²⁰ abs(x)``. From xy they leave out
 l l' and what e and e' are multiplied with, together no more than (3 + 2⁻⁸) 2⁻²⁰ ``abs(xy)``. Products of parts are
-exact. They are added in single precision; how, the maker does not say. Fasi, Higham, Mikaitis and Pranesh (2021) find that
-terms are aligned with the largest one and cut off below its 24th bit or later, some at a time, and so is every sum:
-that is no more than 2⁻²² of the sum of sizes for each term that is added, three a product. A sum of p products errs by
+exact. They are added in single precision; how, the maker does not say. Fasi, Higham, Mikaitis and Pranesh (2021) find
+that terms are aligned with the largest one and cut off below its 24th bit or later, some at a time, and so is every
+sum: that is no more than 2⁻²² of the sum of sizes for each term that is added, three a product. A sum of p products
+errs by
 
     (4·2⁻²⁰ + γ(3p, 2⁻²²)) Σ ``abs(xᵢyᵢ)``.
 
