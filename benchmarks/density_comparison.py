@@ -41,6 +41,7 @@ from mercer.plots import save_figure
 Array = np.ndarray[Any, Any]
 RESULTS = Path(__file__).parent / "results"
 FOLDS = 3
+SEEDS = range(5, 10)  # the first five were looked at when constants were chosen
 TOL = 1e-7
 BANDWIDTHS = np.geomspace(0.03, 1.5, 20)  # of the mean deviation
 COMPONENTS = range(1, 11)
@@ -214,7 +215,7 @@ def known_task(name: str, n: int, seed: int) -> list[Row]:
         values = np.exp(model.score_samples(grid))
         row["ise"] = float(np.sum((values - truth) ** 2) * cell)
         row["loss"] = float(np.mean(np.log(known.density(fresh)) - model.score_samples(fresh)))
-        if seed == 0 and len(axes) == 1:
+        if seed in (0, SEEDS[0]) and len(axes) == 1:
             row["curve"] = [float(f"{value:.4g}") for value in values]
         rows.append({"kind": "known", "name": name, "n": n, "seed": seed, "method": method} | row)
     return rows
@@ -244,16 +245,16 @@ def real_task(name: str, n: int, seed: int) -> list[Row]:
 
 
 def tasks(only: str | None, quick: bool) -> list[tuple[Callable[[str, int, int], list[Row]], str, int, int]]:
-    seeds, sizes = (2, (100,)) if quick else (5, (200, 1000))
+    seeds, sizes = (range(2), (100,)) if quick else (SEEDS, (200, 1000))
     out: list[tuple[Callable[[str, int, int], list[Row]], str, int, int]] = []
     if only in (None, "known"):
-        out += [(known_task, name, n, seed) for name in KNOWN for n in sizes for seed in range(seeds)]
+        out += [(known_task, name, n, seed) for name in KNOWN for n in sizes for seed in seeds]
     chosen_tables = {"real": list(REAL), "unseen": list(UNSEEN), "known": []}
     for name in [*REAL, *UNSEEN] if only is None else chosen_tables[only]:
         if data_folder() is None and name.split(",")[0] in ("marrow", "HTRU2", "covtype"):
             print(f"{name} is left out: MERCER_DATA names no folder with real data.")
             continue
-        out += [(real_task, name, 150 if quick else 10**6, seed) for seed in range(seeds)]
+        out += [(real_task, name, 150 if quick else 10**6, seed) for seed in seeds]
     return out
 
 

@@ -106,13 +106,13 @@ def halton(n: int | None) -> Sample:
     noisy = smooth + 0.3 * np.random.default_rng(2).standard_normal(len(X))
     title = "Halton points in the square, the example of the paper"
     error = "root mean square error of a smooth function that is seen with noise 0.3, over its deviation"
-    return Sample("halton", title, X, Gaussian(sigma=0.4), noisy[:, None], smooth[:, None], False, error, 5, 5)
+    return Sample("halton", title, X, Gaussian(sigma=0.4), noisy[:, None], smooth[:, None], False, error, 2, 1)
 
 
 def pulsars(n: int | None) -> Sample:
     X, y = htru2(n)
     label, error = np.eye(2)[y], "share of candidates misclassified"
-    return Sample("htru2", "HTRU2, pulsar candidates", X, _median(X), label, label, True, error, 3, 1)
+    return Sample("htru2", "HTRU2, pulsar candidates", X, _median(X), label, label, True, error, 1, 1)
 
 
 def digits(n: int | None) -> Sample:
@@ -120,7 +120,7 @@ def digits(n: int | None) -> Sample:
     rows = np.random.default_rng(0).choice(len(data["y_train"]), n or 10_000, replace=False)
     X, y = data["x_train"][rows].reshape(len(rows), -1) / 255.0, data["y_train"][rows]
     label, error = np.eye(10)[y], "share of digits misread"
-    return Sample("mnist", "MNIST, images of digits", X, _median(X), label, label, True, error, 2, 1)
+    return Sample("mnist", "MNIST, images of digits", X, _median(X), label, label, True, error, 1, 1)
 
 
 def cells(n: int | None) -> Sample:
@@ -129,7 +129,7 @@ def cells(n: int | None) -> Sample:
     target = data["markers"][:n, gene : gene + 1].astype(np.float64)
     error = "root mean square error of the expression of the marker gene MPO, over its deviation"
     title = "Bone marrow, cells by 100 components"
-    return Sample("marrow", title, X, _median(X), target, target, False, error, 3, 2)
+    return Sample("marrow", title, X, _median(X), target, target, False, error, 2, 1)
 
 
 def _median(X: Array) -> Kernel:

@@ -40,7 +40,7 @@ _HOMES = {
     "discriminant": "FisherDiscriminant RoweisDiscriminant SupervisedPCA",
     "kernelization": "Kernelized",
     "novelty": "NoveltyDetector",
-    "io": "load read_table save",
+    "io": "load open_rows read_table save",
     "robust": "RobustKernelClassifier RobustKernelRegressor RobustKernelRidge worst_case_expectation",
 }
 _MODULES = ("anndata", "datasets", "experiments", "plots")
@@ -99,6 +99,7 @@ if TYPE_CHECKING:  # the same names for a type checker, which runs nothing
     from mercer.embedding import plane_map as plane_map
     from mercer.embedding import rank_path as rank_path
     from mercer.io import load as load
+    from mercer.io import open_rows as open_rows
     from mercer.io import read_table as read_table
     from mercer.io import save as save
     from mercer.kernelization import Kernelized as Kernelized

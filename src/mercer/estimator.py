@@ -8,16 +8,18 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, is_source
+from mercer.backends.collections import lazy_row_by_row, takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.certificates import Certificate
+from mercer.journal import identify, journalled
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.names import NAMED, kernel_named
@@ -40,18 +42,20 @@ from mercer.wording import OneLine
 _log = logging.getLogger("mercer")
 P = ParamSpec("P")
 T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
     """The same ``fit``, which leaves the model as it was where it fails, and tells its end where it is ``verbose``."""
-    returned = brought_back(fit)
+    returned = brought_back(takes_dask(fit))
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         attributes = vars(args[0])
         earlier, began = dict(attributes), time.perf_counter()
         try:
-            fitted = returned(*args, **kwargs)
+            with journalled():
+                fitted = returned(*args, **kwargs)
         except BaseException:
             attributes.clear()
             attributes.update(earlier)
@@ -61,6 +65,25 @@ def keeps_earlier_fit(fit: Callable[P, T]) -> Callable[P, T]:
         return fitted
 
     return wrapped
+
+
+def row_by_row(method: Method) -> Method:
+    """The same method of a fitted model, whose answer at a row depends on that row alone: a source is read by blocks.
+
+    The answer is an array of this process, whatever X is; :func:`mercer.io.write_rows` writes it to a file instead.
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_source(X):
+            return method(self, X, *args, **kwargs)
+        from mercer.backends.row_source import by_blocks
+
+        rows = self._new_points(X)
+        width = 4 * (getattr(self, "_n_features_out", 0) + rows.shape[1])
+        return by_blocks(lambda block: method(self, block, *args, **kwargs), rows, width)
+
+    return cast(Method, wrapped)
 
 
 def _tell_end(model: Any, seconds: float) -> None:
@@ -139,6 +162,11 @@ class KernelEstimator(OneLine, BaseEstimator):
     _checks: ClassVar[Mapping[str, Callable[[Any, str], Any]]] = {}  # called with the value and the name
     _always_double: ClassVar[bool] = False  # whether points are double, whatever the configuration says
     _has_targets: ClassVar[bool] = False
+    _fits_blocks: ClassVar[bool] = False  # whether a fit takes rows that come a block at a time
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        lazy_row_by_row(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if deep, also those of the kernel that None or a name stands for."""
@@ -188,6 +216,7 @@ class KernelEstimator(OneLine, BaseEstimator):
         if weights is not None:
             weights = self._checked_sample_weight(weights, points)
         kernel = kernel_on_columns(self, self._default_kernel() if self.kernel is None else self.kernel)
+        identify(type(self).__name__, self.get_params(deep=False), points, targets, weights)
         return FitInput(points, targets, weights, as_generator(getattr(self, "random_state", None)), kernel)
 
     def _checked_sample_weight(self, weights: Any, points: Any) -> Array:

@@ -10,7 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, distinct_rows, is_tensor, like, namespace, taken, to_numpy
+from mercer.backends.arrays import (
+    Array,
+    as_double,
+    distinct_rows,
+    is_source,
+    is_tensor,
+    like,
+    namespace,
+    taken,
+    to_numpy,
+)
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.landmarks import Landmarks
 from mercer.operators.diffusion import DegenerateKernelError
@@ -130,6 +140,11 @@ def choose_support(
     that is given as a matrix, or compares categories, there are no positions, and they are the pivots of
     ``Landmarks(number)``.
     """
+    if is_source(X) and landmarks is None:
+        raise ValueError(
+            f"{X.name} is read a block at a time, and this needs all {X.shape[0]} rows at once: pass landmarks=1000, "
+            "on which it is solved and from which it is extended to all rows, or some of the rows."
+        )
     landmarks = _with_kernel(landmarks, kernel, random_state, strategy, int(X.shape[1]))
     if is_tensor(X):
         chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)

@@ -18,6 +18,7 @@ from mercer.backends.arrays import (
     cast,
     distinct_rows,
     dtype_name,
+    is_source,
     is_sparse_tensor,
     is_tensor,
     like,
@@ -28,6 +29,7 @@ from mercer.backends.device import memory_error
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import in_memory, moves, on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
+from mercer.kernels.bandwidth import some_points
 from mercer.kernels.checks import (
     as_points,
     as_sparse_tensor,
@@ -59,9 +61,11 @@ __all__ = [
     "kernel_on_columns",
     "non_negative",
     "normalised",
+    "of_labels",
     "one_of",
     "optional",
     "positive_number",
+    "refuse_words",
     "require_points",
     "require_rows",
     "resolved_kernel",
@@ -178,6 +182,8 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     device of the fit.
     """
     precomputed = is_precomputed(estimator.kernel)
+    if is_source(X):
+        return _checked_source(estimator, X, fitting=fitting, least=least)
     if not fitting:
         X = _as_in_the_fit(estimator, X)
     table, X = _read_table(estimator, X, fitting=fitting)
@@ -208,6 +214,22 @@ def checked_points(estimator: BaseEstimator, X: Any, *, fitting: bool, least: in
     return X
 
 
+def _checked_source(estimator: BaseEstimator, X: Any, *, fitting: bool, least: int) -> Any:
+    """Rows that come a block at a time, in the arithmetic of the configuration; numbers are looked at as they are read.
+
+    A fit reads all of them once for what the model remembers of its data.
+    """
+    if is_precomputed(estimator.kernel) or (fitting and not getattr(estimator, "_fits_blocks", False)):
+        np.asarray(X)  # which says that all rows are needed at once
+    if fitting and X.shape[0] < least:
+        raise ValueError(f"{X.name} has {X.shape[0]} rows, and a fit needs at least {least}.")
+    validate_data(estimator, X, reset=fitting, skip_check_array=True)
+    rows = as_points(X).astype(np.dtype(get_config().dtype))
+    if fitting:
+        estimator._fitted_like, estimator._table, estimator._data_seen = None, None, DataSeen.of(rows)
+    return rows
+
+
 def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) -> tuple[Any, Any]:
     """Points and a target for each of them, in double precision, as scikit-learn validates them.
 
@@ -215,6 +237,7 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
     cannot be used are refused by scikit-learn's own sentence.
     """
     options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
+    refuse_words(y, "y")
     tensors = is_tensor(X) if fitting else getattr(estimator, "_fitted_like", None) is not None
     if not tensors:
         estimator._fitted_like = None
@@ -222,10 +245,11 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         table, points = _read_table(estimator, to_numpy(X) if is_tensor(X) else X, fitting=fitting)
         estimator._table = table
         plain = points, to_numpy(y) if is_tensor(y) else y
-        if table is not None and table.texts:
-            X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
-        else:
-            X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            if table is not None and table.texts:
+                X, y = check_X_y(*plain, estimator=estimator, ensure_min_samples=least, **options)
+            else:
+                X, y = validate_data(estimator, *plain, reset=fitting, ensure_min_samples=least, **options)
         y = np.asarray(y, np.float64)
         if fitting:
             estimator._data_seen = DataSeen.of(X)
@@ -238,6 +262,25 @@ def checked_pairs(estimator: BaseEstimator, X: Any, y: Any, *, fitting: bool) ->
         return X, like(y.detach(), X, dtype=X.dtype)
     _, y = validate_data(estimator, to_numpy(X), to_numpy(y) if is_tensor(y) else y, reset=False, **options)
     return X, like(y, X, dtype=X.dtype)
+
+
+def refuse_words(y: Any, name: str) -> None:
+    """Refuse targets that are words, which no regression can predict."""
+    values = np.empty(0) if y is None or is_tensor(y) or is_frame(y) else np.asarray(y)
+    if values.dtype.kind not in "USO":
+        return
+    for row, value in enumerate(values.ravel()):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                raise ValueError(f"{name} has {str(value)!r} in row {row}, which is no number: pass numbers.") from None
+
+
+def of_labels(check: Callable[..., Any], y: Any) -> Any:
+    """What scikit-learn says of labels, which it compares with whole numbers, however large they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check(y)
 
 
 def _read_table(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Table | None, Any]:
@@ -298,6 +341,10 @@ def _refuse_vanished(given: Any, X: Array) -> None:
 def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> Kernel:
     """A copy of the user's kernel with its parameters fixed from X, whose rows may have weights."""
     copy: Kernel = clone(checked_kernel(kernel))
+    if is_source(X) and not copy.is_resolved:
+        if copy.is_local:
+            np.asarray(X)  # which says that all rows are needed at once
+        X, sample_weight = some_points(X, sample_weight)
     return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 
 

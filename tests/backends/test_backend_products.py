@@ -58,6 +58,11 @@ def test_rectangular(n, m, dtype):
     assert_allclose(made.multiply(right), K @ right.astype(float), **tolerance(dtype, m))
     assert_allclose(made.multiply(left, transpose=True), K.T @ left.astype(float), **tolerance(dtype, n))
     assert_allclose(made.row_sums(), K.sum(axis=1), **tolerance(dtype, m))
+    for width in (2, 20):  # made four rows at a time, and by BLAS
+        down, across = points(m, width, dtype, seed=3), points(n, width, dtype, seed=4)
+        both = made.multiply_both(across, down)
+        assert_allclose(both[0], K @ down.astype(float), **tolerance(dtype, m))
+        assert_allclose(both[1], K.T @ across.astype(float), **tolerance(dtype, n))
     assert_allclose(made.row_sums(transpose=True), K.sum(axis=0), **tolerance(dtype, n))
     assert_allclose(made.dense(), K, **tolerance(dtype, 1))
 
@@ -134,6 +139,7 @@ def test_the_same_for_any_number_of_threads(dtype, d):
             rectangle.multiply(V[:900]),
             rectangle.multiply(V, transpose=True),
             rectangle.dense(),
+            *rectangle.multiply_both(V, V[:900]),
         )
 
     answers = []
@@ -157,14 +163,24 @@ def test_every_two_panels_meet_once_and_none_twice_in_a_round(panels):
     assert all((turn, panel) in busy for turn in rounds for panel in range(panels))
 
 
+@pytest.mark.parametrize("players", [1, 2, 7])
+def test_two_teams_meet_once_each_and_nobody_twice_in_a_round(players):
+    met = [sweeps.match_of(task, players) for task in range(players**2)]
+    assert sorted(each[1:] for each in met) == [(i, j) for i in range(players) for j in range(players)]
+    assert len({(turn, first) for turn, first, _ in met}) == len({(turn, last) for turn, _, last in met}) == len(met)
+    assert [turn for turn, _, _ in met] == sorted(turn for turn, _, _ in met)
+
+
 @pytest.mark.parametrize("d", [3, 12])
 def test_points_that_do_not_fit_memory_are_prepared_some_at_a_time(d, monkeypatch):
     X, Y, V = points(900, d, np.float64), points(500, d, np.float64, seed=1), points(900, 2, np.float64, seed=2)
     square, rectangle, scaled = matrix(X), matrix(X, Y), (matrix(X), matrix(X, Y))
     want = square.multiply(V), rectangle.multiply(V[:500]), rectangle.dense(), *scaled[1].scaled_product(V[:500])
+    want += rectangle.multiply_both(V, V[:500])
     monkeypatch.setattr(tasks, "_KEPT_BYTES", 1)
     monkeypatch.setattr(tasks, "_FEWEST_POINTS", 130)
     got = square.multiply(V), rectangle.multiply(V[:500]), rectangle.dense(), *scaled[1].scaled_product(V[:500])
+    got += rectangle.multiply_both(V, V[:500])
     for a, b in zip(want, got, strict=True):
         assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 

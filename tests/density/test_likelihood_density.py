@@ -124,6 +124,24 @@ def test_all_ways_to_solve_the_equations_find_the_same_matrix(monkeypatch):
     assert max(gaps) < 1e-7, gaps
 
 
+def test_equations_of_a_part_of_many_points_find_the_optimum_of_all(monkeypatch):
+    """Three thousand points, two of which lie far out: the direction is that of the equations of all, and so the end."""
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((3000, 8))
+    rows[[7, 1501]] *= 30.0
+    objective = Likelihood(rows, np.full(3000, 1 / 3000), np.diag(rng.uniform(0, 0.1, 8)))
+    C = np.diag(rng.dirichlet(np.ones(8)))
+    values = objective.values_of(C)
+    G, weighted = objective.gradient(values), _rows(objective, values)
+    scaling = interior_point._scaling(C, interior_point._slack(G))
+    for name, value in (("_MANY_ROWS", 1000), ("_FEW_ENTRIES", 20), ("_PART_ROWS", 200), ("_SHARE", 1000)):
+        monkeypatch.setattr(interior_point, name, value)
+    exact = interior_point._by_entries(weighted, scaling)(G)
+    near = interior_point._by_part(weighted, scaling)(G)
+    np.testing.assert_allclose(near, exact, atol=2e-3 * np.abs(exact).max())
+    assert interior_point._gap(objective, minimise_likelihood(objective, tol=1e-9)) < 1e-8
+
+
 def _rows(objective, values):
     return objective.rows * np.sqrt(np.sqrt(objective.shares) / values)[:, None]
 

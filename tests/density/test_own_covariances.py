@@ -10,6 +10,7 @@ import mercer
 from mercer import Gaussian, MeanEmbedding, SumOfSquaresDensity
 from mercer.certificates import certify_likelihood
 from mercer.density.likelihood_problem import make_likelihood
+from mercer.density.robust_mixture import fit_mixture
 from mercer.density.signed_normals import SignedNormals
 from mercer.kernels.integrals import gaussian_section_enclosures
 from mercer.kernels.integrals.gaussian_sections import GaussianSections
@@ -314,6 +315,37 @@ def test_bumps_of_one_shape_are_chosen_where_the_law_follows_a_curve():
     rings = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1) + 0.3 * rng.standard_normal((240, 2))
     assert likelihood().fit(rings).sections_.roots.shape[0] == 1
     assert likelihood(support="mixture").fit(rings).sections_.roots.shape[0] > 1
+
+
+@pytest.mark.parametrize("apart", [12.0, 1e6])
+@pytest.mark.parametrize("support", ["auto", ("mixture", 2)])
+def test_one_far_row_leaves_the_density_of_the_rest_alone(X, support, apart):
+    rng = np.random.default_rng(7)
+    fresh = np.concatenate(
+        [
+            rng.multivariate_normal([0, 0], [[1.0, 0.9], [0.9, 1.0]], 600),
+            rng.multivariate_normal([3, 0], [[0.1, 0.0], [0.0, 2.0]], 400),
+        ]
+    )
+    far = X.mean(axis=0) + apart * X.std(axis=0) * [0.8, 0.6]
+    alone = likelihood(support=support).fit(X)
+    model = likelihood(support=support).fit(np.vstack([X, far]))
+    assert model.score(fresh) > alone.score(fresh) - 0.02
+    assert np.mean(np.abs(model.score_samples(fresh) - alone.score_samples(fresh))) < 0.1
+    assert model.score_samples(far[None])[0] > -2 * np.log(apart) - 15  # a row's worth of mass is there
+    assert model.certificate_.gap < 1e-8
+
+
+def test_a_mixture_beside_a_constant_is_that_of_the_rows_that_are_near():
+    rng = np.random.default_rng(8)
+    near = np.concatenate([rng.normal(0, 1, (150, 3)), rng.normal(6, 0.5, (100, 3))])
+    far = np.array([[40.0, 0.0, 0.0], [0.0, -500.0, 1e4]])
+    expected = GaussianMixture(2, random_state=0, tol=1e-6).fit(near)
+    found = fit_mixture(np.concatenate([near, far]), 2, 0, 3)
+    order, right = np.argsort(found.means[:, 0]), np.argsort(expected.means_[:, 0])
+    np.testing.assert_allclose(found.shares[order], expected.weights_[right], atol=1e-3)
+    np.testing.assert_allclose(found.means[order], expected.means_[right], atol=1e-3)
+    np.testing.assert_allclose(found.covariances[order], expected.covariances_[right], atol=5e-3)
 
 
 def test_weights_count_in_the_choice_and_in_the_fit(X):

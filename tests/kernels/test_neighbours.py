@@ -44,7 +44,9 @@ def test_an_exact_search_has_all_that_are_as_near(metric, features):
             np.unique(np.round(points / np.linalg.norm(points, axis=1)[:, None], 9), axis=0, return_index=True)[1]
         ]
     count = min(5, len(points) - 1)
-    _, squares = tabled(neighbour_tables(points, count, metric, "exact"), len(points))
+    found, squares = tabled(neighbour_tables(points, count, metric, "exact"), len(points))
+    for others, lengths in zip(found, squares, strict=True):
+        assert np.all((np.diff(others) > 0) | (np.diff(lengths) > 0))
     exact = NearestNeighbors(n_neighbors=len(points), algorithm="brute", metric=metric).fit(points)
     for row, distances in enumerate(exact.kneighbors(points)[0]):
         near = int(np.sum(distances <= distances[count] * (1 - 1e-12)))

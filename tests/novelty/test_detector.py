@@ -37,19 +37,28 @@ def levels(k, between):
     return np.sort(apart, axis=1)[:, k - 1]
 
 
-def plain_score(x, rows, model, measure=distances):
-    """The score of one point from the rows of a fit, sorted and averaged one by one."""
+def plain_parts(x, rows, model, measure=distances):
+    """The distances and the ratio of one point from the rows of a fit, sorted and averaged one by one."""
     rule, total = model._reference.rule, 0.0
     between, to_x = measure(rows, rows), measure(x[None], rows)[0]
-    for k, w, unit, wide_unit in zip(rule.counts, rule.wide, rule.units, rule.wide_units, strict=True):
-        near, asked = np.argsort(to_x, kind="stable"), int(k)
 
-        def logarithm(radius, unit):
-            return 0.5 * np.log((radius / unit) ** 2 + 0.1**2)
+    def logarithm(radius, unit):
+        return 0.5 * np.log((radius / unit) ** 2 + 0.1**2)
 
-        own, theirs = logarithm(to_x[near[asked - 1]], unit), logarithm(levels(asked, between)[near[:asked]], unit)
-        total += logarithm(to_x[near[int(w) - 1]], wide_unit) + rule.local * (own - theirs.mean())
-    return total / len(model.n_neighbors_)
+    near = np.argsort(to_x, kind="stable")
+    for k, unit in zip(rule.counts.astype(int), rule.units, strict=True):
+        own, theirs = logarithm(to_x[near[k - 1]], unit), logarithm(levels(k, between)[near[:k]], unit)
+        total += own - theirs.mean()
+    return logarithm(to_x[near[int(rule.wide) - 1]], rule.wide_unit), own, total / len(model.n_neighbors_)
+
+
+def plain_score(x, rows, model, measure=distances):
+    """The score: the most unusual of three sums of the parts, by the quartiles that the model has of its rows."""
+    (far, near, ratio), views = plain_parts(x, rows, model, measure), model._reference.views
+    return max(
+        (level + c * ratio - middle) / spread
+        for level, c, middle, spread in zip((far, near, near), views.weights, views.middles, views.spreads, strict=True)
+    )
 
 
 def plain_dimension(between, k=20):
@@ -69,15 +78,14 @@ def test_the_score_of_new_points_is_the_one_of_the_docstring(points):
     between = distances(points, points) / scale
     rule = model._reference.rule
     most = len(points) // 4
-    assert (list(rule.counts), list(rule.wide)) == ([3, 10], [9, most])
-    for found, sizes in ((rule.units, (3, 10)), (rule.wide_units, (9, most))):
-        units = [np.quantile(levels(k, between), 0.5, method="inverted_cdf") for k in sizes]
-        np.testing.assert_allclose(found, units, rtol=1e-12)
+    assert (list(rule.counts), rule.wide) == ([3, 10], most)
+    units = [np.quantile(levels(k, between), 0.5, method="inverted_cdf") for k in (3, 10, most)]
+    np.testing.assert_allclose([*rule.units, rule.wide_unit], units, rtol=1e-12)
     assert model.dimension_ == pytest.approx(plain_dimension(between), rel=1e-12)
-    assert model._reference.rule.local == 0.5 * model.dimension_
+    np.testing.assert_allclose(model._reference.views.weights, 0.5 * model.dimension_ * np.array([0.125, 0.125, 1]))
     new = np.random.default_rng(0).normal(size=(12, points.shape[1])) * 3
     expected = [plain_score(x, points / scale, model) for x in new / scale]
-    np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-10)
+    np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(model.score_samples(new), -model.novelty(new))
     np.testing.assert_array_equal(model.decision_function(new), model.score_samples(new) - model.offset_)
 
@@ -87,7 +95,13 @@ def test_a_training_row_has_the_score_that_all_other_rows_give_it(points):
     model = NoveltyDetector(n_neighbors=(2, 5, 20), standardize=False).fit(points)
     rows = points / model.divisors_
     expected = [plain_score(rows[i], np.delete(rows, i, axis=0), model) for i in range(len(rows))]
-    np.testing.assert_allclose(model.novelty(points), expected, rtol=1e-10)
+    np.testing.assert_allclose(model.novelty(points), expected, rtol=1e-10, atol=1e-12)
+    parts = np.array([plain_parts(rows[i], np.delete(rows, i, axis=0), model) for i in range(len(rows))])
+    views = model._reference.views
+    sums = parts[:, [0, 1, 1]] + parts[:, 2:] * views.weights
+    low, middle, high = np.quantile(sums, (0.25, 0.5, 0.75), axis=0, method="inverted_cdf")
+    np.testing.assert_allclose(views.middles, middle, rtol=1e-9)
+    np.testing.assert_allclose(views.spreads, high - low, rtol=1e-9)
     shifted = model.novelty(points + 1e-9)  # as new points, with a copy of themselves among the neighbours
     assert np.mean(shifted < model.novelty(points)) > 0.8
 
@@ -145,18 +159,23 @@ def test_parts_of_rows_count_as_parts():
     halves = NoveltyDetector(n_neighbors=2, standardize=False).fit(X, sample_weight=np.full(len(X), 0.5))
     np.testing.assert_allclose(halves._reference.radii, whole._reference.radii, rtol=1e-12)
     np.testing.assert_allclose(
-        halves.novelty(NEW), NoveltyDetector(n_neighbors=4, standardize=False).fit(X).novelty(NEW), rtol=1e-10
+        halves.novelty(NEW),
+        NoveltyDetector(n_neighbors=4, standardize=False).fit(X).novelty(NEW),
+        rtol=1e-10,
+        atol=1e-12,
     )
 
 
 def test_a_copy_is_a_neighbour_and_the_row_itself_is_not():
     alone = NoveltyDetector(n_neighbors=1, locality=0, standardize=False).fit(X)
     twice = NoveltyDetector(n_neighbors=1, locality=0, standardize=False).fit(np.concatenate([X, X[:1]]))
-    # Of three neighbours the copy is one, so that the row reaches as far as two of the others, not three.
+    # Of six neighbours the copy is one, so that the row reaches as far as five of the others, not six.
     apart = np.sort(distances(X[:1], X)[0])[1:]
-    for model, length in ((alone, apart[2]), (twice, apart[1])):
-        unit = model._reference.rule.wide_units[0] * model.divisors_[0]
-        assert model.novelty(X[:1])[0] == pytest.approx(0.5 * np.log((length / unit) ** 2 + 0.01))
+    for model, lengths in ((alone, apart[[5, 0]]), (twice, [apart[4], 0.0])):
+        rule, views = model._reference.rule, model._reference.views
+        units = np.array([rule.wide_unit, rule.units[0]]) * model.divisors_[0]
+        empty = 0.5 * np.log((lengths / units) ** 2 + 0.01)
+        assert model.novelty(X[:1])[0] == pytest.approx(np.max((empty - views.middles[:2]) / views.spreads[:2]))
 
 
 def test_many_copies_stay_finite():

@@ -81,10 +81,12 @@ def test_the_oldest_environment_is_that_of_the_lower_bounds(project):
     found = lower_bounds(project, ("test", "anndata"))
     assert found["numpy"] == "2.1"
     assert found["cvxpy"] == "1.5", "an extra that another one asks for is followed"
-    named = {re.match(r"[\w-]+", each)[0] for extra in ("test", "app", "conic", "anndata") for each in project["optional-dependencies"][extra]}  # fmt: skip
+    named = {re.match(r"[\w-]+", each)[0] for extra in ("test", "app", "conic", "dask", "anndata") for each in project["optional-dependencies"][extra]}  # fmt: skip
     assert set(found) == (named | {re.match(r"[\w-]+", each)[0] for each in project["dependencies"]}) - {"mercer"}
 
 
 def test_every_bound_of_the_library_is_a_lower_one(project):
-    optional = [each for extra in ("app", "conic", "anndata") for each in project["optional-dependencies"][extra]]
+    optional = [
+        each for extra in ("app", "conic", "dask", "anndata") for each in project["optional-dependencies"][extra]
+    ]
     assert not [each for each in [*project["dependencies"], *optional] if re.search(r"[<=~!]", each.replace(">=", ""))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,7 @@ KERNEL = Gaussian(sigma=1.2)
 @pytest.fixture
 def few_rows(monkeypatch):
     """So few rows that samples of a test are worth sampling."""
-    monkeypatch.setattr(sampled, "_LEAST_ROWS", 150)
-    monkeypatch.setattr(sampled, "_ROWS_PER_NODE", 10)
+    monkeypatch.setattr(sampled, "_LEAST_POOL", 250)
     monkeypatch.setattr(sampled, "ROWS_OF_PROOF", 100)
 
 
@@ -62,7 +62,7 @@ def test_the_bounds_hold_the_true_discrepancy(few_rows, seed):
     truth = _truth(model, X)
     assert model.certificate_.lower <= truth <= model.certificate_.upper
     assert 0.5 * truth < model.discrepancy_ < 2 * truth
-    exact = QuadratureSparsifier(KERNEL, n_nodes=15).fit(X)
+    exact = QuadratureSparsifier(KERNEL, n_nodes=15, potential="exact").fit(X)
     assert truth < 1.6 * exact.discrepancy_
 
 
@@ -132,7 +132,58 @@ def test_no_product_with_the_whole_matrix_is_made(few_rows, monkeypatch):
     monkeypatch.setattr(GramOperator, "_multiply", multiply)
     QuadratureSparsifier(KERNEL, n_nodes=12, potential="sampled").fit(_points())
     with pytest.raises(AssertionError, match="the pass"):
-        QuadratureSparsifier(KERNEL, n_nodes=12).fit(_points())
+        QuadratureSparsifier(KERNEL, n_nodes=12, potential="exact").fit(_points())
+    monkeypatch.setattr(sampled, "_WORTH", 0.0)
+    model = QuadratureSparsifier(KERNEL, n_nodes=12).fit(_points())
+    with pytest.raises(AssertionError, match="the pass"):
+        model.certificate_  # noqa: B018  (the proof is made now)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_call_without_arguments_is_proved_by_the_pass_when_that_is_asked_for(few_rows, monkeypatch, weighted):
+    """The proof is that of a fit with the pass, of the fit's own points and kernel, whatever became of them since."""
+    monkeypatch.setattr(sampled, "_WORTH", 0.0)
+    X = _points()
+    weights = np.random.default_rng(1).uniform(0.2, 2.0, 900) if weighted else None
+    model = QuadratureSparsifier(KERNEL, n_nodes=20).fit(X, sample_weight=weights)
+    assert not {"certificate_", "discrepancy_", "kappa_", "alpha_"} & set(vars(model))
+    truth, given = _truth(model, X, weights), X.copy()
+    sent = pickle.loads(pickle.dumps(model))
+    X[:] = 0.0
+    model.set_params(discrepancy="mmd", potential="sampled")
+    for each in (model, sent):
+        proof = each.certificate_
+        assert (proof.failure_probability, proof.level_width) == (0.0, 0.0)
+        assert proof.lower <= truth <= proof.upper
+        assert proof.relative_gap < 1e-8
+        assert each.discrepancy_ == pytest.approx(truth, rel=1e-9)
+        assert each.kappa_ == pytest.approx(model.weights_.sum())
+    exact = QuadratureSparsifier(KERNEL, n_nodes=20, potential="exact").fit(given, sample_weight=weights)
+    assert truth < 1.6 * exact.discrepancy_
+    assert "certificate_" in vars(sent.set_params(potential="exact").fit(given))  # and of a new fit anew
+    assert "certificate_" not in vars(sent.set_params(potential="auto").fit(given))
+    with pytest.raises(AttributeError, match="no attribute 'certificate_'"):
+        QuadratureSparsifier().certificate_  # noqa: B018
+
+
+def test_a_model_that_was_not_proved_yet_is_proved_before_it_is_saved(few_rows, monkeypatch, tmp_path):
+    monkeypatch.setattr(sampled, "_WORTH", 0.0)
+    X = _points()
+    model = QuadratureSparsifier(KERNEL, n_nodes=12).fit(X)
+    save(model, tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert again.certificate_.upper == model.certificate_.upper
+    assert verify(again, X).upper == pytest.approx(model.certificate_.upper, rel=1e-9)
+
+
+def test_few_points_of_nearly_all_weight_are_left_to_the_pass(few_rows, monkeypatch):
+    """Points drawn by their weights are then the same again and again: there is no pool to choose from."""
+    monkeypatch.setattr(sampled, "_WORTH", 0.0)
+    weights = np.full(900, 1e-9)
+    weights[:30] = 1.0
+    model = QuadratureSparsifier(KERNEL, n_nodes=20).fit(_points(), sample_weight=weights)
+    assert "certificate_" in vars(model)
+    assert model.indices_.size == 20
 
 
 def test_ridge_caps_single_precision_and_other_discrepancies(few_rows):

@@ -42,6 +42,11 @@ def _is_tensor_type(kind: type) -> bool:
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__)
 
 
+def is_source(points: Any) -> bool:
+    """Whether these are rows that come a block at a time: a :class:`mercer.backends.row_source.RowSource`."""
+    return bool(getattr(type(points), "gives_blocks", False))
+
+
 def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """The values as a NumPy array, without a copy where they lie in this machine's memory."""
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)

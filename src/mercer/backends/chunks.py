@@ -21,6 +21,7 @@ SLAB_ENTRIES = 2**18  # of a tensor of order three
 BALL_ENTRIES = 2**15  # of numbers with proved errors, of which each takes some twenty
 KEPT_BYTES = 2**28  # of matrices that a method keeps between products, where it could do with fewer
 
+_SOURCE_BYTES, _SOURCE_SHARE = 64 * 2**20, 1 / 16
 _PANEL_BYTES, _PANEL_SHARE = 32 * 2**20, 1 / 8
 _COLUMN_BYTES, _COLUMN_SHARE = 64 * 2**20, 1 / 16
 _MOST_COLUMNS = 128  # of a panel: sums of sums have less rounding than long ones
@@ -55,6 +56,11 @@ def panel_bytes(most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
 def panel_rows(width: int, itemsize: int = 8, *, most: int = _PANEL_BYTES, share: float = _PANEL_SHARE) -> int:
     """How many rows of so many entries fit a panel; at least one."""
     return max(1, panel_bytes(most, share) // (itemsize * max(1, width)))
+
+
+def source_rows(width: int, itemsize: int = 8) -> int:
+    """How many rows of a file are read at a time, where so many numbers are made of each; at least one."""
+    return panel_rows(width, itemsize, most=_SOURCE_BYTES, share=_SOURCE_SHARE)
 
 
 def panel_columns(length: int) -> int:

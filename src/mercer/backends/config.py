@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ import numpy as np
 
 _NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _CGROUP_FILES = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -42,12 +43,27 @@ class Config:
         Worker threads of a product. None means every core this process may use.
     dtype : {"float64", "float32"}
         The arithmetic of estimators and certificates.
+    cluster : Cluster or None
+        The Dask cluster on which large kernel matrices are multiplied, see :mod:`mercer.backends.dask`.
+    checkpoint : str or None
+        The file, or the folder of files, from which a run that was killed is taken up again.
+    checkpoint_every : float or None
+        Seconds between two writings of it. None lets them grow to a minute.
     """
 
     device: str = "cpu"
     memory_limit: int | None = None
     n_threads: int | None = None
     dtype: Literal["float64", "float32"] = "float64"
+    cluster: Any = field(default=None, repr=False)
+
+    @property
+    def client(self) -> Any:
+        """The client of the cluster; None where everything runs on this machine."""
+        return None if self.cluster is None else self.cluster.client
+
+    checkpoint: str | None = None
+    checkpoint_every: float | None = None
 
     @property
     def memory_bytes(self) -> int:
@@ -128,6 +144,9 @@ def config_context(
     memory_limit: int | float | str | None = None,
     n_threads: Any = None,
     dtype: Any = None,
+    client: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float | str | None = None,
 ) -> Iterator[Config]:
     """Change the configuration inside a ``with`` block.
 
@@ -143,6 +162,14 @@ def config_context(
         Worker threads of a product.
     dtype : {"float64", "float32"}, optional
         The arithmetic of estimators and certificates.
+    client : distributed.Client, optional
+        Products with large kernel matrices run on its Dask cluster. The workers hold the points until the block ends.
+    checkpoint : str or path, optional
+        Where the journal of a run is kept: a file for one run, or a folder that exists, for a file each. The same call
+        goes on from there after it was killed, to the same answer.
+    checkpoint_every : float or str, optional
+        Seconds between two writings, as a number or as text such as ``"5min"``. Left out, they begin with a second and
+        grow to a minute, and take a twentieth of the time at most.
 
     Yields
     ------
@@ -169,11 +196,27 @@ def config_context(
         changes["n_threads"] = int(n_threads)
     if dtype is not None:
         changes["dtype"] = _parse_dtype(dtype)
+    if client is not None:
+        changes["cluster"] = _cluster_of(client)
+    if checkpoint is not None:
+        changes["checkpoint"] = os.fspath(checkpoint)
+    if checkpoint_every is not None:
+        changes["checkpoint_every"] = parse_seconds(checkpoint_every, "checkpoint_every")
     token = _current.set(replace(_current.get(), **changes))
     try:
         yield _current.get()
     finally:
         _current.reset(token)
+        if client is not None and changes["cluster"] is not _current.get().cluster:
+            changes["cluster"].forget()
+
+
+def _cluster_of(client: Any) -> Any:
+    """The cluster of a client: the one that is in use already where it is that of this client."""
+    from mercer.backends.dask import Cluster
+
+    current = _current.get()
+    return current.cluster if current.client is client else Cluster(client)
 
 
 def _parse_dtype(dtype: Any) -> str:
@@ -184,6 +227,18 @@ def _parse_dtype(dtype: Any) -> str:
     if name not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
     return name
+
+
+def parse_seconds(time: float | str, name: str) -> float:
+    """Seconds from a number, or from text such as "30s", "5 min" or "1.5h"."""
+    if isinstance(time, str):
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|m|h|d)?\s*", time.lower())
+        if match is None:
+            raise ValueError(f"{name}={time!r} must be seconds or text such as '30s', '5min' or '1h'.")
+        return float(match[1]) * _SECONDS[match[2] or "s"]
+    if isinstance(time, bool) or not isinstance(time, Real) or not np.isfinite(time) or time < 0:
+        raise ValueError(f"{name}={time!r} must be a number of seconds of at least 0.")
+    return float(time)
 
 
 def _parse_bytes(amount: int | float | str) -> int:

@@ -195,9 +195,14 @@ class NormalizedForm(FormOfOne):
 
 
 def checked_diagonal(diagonal: Array) -> Array:
-    """Values k(x, x) to normalise by, none of them negative."""
+    """Values k(x, x) to normalise by, all of them finite and none negative."""
     if bool((diagonal < 0).any()):
         raise ValueError("A kernel with a negative k(x, x) cannot be normalised.")
+    if not bool(namespace(diagonal).isfinite(diagonal).all()):
+        raise ValueError(
+            "A kernel whose k(x, x) leaves floating point cannot be normalised: bring the points, or its parameters, "
+            "to a size near one."
+        )
     return diagonal
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mercer.backends.arrays import Array, as_double, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.arrays import Array, as_double, is_source, is_sparse_tensor, is_tensor, namespace
+from mercer.backends.chunks import source_rows
 
 _STEP, _FIRST, _SECOND = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB  # of splitmix64, odd
 _MODULUS = 2**64
@@ -38,6 +40,8 @@ def fingerprint(X: Any) -> str:
     It finds out slips, such as rows in another order, and no forgeries. Arrays and tensors of the same numbers have the
     same, for whole numbers are all it calculates with. Cost: a pass over the numbers, no copy of them.
     """
+    if is_source(X):
+        return finished(_of_source(X), X.shape)
     total = 0
     for part in _parts(X):
         flat = as_double(part).reshape((-1,))
@@ -45,9 +49,32 @@ def fingerprint(X: Any) -> str:
         for start in range(0, int(flat.shape[0]), size):
             total += int(_mixed(flat[start : start + size], start).sum())
         total = total * _STEP + int(flat.shape[0])
-    for count in X.shape:
+    return _with_shape(total, X.shape)
+
+
+def finished(total: int, shape: Sequence[int]) -> str:
+    """The fingerprint of a dense array of n × d numbers, from the sum of :func:`mixed_in` over its blocks of rows."""
+    return _with_shape(total * _STEP + int(shape[0]) * int(shape[1]), shape)
+
+
+def _with_shape(total: int, shape: Iterable[int]) -> str:
+    for count in shape:
         total = total * _STEP + int(count)
     return f"{total % _MODULUS:016x}"
+
+
+def mixed_in(block: Array, first: int) -> int:
+    """What some rows add to the sum, whose first number is so many numbers from the first of all."""
+    flat, total = as_double(block).reshape(-1), 0
+    for start in range(0, flat.shape[0], _CACHED):
+        total += int(_mixed(flat[start : start + _CACHED], first + start).sum())
+    return total % _MODULUS
+
+
+def _of_source(rows: Any) -> int:
+    """The sum over rows that come a block at a time."""
+    width = rows.shape[1]
+    return sum(mixed_in(block, where.start * width) for where, block in rows.blocks(source_rows(3 * width)))
 
 
 def _parts(X: Any) -> tuple[Array, ...]:

@@ -2,7 +2,8 @@
 
 An operator asks for products, row sums, blocks and the diagonal of a matrix that it never sees; a folder beside this
 file gives them on one kind of device (:mod:`mercer.backends.cpu` for NumPy arrays and SciPy's sparse matrices,
-:mod:`mercer.backends.torch` for tensors). :func:`kernel_matrix` chooses by the array that comes in.
+:mod:`mercer.backends.torch` for tensors, :mod:`mercer.backends.dask` for large matrices where a client is given).
+:func:`kernel_matrix` chooses by the array that comes in, and by the configuration.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from mercer.backends.arrays import as_double, is_tensor, namespace
+from mercer.backends.arrays import as_double, is_source, is_tensor, namespace
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.config import get_config
 from mercer.backends.entries import Side
@@ -167,10 +168,20 @@ def kernel_matrix(form: Form, rows: Any, cols: Any = None, *, dtype: Any = None)
 
     Entries have the dtype of the points, or a wider one that is asked for: points are then widened a few at a time.
     """
+    if is_source(rows) or is_source(cols):
+        from mercer.backends.cpu.streamed import StreamedMatrix
+
+        return StreamedMatrix(form, rows, cols, dtype=dtype)
     if is_tensor(rows):
         from mercer.backends.torch import torch_matrix
 
         return torch_matrix(form, rows, cols, dtype=dtype)
+    cluster = get_config().cluster
+    if cluster is not None:
+        from mercer.backends.dask.matrix import ClusterMatrix, belongs_on_cluster
+
+        if belongs_on_cluster(form, rows, cols):
+            return ClusterMatrix(cluster, form, rows, cols, dtype=dtype)
     if get_config().device != "cpu":
         from mercer.backends.moved import moved_matrix
 

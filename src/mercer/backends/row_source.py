@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, final
 
 import numpy as np
+
+from mercer.backends.chunks import row_chunks, source_rows
+from mercer.backends.config import require_memory
+
+_TO_A_FILE = "write it to a file by mercer.io.write_rows"
+Block = np.ndarray[Any, np.dtype[Any]]
 
 
 class RowSource(ABC):
@@ -26,17 +32,152 @@ class RowSource(ABC):
     shape: tuple[int, int]
     dtype: Any
     ndim = 2
+    device: ClassVar = "cpu"
+    gives_blocks: ClassVar = True  # by which :func:`mercer.backends.arrays.is_source` knows it
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    def __getitem__(self, rows: Any) -> Block:
         return self.take(rows)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Block:
+        """Refuse to become an array: what asks for one needs all rows at once."""
+        raise TypeError(
+            f"{self.name} is read a block at a time, and this needs all {self.shape[0]} rows at once: pass some of "
+            "them, such as rows[:10_000], or a method that works on landmarks."
+        )
+
     @abstractmethod
-    def take(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    def take(self, rows: Any) -> Block:
         """Some rows, given by a slice or an array of row numbers in any order."""
 
     @abstractmethod
-    def blocks(self, most: int) -> Iterator[tuple[slice, np.ndarray[Any, np.dtype[Any]]]]:
+    def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
         """All rows in their order, at most ``most`` at a time, each block with the slice of rows that it is."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "X"
+
+
+@final
+class ArrayRows(RowSource):
+    """The rows of an array that is there: for what takes sources, and to compare with."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), array.dtype
+
+    def take(self, rows: Any) -> Block:
+        return np.array(self._array[rows])
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
+        for rows in row_chunks(self.shape[0], most):
+            yield rows, np.array(self._array[rows])
+
+
+@final
+class JoinedRows(RowSource):
+    """The rows of several sources, or arrays, one after the other."""
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts = tuple(part if isinstance(part, RowSource) else ArrayRows(part) for part in parts)
+        self._starts = np.cumsum([0, *(len(part) for part in self._parts)])
+        self.shape = (int(self._starts[-1]), self._parts[0].shape[1])
+        self.dtype = np.result_type(*(part.dtype for part in self._parts))
+
+    def take(self, rows: Any) -> Block:
+        wanted = np.arange(len(self))[rows]
+        out = np.empty((wanted.size, self.shape[1]), self.dtype)
+        for part, start in zip(self._parts, self._starts, strict=False):
+            inside = (wanted >= start) & (wanted < start + len(part))
+            if inside.any():
+                out[inside] = part.take(wanted[inside] - start)
+        return out
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
+        for part, start in zip(self._parts, self._starts, strict=False):
+            for rows, block in part.blocks(most):
+                yield slice(int(start) + rows.start, int(start) + rows.stop), block.astype(self.dtype, copy=False)
+
+
+@final
+class FiniteRows(RowSource):
+    """The rows of another source in single or double precision, refused where one of them is no finite number."""
+
+    def __init__(self, source: RowSource, dtype: Any) -> None:
+        self._source: RowSource = source._source if isinstance(source, FiniteRows) else source
+        self.shape, self.dtype = (int(source.shape[0]), int(source.shape[1])), np.dtype(dtype)
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def parts(self) -> tuple[FiniteRows, ...]:
+        """The sources whose rows are joined here; itself alone where there are no others."""
+        joined = getattr(self._source, "_parts", None)
+        return (self,) if joined is None else tuple(FiniteRows(part, self.dtype) for part in joined)
+
+    def astype(self, dtype: Any, copy: bool = False) -> FiniteRows:
+        """The same rows in another precision."""
+        return FiniteRows(self._source, dtype)
+
+    def take(self, rows: Any) -> Block:
+        return self._checked(self._source.take(rows), rows)
+
+    def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
+        for rows, block in self._source.blocks(most):
+            yield rows, self._checked(block, rows)
+
+    def _checked(self, block: Block, rows: Any) -> Block:
+        with np.errstate(over="ignore"):  # what is too large for the precision is named
+            values = np.ascontiguousarray(block, dtype=self.dtype)
+        if not np.isfinite(values).all():
+            at, column = (int(axis[0]) for axis in np.nonzero(~np.isfinite(values)))
+            row = int(np.arange(self.shape[0])[rows][at]) if not isinstance(rows, slice) else (rows.start or 0) + at
+            raise ValueError(
+                f"{self.name} has {float(block[at, column])} in row {row}, column {column}, which is no finite "
+                f"{self.dtype}: remove or impute it first."
+            )
+        return values
+
+
+def regrouped(parts: Iterable[Block], most: int) -> Iterator[tuple[slice, Block]]:
+    """Rows that come in parts of any sizes as blocks of exactly ``most`` rows, but for the last."""
+    start, waiting, held = 0, list[Block](), 0
+    for given in parts:
+        left = given
+        while left.shape[0]:
+            part, left = left[: most - held], left[most - held :]
+            waiting.append(part)
+            held += part.shape[0]
+            if held == most:
+                yield slice(start, start + most), waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+                start, waiting, held = start + most, [], 0
+    if held:
+        yield slice(start, start + held), waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+
+
+def by_blocks(function: Callable[[Block], Any], source: RowSource, width: int | None = None) -> Any:
+    """What a function gives of every row, where it looks at each row alone: called block by block.
+
+    Cost: one pass over the source; memory: a block, what is made of it, and the answer. ``width`` is how many numbers
+    the function keeps of a row on its way.
+    """
+    out: Any = None
+    for rows, block in source.blocks(source_rows(source.shape[1] + (source.shape[1] if width is None else width))):
+        try:
+            values = function(block)
+        except ValueError as error:
+            raise ValueError(f"In rows {rows.start} to {rows.stop - 1}, counted from 0 there: {error}") from error
+        if out is None:
+            needed = source.shape[0] * values.nbytes / max(1, values.shape[0])
+            require_memory(
+                needed, f"The answer for {source.shape[0]} rows", "write it to a file by mercer.io.write_rows"
+            )
+            out = np.empty((source.shape[0], *values.shape[1:]), values.dtype)
+        out[rows] = values
+    return out

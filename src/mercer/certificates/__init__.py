@@ -6,6 +6,7 @@ from mercer.certificates.likelihood import LikelihoodCertificate, certify_likeli
 from mercer.certificates.low_rank_error import LowRankError, bound_low_rank_error
 from mercer.certificates.measure import MeasureCertificate, certify_measure
 from mercer.certificates.spectrahedron import certify_spectrahedron
+from mercer.certificates.stream import StreamCertificate
 from mercer.certificates.unfolding import UnfoldingCertificate, certify_unfolding
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "LikelihoodCertificate",
     "LowRankError",
     "MeasureCertificate",
+    "StreamCertificate",
     "RegressionCertificate",
     "bound_low_rank_error",
     "UnfoldingCertificate",

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
+from mercer.cli.by_blocks import large_file, limited, transformed_by_blocks
 from mercer.cli.data import FitData, new_data
 from mercer.cli.errors import NOT_CERTIFIED, collected_warnings, one_sentence
 from mercer.cli.model_files import is_model, load_with
@@ -16,6 +17,7 @@ from mercer.cli.options import Reading
 from mercer.cli.output import STANDARD_OUTPUT, refuse_table, write_columns
 from mercer.cli.progress import clock
 from mercer.cli.saying import Account, beside, certified
+from mercer.io import Preparation
 
 _STATE_A_GAP = ("SDPEmbedding", "KernelizedSDPEmbedding", "MaximumVarianceUnfolding")  # by their parameter tol
 _TOL = 1e-6  # of the others
@@ -24,9 +26,15 @@ _TOL = 1e-6  # of the others
 def transformed(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer transform``."""
     reading, account = Reading.taken(options), Account()
+    limit = options.pop("memory_limit")
+    with one_sentence(), limited(limit), collected_warnings(account.notes):
+        output = _transformed_large(options, reading, account)
+    if output is not None:
+        _say(account, options, output)
+        return
     output = options["output"] or beside(options["data"], "-coordinates.csv")
     refuse_table(output)
-    with one_sentence(), collected_warnings(account.notes):
+    with one_sentence(), limited(limit), collected_warnings(account.notes):
         model, data = opened(options, reading, account)
         _require(model, "transform", options["model"], "gives rows no coordinates")
         coordinates = np.asarray(model.transform(data.points))
@@ -39,6 +47,21 @@ def transformed(options: dict[str, Any]) -> None:
     again = reading.words(columns=bool(reading.columns))
     account.next_command = ["mercer", "novelty", str(options["model"]), str(options["data"]), *again]
     _say(account, options, output)
+
+
+def _transformed_large(options: dict[str, Any], reading: Reading, account: Account) -> Path | None:
+    """Where the coordinates of a file were written that is larger than the memory limit; None of a smaller one."""
+    if large_file(options["data"], reading) is None:
+        return None
+    model, preparation = load_with(options["model"])
+    _require(model, "transform", options["model"], "gives rows no coordinates")
+    named = () if preparation is None or reading.columns else preparation.columns
+    large = large_file(options["data"], reading, named)
+    if large is None:
+        return None
+    account.notes += large.notes
+    account.facts |= {"model": str(options["model"]), "method": type(model).__name__}
+    return transformed_by_blocks(model, preparation or Preparation(large.columns), large, options["output"], account)
 
 
 def scored(options: dict[str, Any]) -> None:

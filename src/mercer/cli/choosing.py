@@ -8,6 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
+from mercer.cli.checkpoints import kept_run
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, one_sentence
 from mercer.cli.fitting import was_interrupted, watched_fit
@@ -31,7 +32,7 @@ def chosen_landmarks(options: dict[str, Any]) -> None:
     default = None if as_json or aside else beside(path, "-landmarks.png")
     picture = chosen_picture(options["picture"], options["no_picture"], default)
     account = Account()
-    with one_sentence():
+    with one_sentence(), kept_run(options, path) as kept:
         mixed, otherwise = options["kernel"] == "mixed", "--kernel mixed takes all columns into account"
         data = fit_data(path, reading, label=None, scale=options["scale"], mixed=mixed, otherwise=otherwise)
         account.notes += data.notes
@@ -45,6 +46,10 @@ def chosen_landmarks(options: dict[str, Any]) -> None:
         if picture is not None:
             _draw(model, data, picture)
             account.lines.append(("Picture", str(picture)))
+        if was_interrupted(model):
+            kept.tell(account, "the run so far")
+        else:
+            kept.discard()
     account.facts |= {"output": str(output), "picture": None if picture is None else str(picture)}
     account.next_command = _next(options, reading, model)
     account.say(as_json=as_json, quiet=quiet, aside=aside)

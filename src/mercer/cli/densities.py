@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.cli.checkpoints import kept_run
 from mercer.cli.data import FitData, fit_data, new_data
 from mercer.cli.errors import INTERRUPTED, one_sentence
 from mercer.cli.fitting import was_interrupted, watched_fit
@@ -29,7 +30,7 @@ def fitted_density(options: dict[str, Any]) -> None:
     default = None if options["as_json"] or aside else beside(options["data"], "-density.png")
     picture = chosen_picture(options["picture"], options["no_picture"], default)
     account = Account()
-    with one_sentence():
+    with one_sentence(), kept_run(options, options["data"]) as kept:
         data = fit_data(options["data"], reading, label=None, scale=options["scale"])
         account.notes += data.notes
         model = _fitted(options, data, account)
@@ -43,6 +44,10 @@ def fitted_density(options: dict[str, Any]) -> None:
         if picture is not None:
             _draw(model, data, split(options["axes"], data.table.columns), picture)
             account.lines.append(("Picture", str(picture)))
+        if was_interrupted(model):
+            kept.tell(account, "the run so far")
+        else:
+            kept.discard()
     account.facts |= {
         name: None if path is None else str(path) for name, path in (("output", output), ("picture", picture))
     }

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from mercer.cli.options import DATA, TARGET, names, picture_options, reading_options, saying_options, seed_option
+from mercer.cli.cluster import cluster_option
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    checkpoint_options,
+    names,
+    picture_options,
+    reading_options,
+    saying_options,
+    seed_option,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -39,7 +49,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--support", type=click.IntRange(min=1), help="Points that the density is made of. [default: found]")
 @click.option("--regularization", type=click.FloatRange(min=0), help="The larger, the smoother. [default: found]")
 @seed_option
+@checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def density(**options: Any) -> None:
     """Fit a probability density, a sum of squares of kernel functions, to the rows of FILE, and prove that it is best.
@@ -48,6 +60,8 @@ def density(**options: Any) -> None:
       mercer density data.csv                       a picture and the proof in words
       mercer density data.csv --sample 1000 --output drawn.csv
       mercer density data.csv --score new.csv --output scores.csv
+
+    Ctrl-C keeps the run and says how to go on; with --checkpoint FILE the same call goes on after anything.
 
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
     cannot be used, 2 a wrong call, 130 interrupted.

@@ -7,9 +7,19 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.completion import complete_columns
 from mercer.cli.models import KERNELS, METHODS
-from mercer.cli.options import DATA, TARGET, picture_options, reading_options, saying_options, seed_option
+from mercer.cli.options import (
+    DATA,
+    TARGET,
+    checkpoint_options,
+    memory_option,
+    picture_options,
+    reading_options,
+    saying_options,
+    seed_option,
+)
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -35,8 +45,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--landmarks", type=click.IntRange(min=2), help="Solve on so many rows, and extend to the others.")
 @click.option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The gap to be proved.")
 @seed_option
-@click.option("--checkpoint", type=_FILE, help="Keep the best iterate here, and go on from it if it is there.")
+@memory_option
+@checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def embed(**options: Any) -> None:
     """Give the rows of FILE coordinates that are proved optimal, and draw them.
@@ -47,8 +59,14 @@ def embed(**options: Any) -> None:
       mercer embed data.csv --output coordinates.csv --model data.mercer
       cat data.csv | mercer embed - --output - > coordinates.csv
 
+    A file that is larger than --memory-limit is read a block at a time: it is solved on --landmarks and extended to
+    all rows, and coordinates are written as .npy.
+
+      mercer embed data.parquet --memory-limit 1GB --landmarks 1000 --output coordinates.npy
+
     The columns that hold numbers are used, the others are left out and named. Ctrl-C keeps the best so far and says
-    how to go on.
+    how to go on. --checkpoint keeps it too: in a file .npz the best iterate, from which other options may go on, and in
+    any other all of the run, to the same answer.
 
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
     cannot be used, 2 a wrong call, 130 interrupted.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -12,6 +11,8 @@ from typing import Any, NoReturn, final
 import click
 import numpy as np
 
+from mercer.backends import config_context
+from mercer.cli.by_blocks import embedded_by_blocks, large_file, limited
 from mercer.cli.checkpoints import KeptIterate
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, collected_warnings, one_sentence
@@ -48,6 +49,7 @@ class EmbedRequest:
     label: str | None
     scale: bool
     checkpoint: Path | None
+    checkpoint_every: str | None
     as_json: bool
     quiet: bool
     reading: Reading
@@ -58,7 +60,8 @@ class EmbedRequest:
         """The request, if all that it asks for can be written."""
         reading = Reading.taken(options)
         model = ModelOptions(**{field.name: options.pop(field.name) for field in fields(ModelOptions)})
-        if options["checkpoint"] is not None and model.method != "sdp":
+        kept = options["checkpoint"]
+        if kept is not None and model.method not in (("sdp",) if kept.suffix == ".npz" else ("sdp", "unfolding")):
             raise click.UsageError(f"--checkpoint has no meaning with --method {model.method}: leave it out.")
         refuse_table(options["output"])
         refuse_target(options["model_path"], ".mercer")
@@ -69,6 +72,11 @@ class EmbedRequest:
         return cls(reading=reading, model=model, **options)
 
     @property
+    def journal(self) -> Path | None:
+        """Where all of the run is kept, where that is asked for."""
+        return None if self.checkpoint is None or self.checkpoint.suffix == ".npz" else self.checkpoint
+
+    @property
     def aside(self) -> bool:
         """Whether standard output is taken by the coordinates."""
         return self.output is not None and str(self.output) == STANDARD_OUTPUT
@@ -76,9 +84,16 @@ class EmbedRequest:
 
 def embedded(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer embed``."""
+    limit = options.pop("memory_limit")
     request = EmbedRequest.of(options)
     account = Account()
-    with one_sentence(), closing(KeptIterate(request.checkpoint, request.data)) as kept:
+    with one_sentence(), limited(limit):
+        large = large_file(request.data, request.reading)
+        if large is not None:
+            embedded_by_blocks(request, large, account)
+            account.say(as_json=request.as_json, quiet=request.quiet)
+            return
+    with one_sentence(), limited(limit), closing(KeptIterate(request.checkpoint, request.data)) as kept:
         data = fit_data(
             request.data,
             request.reading,
@@ -95,6 +110,8 @@ def embedded(options: dict[str, Any]) -> None:
         if was_interrupted(model):
             _leave(request, account, kept)
         _draw(request, account, model, data)
+        if request.journal is not None:
+            kept.discard()
     account.next_command = _next(request)
     account.say(as_json=request.as_json, quiet=request.quiet, aside=request.aside)
 
@@ -103,8 +120,10 @@ def _fitted(request: EmbedRequest, data: FitData, account: Account, kept: KeptIt
     """The model; Ctrl-C before there is one to return ends the command."""
     model, shown = request.model.estimator(len(data.table)), not request.quiet
     description = _DESCRIPTIONS[request.model.method]
+    path = kept.path if request.journal is None else None
     try:
-        return watched_fit(model, data.points, description, account.notes, shown=shown, checkpoint=kept.path)
+        with config_context(checkpoint=request.journal, checkpoint_every=request.checkpoint_every):
+            return watched_fit(model, data.points, description, account.notes, shown=shown, checkpoint=path)
     except KeyboardInterrupt:
         _leave(request, Account(sentence="Interrupted."), kept)
 
@@ -177,15 +196,8 @@ def _drawn_map(path: Path, account: Account, model: Any, data: FitData) -> Any:
 
 def _leave(request: EmbedRequest, account: Account, kept: KeptIterate) -> NoReturn:
     """End after Ctrl-C: say what is kept and how to go on."""
-    path = kept.kept()
     account.notes = [note for note in account.notes if not note.startswith(Status.INTERRUPTED.message)]
-    if path is None:
-        account.lines.append(("Kept", "nothing: there was no first iterate yet"))
-    else:
-        account.lines.append(("Kept", f"{path}, the best iterate so far"))
-        again = called_again(["--checkpoint", str(path)], without=["--checkpoint"])
-        account.lines.append(("Go on", shlex.join(again)))
-    account.facts |= {"interrupted": True, "checkpoint": None if path is None else str(path)}
+    kept.tell(account, "the best iterate so far" if request.journal is None else "the run so far")
     account.say(as_json=request.as_json, quiet=request.quiet, aside=request.aside or not account.facts.get("rows"))
     raise click.exceptions.Exit(INTERRUPTED)
 

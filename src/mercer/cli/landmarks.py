@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.models import KERNELS
-from mercer.cli.options import DATA, TARGET, picture_options, reading_options, saying_options
+from mercer.cli.options import DATA, TARGET, checkpoint_options, picture_options, reading_options, saying_options
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -34,7 +35,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--kernel", type=click.Choice([name for name in KERNELS if name != "self-tuning"]), help="[default: gaussian]"
 )
 @click.option("--sigma", metavar="NUMBER", help="Bandwidth of the kernel. [default: median]")
+@checkpoint_options
 @reading_options
+@cluster_option
 @saying_options
 def landmarks(**options: Any) -> None:
     """Choose rows of FILE, with weights, that stand for all of them, and prove how well.
@@ -42,6 +45,8 @@ def landmarks(**options: Any) -> None:
     \b
       mercer landmarks data.csv -n 20
       mercer landmarks data.csv -n 20 --output - | head -4
+
+    Ctrl-C keeps the run and says how to go on; with --checkpoint FILE the same call goes on after anything.
 
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
     cannot be used, 2 a wrong call, 130 interrupted.

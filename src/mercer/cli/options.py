@@ -96,6 +96,18 @@ def saying_options(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON, for machines.")(command)
 
 
+def checkpoint_options(command: Command) -> Command:
+    """Give a command ``--checkpoint`` and ``--checkpoint-every``."""
+    command = click.option(
+        "--checkpoint-every", metavar="TIME", help="How often it is written, as 30s or 5min. [default: up to a minute]"
+    )(command)
+    return click.option(
+        "--checkpoint",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Keep the run here while it lasts, and go on from it if it is there.",
+    )(command)
+
+
 def picture_options(command: Command) -> Command:
     """Give a command ``--picture`` and ``--no-picture``."""
     command = click.option("--no-picture", is_flag=True, help="Save no picture.")(command)
@@ -106,4 +118,10 @@ def picture_options(command: Command) -> Command:
     )(command)
 
 
+memory_option = click.option(
+    "--memory-limit",
+    metavar="BYTES",
+    help="Such as 1GB. Larger files .npy, .parquet, .h5 and .zarr are read a block at a time. [default: a quarter of "
+    "what is free]",
+)
 seed_option = click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random numbers.")

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from mercer.cli.options import DATA, Reading, names, reading_options, saying_options
+from mercer.cli.cluster import cluster_option
+from mercer.cli.options import DATA, Reading, checkpoint_options, names, reading_options, saying_options
 from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
 
 
@@ -33,6 +34,8 @@ from mercer.cli.output import refuse_missing_folder, refuse_unknown_format
     help="Where to save the picture; the suffix decides the format.  [default: mercer-test.png; none with --json]",
 )
 @click.option("--no-picture", is_flag=True, help="Save no picture.")
+@checkpoint_options
+@cluster_option
 @saying_options
 def test(**options: Any) -> None:
     """Say whether the samples in two FILES differ, or whether a column of one FILE depends on another.
@@ -46,18 +49,24 @@ def test(**options: Any) -> None:
     difference or dependence, in numbers and in categories, if rows are independent of each other (else --time-series)
     and the question was chosen before the data were seen.
 
+    Ctrl-C keeps the test so far and says how to go on.
+
     Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. The exit code is 0 whatever
     the answer, 1 for data that cannot be used, 2 for a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.request import Request
 
+    long_run = {name: options.pop(name) for name in ("checkpoint", "checkpoint_every")}
     request = Request(reading=Reading.taken(options), **options)
     picture = request.picture
     if picture is not None:
         refuse_missing_folder(picture)
         refuse_unknown_format(picture)
     from mercer.cli.answers import answered
+    from mercer.cli.checkpoints import kept_run
 
-    answer = answered(request)
+    with kept_run(long_run | options, request.files[0]) as kept:
+        answer = answered(request)
+        kept.discard()
     if request.as_json or not request.quiet:
         click.echo(answer.as_json() if request.as_json else answer.as_text())

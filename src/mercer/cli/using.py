@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from mercer.cli.cluster import cluster_option
 from mercer.cli.completion import complete_columns
-from mercer.cli.options import DATA, TARGET, reading_options, saying_options, seed_option
+from mercer.cli.options import DATA, TARGET, memory_option, reading_options, saying_options, seed_option
 
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUTPUT = "Where to write them: .csv, .tsv, .parquet, .npy or .npz; - is standard output. [default: named after FILE]"
@@ -18,7 +19,9 @@ _OUTPUT = "Where to write them: .csv, .tsv, .parquet, .npy or .npz; - is standar
 @click.argument("model", type=MODEL)
 @click.argument("data", type=DATA, metavar="FILE")
 @click.option("--output", "-o", type=TARGET, help=_OUTPUT)
+@memory_option
 @reading_options
+@cluster_option
 @saying_options
 def transform(**options: Any) -> None:
     """Give the rows of FILE, which MODEL has never seen, their coordinates.
@@ -27,6 +30,7 @@ def transform(**options: Any) -> None:
       mercer embed data.csv --model data.mercer
       mercer transform data.mercer new.csv --output coordinates.csv
 
+    A file that is larger than --memory-limit is read a block at a time, and coordinates are written as .npy.
     The columns are found by their names, and standardised as those of the fit were. Exit codes: 0 done, 1 data or a
     model that cannot be used, 2 a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
@@ -67,6 +71,7 @@ def novelty(**options: Any) -> None:
 @click.option("--target", metavar="COLUMN", shell_complete=complete_columns, help="Of a regression: the column of y.")
 @seed_option
 @reading_options
+@cluster_option
 @saying_options
 def verify(**options: Any) -> None:
     """Prove again, from MODEL and its data FILE alone, that the model is optimal; no solver is believed.

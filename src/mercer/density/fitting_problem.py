@@ -9,7 +9,7 @@ from mercer.backends.chunks import KEPT_BYTES
 from mercer.backends.config import require_free_memory
 from mercer.density.comparison import compared
 from mercer.density.likelihood_problem import make_likelihood
-from mercer.density.section_choice import PENALTY
+from mercer.density.section_choice import default_penalty
 from mercer.density.setting import Setting
 from mercer.kernels import Kernel, Laplacian
 from mercer.kernels.integrals import KernelIntegrals, kernel_integrals
@@ -96,10 +96,13 @@ def sections_likelihood(
     truncation: float,
     spans: Spans | None = None,
 ) -> SquaresLikelihood:
-    """The same for sections with covariances of their own, whose squares have mass one: λ is ten over n by default."""
+    """The same for sections with covariances of their own, whose squares have mass one.
+
+    λ is ten over n by default, and sixty where they have one shape.
+    """
     if regularization is None:
         shares = normalised(sample.weights, sample.points.shape[0], reference=sample.points)
-        regularization = PENALTY * concentration(sample.points, shares)
+        regularization = default_penalty(sections) * concentration(sample.points, shares)
     if regularization > _HEAVIEST:
         raise ValueError(f"regularization={regularization:g} is so large that nothing of the data is left: lower it.")
     basis = None if spans is None else spans.basis

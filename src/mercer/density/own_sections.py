@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array, like, to_numpy
-from mercer.density.section_choice import FACTORS, best_sections, candidates, drawn_rows, mixture_parts
+from mercer.density.section_choice import FACTORS, best_sections, candidates, drawn_rows, mixture_parts, reaching
 from mercer.density.setting import choose_kernel, choose_support
 from mercer.kernels import Gaussian
 from mercer.kernels.integrals.gaussian_sections import GaussianSections
@@ -72,12 +72,16 @@ def find_sections(
     if not (_names_mixture(support) or (support is None and kernel is None)):
         return _of_several_widths(support, kernel, checked_scales(scales), X, shares, rng)
     factors = np.array(FACTORS) if scales is None else checked_scales(scales)
-    rows = drawn_rows(to_numpy(X), to_numpy(shares), rng)
+    every, weights = to_numpy(X), to_numpy(shares)
+    rows = drawn_rows(every, weights, rng)
     if isinstance(support, tuple):
         tried = [mixture_parts(int(support[1]), factors)]
     else:
         tried = list(candidates(rows.shape[0], rows.shape[1], factors, mixtures_only=support == "mixture"))
     sections = best_sections(rows, tried, rng)
+    beyond = (weights > 0) & ((every < rows.min(axis=0)) | (every > rows.max(axis=0))).any(axis=1)
+    if beyond.any():
+        sections = reaching(sections, np.concatenate([rows, every[beyond]]))
     return GaussianSections(*(like(part, X) for part in (sections.means, sections.roots, sections.factors)))
 
 

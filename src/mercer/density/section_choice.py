@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.mixture import GaussianMixture
 
 from mercer.backends.arrays import Array
+from mercer.backends.threads import one_openmp_thread
 from mercer.density.likelihood_problem import log_density, make_likelihood
+from mercer.density.robust_mixture import fit_mixture, log_constant, within_fences
 from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.problems.sum_of_squares_enclosures import Sample
-from mercer.solvers.run import Goal, solve
-from mercer.solvers.spectrahedron.low_rank import LowRank
+from mercer.solvers.spectrahedron.interior_point import Likelihood, minimise_likelihood
 
 FACTORS = (1.0, 2.0, 8.0)  # of the covariances of parts
-PENALTY = 10.0  # λ n of sections whose squares have mass one
+_PENALTY, _PENALTY_OF_BUMPS = 10.0, 60.0  # λ n of sections whose squares have mass one
 _PARTS = (1, 2, 3, 4, 6, 8, 12)
 _MANY_PARTS, _SHARE = 8, 20  # parts that are tried whatever the sample; beyond, numbers of the sample for one of theirs
 _WIDTHS = (0.12, 0.2, 0.33, 0.55)
@@ -33,8 +33,8 @@ _CENTRES, _FEWEST_CENTRES, _ROWS_A_CENTRE = 36, 10, 10
 _MOST_FEATURES = 4  # in which bumps of one shape are tried
 _FOLDS, _LEAST_ROWS, _STARTS = 3, 12, 3
 _SEARCHED, _MOST_ROWS = 3000, 20_000
-_REGULAR = 1e-6  # of the variance of a column, that EM adds to covariances
-_SEARCH = Goal(0.0, absolute=1e-2, max_iter=8)
+_SEARCH = 1e-3  # nats a point that a density may lack when candidates are compared
+_BEHIND = 2.0  # standard errors of its loss to the best at which a candidate is not tried on further folds
 
 Make = Callable[[Array, int, int], GaussianSections]
 
@@ -50,13 +50,10 @@ def mixture_parts(count: int, factors: Array) -> Candidate:
     """The parts of a mixture of normal laws with full covariances, and copies with these factors."""
 
     def make(X: Array, seed: int, starts: int) -> GaussianSections:
-        centre, width = X.mean(axis=0), X.std(axis=0)
-        model = GaussianMixture(min(count, X.shape[0]), n_init=starts, random_state=seed, reg_covar=_REGULAR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an EM that has not ended: what it found is judged by what it predicts
-            model.fit((X - centre) / width)
-        inverse = np.linalg.inv(np.linalg.cholesky(model.covariances_) * width[:, None])
-        return GaussianSections(model.means_ * width + centre, _triangular(np.transpose(inverse, (0, 2, 1))), factors)
+        found = fit_mixture(X, count, seed, starts)
+        inverse = np.linalg.inv(np.linalg.cholesky(found.covariances))
+        roots = _triangular(np.transpose(inverse, (0, 2, 1)))
+        return reaching(GaussianSections(found.means, roots, factors), X)
 
     return Candidate(make, f"{count} parts of a mixture")
 
@@ -65,17 +62,36 @@ def equal_bumps(count: int, width: float) -> Candidate:
     """Centres of k-means in the coordinates of the sample's covariance, which is theirs times width²."""
 
     def make(X: Array, seed: int, starts: int) -> GaussianSections:
-        centre, spread = X.mean(axis=0), np.cov(X.T, bias=True).reshape(X.shape[1], -1)
-        root = np.linalg.cholesky(spread + _REGULAR * np.diag(np.diag(spread)))
+        found = fit_mixture(X, 1, seed, 1)
+        centre, root = found.means[0], np.linalg.cholesky(found.covariances[0])
         inverse = np.linalg.inv(root)
-        found = KMeans(min(count, X.shape[0]), n_init=starts, random_state=seed)
+        clusters = KMeans(min(count, X.shape[0]), n_init=starts, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of points that are equal
-            found.fit((X - centre) @ inverse.T)
-        means = np.unique(found.cluster_centers_, axis=0) @ root.T + centre
-        return GaussianSections(means, _triangular(inverse.T[None] / width), np.ones(1))
+            clusters.fit((X - centre) @ inverse.T)
+        means = np.unique(clusters.cluster_centers_, axis=0) @ root.T + centre
+        return reaching(GaussianSections(means, _triangular(inverse.T[None] / width), np.ones(1)), X)
 
     return Candidate(make, f"{count} bumps of width {width:g}")
+
+
+def default_penalty(sections: GaussianSections) -> float:
+    """λ n: more for sections of one shape, of which many lie near one another and cancel."""
+    return _PENALTY_OF_BUMPS if sections.of_one_shape else _PENALTY
+
+
+def reaching(sections: GaussianSections, X: Array) -> GaussianSections:
+    """The sections, and one as wide as the box of the sample where they are below its constant at a row."""
+    logs = 2.0 * sections.log_values(X).max(axis=1) - sections.log_scale
+    if not (logs < log_constant(X)).any():
+        return sections
+    low, high = X.min(axis=0), X.max(axis=0)
+    count = sections.means.shape[0]
+    roots = np.broadcast_to(sections.roots, (count, *sections.roots.shape[1:]))
+    wide = np.diag(2.0 / np.where(high > low, high - low, 1.0))
+    return GaussianSections(
+        np.concatenate([sections.means, (low + high)[None] / 2]), np.concatenate([roots, wide[None]]), sections.factors
+    )
 
 
 def _triangular(roots: Array) -> Array:
@@ -97,27 +113,53 @@ def candidates(n: int, d: int, factors: Array, *, mixtures_only: bool = False) -
 
 
 def best_sections(X: Array, tried: list[Candidate], rng: np.random.Generator) -> GaussianSections:
-    """Those of the candidate whose densities predict points left out best, in three folds of at most 3 000 rows."""
+    """Those of the candidate whose densities predict points left out best, in three folds of at most 3 000 rows.
+
+    Who is clearly behind after a fold is left out of those that follow.
+    """
     n, seed = X.shape[0], int(rng.integers(2**31))
-    chosen = tried[0]
-    if n >= _LEAST_ROWS and len(tried) > 1:
-        order = rng.permutation(n)[:_SEARCHED]
-        folds = np.array_split(order, _FOLDS)
-        scores = [sum(_predicted(each, X, order, fold, seed) for fold in folds) for each in tried]
-        chosen = tried[int(np.argmax(scores))]
-    return chosen.make(X, seed, _STARTS)
+    with one_openmp_thread():
+        if n >= _LEAST_ROWS and len(tried) > 1:
+            order = rng.permutation(n)[:_SEARCHED]
+            logs: list[list[Array]] = [[] for _ in tried]
+            ahead, floors = list(range(len(tried))), _floors(X)
+            for fold in np.array_split(order, _FOLDS):
+                for place in ahead:
+                    logs[place].append(_predicted(tried[place], X, order, fold, seed, floors))
+                ahead = _not_behind({place: np.concatenate(logs[place]) for place in ahead})
+            tried = [tried[max(ahead, key=lambda place: float(np.concatenate(logs[place]).sum()))]]
+        return tried[0].make(X, seed, _STARTS)
 
 
-def _predicted(candidate: Candidate, X: Array, order: Array, fold: Array, seed: int) -> float:
-    """The sum of log p over a fold, p fitted to the others; minus infinity where there is none."""
+def _not_behind(logs: dict[int, Array]) -> list[int]:
+    """Who loses to the best, in the mean of the logarithms, no more than two standard errors of the difference."""
+    best = max(logs.values(), key=np.sum)
+    if not np.isfinite(best).all():
+        return list(logs)
+    lost = {place: best - values for place, values in logs.items() if np.isfinite(values).all()}
+    return [place for place, each in lost.items() if each.mean() <= _BEHIND * each.std(ddof=1) / np.sqrt(each.size)]
+
+
+def _floors(X: Array) -> Array:
+    """What the density of a far row counts for at least: candidates compare by the rest of the rows; elsewhere none."""
+    far = (within_fences(X) != X).any(axis=1)
+    return np.where(far, log_constant(X), -np.inf)
+
+
+def _predicted(candidate: Candidate, X: Array, order: Array, fold: Array, seed: int, floors: Array) -> Array:
+    """log p at the rows of a fold, p fitted to the others; minus infinity where there is none."""
     rest = X[np.setdiff1d(order, fold)]
     try:
         sections = candidate.make(rest, seed, 1)
-        problem = make_likelihood(sections, Sample(rest, None), regularization=PENALTY / len(rest), truncation=1e-10)
-        factor = problem.coefficients(solve(problem, LowRank(_SEARCH), goal=_SEARCH).point)
-        return float(np.sum(log_density(sections, X[fold], factor)[0]))
+        problem = make_likelihood(
+            sections, Sample(rest, None), regularization=default_penalty(sections) / len(rest), truncation=1e-10
+        )
+        observed = problem.observed
+        C = minimise_likelihood(Likelihood(observed.rows, observed.shares, problem.penalty), tol=_SEARCH)
+        logs = log_density(sections, X[fold], problem.coefficients(np.linalg.cholesky(C)))[0]
+        return np.logaddexp(logs, floors[fold])
     except (ValueError, np.linalg.LinAlgError):
-        return -np.inf
+        return np.full(fold.size, -np.inf)
 
 
 def drawn_rows(X: Any, shares: Array, rng: np.random.Generator) -> Array:

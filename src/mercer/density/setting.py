@@ -14,6 +14,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.checks import as_points, checked_weights, scale_free
 from mercer.kernels.integrals.given_measure import checked_box, checked_measure, checked_normal
 from mercer.kernels.integrals.measures import Box, GaussianMeasure, Lebesgue, Measure
+from mercer.landmarks.clusters import clustered
 from mercer.validation import checked_kernel, distinct_rows, fitted_chooser, resolved_kernel, whole_number
 
 DEFAULT_SIZE = 100
@@ -65,6 +66,8 @@ def choose_kernel(kernel: Any, X: Array, weights: Array, support: Array) -> Kern
     """The user's kernel with its parameters fixed from X; None means the Gaussian of :func:`density_kernel`."""
     if kernel is None:
         return density_kernel(X, weights, support)
+    if checked_kernel(kernel).properties.positive_definite is False:
+        raise ValueError(f"{kernel!r} is not positive semi-definite, so that it has no densities: choose another.")
     if X.shape[0] == 1 and not checked_kernel(kernel).is_resolved:
         raise ValueError(f"{kernel!r} depends on the distances of points, but n_samples = 1: pass a number.")
     return resolved_kernel(kernel, X, weights)
@@ -110,7 +113,7 @@ def _centres(support: tuple[Any, ...], X: Array, masses: Array, rng: np.random.G
     if count >= X.shape[0]:
         return X
     model = KMeans(count, n_init=1, random_state=int(rng.integers(2**31)))
-    return like(model.fit(to_numpy(X), sample_weight=to_numpy(masses)).cluster_centers_, X)
+    return like(clustered(model, to_numpy(X), to_numpy(masses))[0], X)
 
 
 def _chosen_by(estimator: Any, X: Array, weights: Array) -> Array:

@@ -94,7 +94,7 @@ class SumOfSquaresDensity(DensityValues, DensityMixin, KernelEstimator):
     regularization : float, default=None
         λ ≥ 0, in units of 1/volume. None means the volume of the widest squared section k(·, z)², (πσ²/2)^{d/2} for the
         Gaussian kernel on R^d, over the number of distinct points; where squares have mass one, as those of ``scales``
-        and mixtures, ten over it.
+        and mixtures, ten over it, sixty for many of one shape.
     objective : {"projection", "mmd", "likelihood"}, default="projection"
         What is made small: the distance that the support sees; or the whole MMD², which costs more (m⁴ operations to
         prove, n² for the sample) and is worth it for some 50 support points or fewer; or -(1/n) Σ log p(xᵢ) with the

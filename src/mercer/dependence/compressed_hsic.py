@@ -25,6 +25,7 @@ from mercer.dependence.landmark_features import LandmarkFeatures, is_chooser, la
 from mercer.dependence.variables import Variable
 from mercer.kernels import Kernel
 
+_LEAST_ROWS = 4  # with fewer, all shifts but the first are alike
 _LANDMARKS = 64  # where no number is given
 _TRANSFORM = 10  # roundings of a term for each of the log₂ S steps of a transform, with room to spare
 _PANEL_BYTES = 2**26  # of features and their transforms at a time
@@ -90,6 +91,8 @@ def _check(x: Variable, y: Variable, compress: Any, resampling: Resampling) -> N
             f'compress={compress!r} must be "landmarks", a number of landmarks, or an estimator that chooses them, '
             "such as Landmarks(100)."
         )
+    if x.size < _LEAST_ROWS:
+        raise ValueError(f"compress needs {_LEAST_ROWS} rows, not {x.size}: leave it out.")
     if resampling.scheme != "rows":
         raise ValueError(f"scheme={resampling.scheme!r} does not go with compress: leave one of them out.")
     if x.is_precomputed or y.is_precomputed:

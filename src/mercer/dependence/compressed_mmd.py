@@ -11,14 +11,16 @@ Both ways end in the matrix of the bins of :mod:`mercer.dependence.bins`, in whi
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from mercer.backends.arrays import Array, as_double, like, namespace, taken, to_numpy
-from mercer.backends.chunks import panel_rows, row_chunks
-from mercer.backends.rounding import UNIT, gamma
+from mercer.backends.arrays import Array, as_double, is_source, like, namespace, taken, to_numpy
+from mercer.backends.chunks import panel_rows, row_chunks, source_rows
+from mercer.backends.rounding import UNIT, EntryError, gamma
 from mercer.backends.threads import run_chunks_of
 from mercer.dependence.bins import Bins, cut, discrepancies, size_of_bins
 from mercer.dependence.landmark_features import LandmarkFeatures, is_chooser, landmark_features
@@ -103,6 +105,8 @@ def _check(sample: PooledSample, compress: Any, drawing: Drawing) -> None:
 
 def feature_matrix(features: LandmarkFeatures, points: Any, weights: Array, bins: Bins) -> BinMatrix:
     """P Pᵀ: kernel values with the landmarks, summed over each bin, then made features."""
+    if is_source(points):
+        return _feature_matrix_by_blocks(features, points, weights, bins)
     matrix = features.kernel.matrix(points, features.components)
     rows = min(_CHUNK, panel_rows(matrix.shape[1]))
 
@@ -118,10 +122,30 @@ def feature_matrix(features: LandmarkFeatures, points: Any, weights: Array, bins
     chunks = row_chunks(bins.rows.size, rows)
     for first, values in run_chunks_of(points, partial, chunks):
         sums[first : first + values.shape[0]] += values
-    P = sums @ to_numpy(features.whiten)
-    scale = _largest_diagonal(features.kernel, points)
     error = features.kernel.matrix(points[:1], features.components).entry_error
-    depth = rows + len(chunks) + matrix.shape[1] + 2
+    return _of_sums(features, sums, _largest_diagonal(features.kernel, points), error, rows + len(chunks))
+
+
+def _feature_matrix_by_blocks(features: LandmarkFeatures, rows: Any, weights: Array, bins: Bins) -> BinMatrix:
+    """The same of rows that come a block at a time: every row adds its kernel values to those of its bin."""
+    kernel, count = features.kernel, bins.starts.size
+    lengths = np.diff(np.append(bins.starts, bins.rows.size))
+    place = np.empty(rows.shape[0], np.int32)
+    place[bins.rows] = np.repeat(np.arange(count), lengths)
+    sums, scale, error, passes = np.zeros((count, int(features.components.shape[0]))), 0.0, EntryError(0.0), 0
+    for where, block in rows.blocks(source_rows(4 * (rows.shape[1] + sums.shape[1]))):
+        matrix = kernel.matrix(block, features.components)
+        into = csr_array((weights[where], (place[where], np.arange(block.shape[0]))), shape=(count, block.shape[0]))
+        sums += into @ as_double(matrix.block(slice(None), slice(None)))
+        found = matrix.entry_error
+        error = EntryError(*(max(pair) for pair in zip(astuple(error), astuple(found), strict=True)))
+        scale, passes = max(scale, _largest_diagonal(kernel, block)), passes + 1
+    return _of_sums(features, sums, scale, error, int(lengths.max()) + passes)
+
+
+def _of_sums(features: LandmarkFeatures, sums: Array, scale: float, error: EntryError, depth: int) -> BinMatrix:
+    """P Pᵀ of the kernel values summed over bins, and its rounding."""
+    P, depth = sums @ to_numpy(features.whiten), depth + int(sums.shape[1]) + 2
     value = (error.relative + error.scaled + gamma(depth, UNIT)) * scale + error.absolute
     return BinMatrix(P @ P.T, 2 * features.amplification * value * np.sqrt(scale) + gamma(depth, UNIT) * scale)
 

@@ -160,9 +160,10 @@ def conditional_independence_test(
     n = _same_rows(x, y, z)
     choices = [regressors(kernel, z.points, generator) for kernel in z.kernels]
     of_x, of_y = (
-        [residuals(principal_features(k, v.points, _RANK, generator), choices) for k in v.kernels] for v in (x, y)
+        [residuals(_features(k, v.points, name, generator), choices) for k in v.kernels]
+        for v, name in ((x, "X"), (y, "Y"))
     )
-    places = principal_features(z.kernels[len(z.kernels) // 2], z.points, _RANK, generator)
+    places = _features(z.kernels[len(z.kernels) // 2], z.points, "Z", generator)
     left = [block for each in of_x for block in (each.values, _by_place(each.values, places[:, :_PLACES]))]
     covariance = ResidualCovariance(left, [each.values for each in of_y])
     cells = neighbour_cells(places, size) if method == "neighbours" else None
@@ -196,6 +197,14 @@ def _read(values: Any, kernels: Any, name: str, widths: Sequence[float]) -> Vari
     lengths = np.asarray(default.sigma)
     scaled = (width * lengths for width in widths)
     return replace(read, kernels=tuple(Gaussian(tuple(each.tolist()) if each.ndim else float(each)) for each in scaled))
+
+
+def _features(kernel: Any, points: Any, name: str, rng: np.random.Generator) -> Array:
+    """Coordinates of one variable in the space of its kernel, at least one."""
+    features = principal_features(kernel, points, _RANK, rng)
+    if not features.shape[1]:
+        raise ValueError(f"The rows of {name} are all alike to {kernel!r}: choose another kernel, or leave it out.")
+    return features
 
 
 def _same_rows(x: Variable, y: Variable, z: Variable) -> int:

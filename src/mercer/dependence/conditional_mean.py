@@ -25,6 +25,7 @@ from mercer.validation import (
     checked_kernel,
     declared,
     positive_number,
+    refuse_words,
     require_points,
     resolved_kernel,
     true_or_false,
@@ -195,6 +196,8 @@ class ConditionalMeanEmbedding(RegressorMixin, KernelEstimator):
         """The penalty with the least leave-one-out error, of those that are tried."""
         gram = GramOperator(kernel, data.points)
         unit = float(namespace(self._shares).sum(self._shares * as_double(gram.kernel_diagonal())))
+        if not unit > 0:
+            raise ValueError(f"{kernel!r} vanishes on every point: choose another kernel.")
         grid = _GRID * unit if self.regularization == "loo" else np.array([float(self.regularization)])
         features = Features.of(gram, self._shares, self.fit_intercept, self.max_rank, _NEGLIGIBLE * grid.min() / unit)
         ridge = Ridge(features.values, features.spectrum, self._shares, self.fit_intercept)
@@ -222,6 +225,7 @@ class ConditionalMeanEmbedding(RegressorMixin, KernelEstimator):
         if self._target_table is not None:
             kernel, y, _ = kernel.read(y)
         self._numeric = self._target_table is None or not self._target_table.texts
+        refuse_words(y, "y")
         values = check_array(
             to_numpy(y) if is_tensor(y) else y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self
         )

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.threads import watch
 from mercer.dependence.centred_gram import CentredGram, inner_product
 from mercer.dependence.variables import require_pairs, variable
@@ -14,9 +15,11 @@ from mercer.kernels.checks import checked_weights
 from mercer.validation import one_of, warn_if_not
 
 Estimator = Literal["biased", "unbiased"]
+_MOST = 1e150  # rows that weights may count, whose square is a number
 ALIKE = "dependent variables can have an HSIC of zero, so that a small value does not say they are independent."
 
 
+@takes_dask
 def hsic(
     X: Any,
     Y: Any,
@@ -112,4 +115,6 @@ def checked_counts(sample_weight: Any, X: Any, estimator: Estimator) -> Array | 
     weights = checked_weights(given, len(X), "sample_weight")
     if weights.sum() <= 1:
         raise ValueError("sample_weight says how often each row counts: its sum must be more than one.")
+    if weights.sum() > _MOST:
+        raise ValueError(f"sample_weight says how often each row counts: its sum, above {_MOST:.0e}, counts no rows.")
     return weights

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.collections import takes_dask
 from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
 from mercer.dependence.centred_gram import CentredGram
@@ -26,6 +27,7 @@ from mercer.dependence.hsic_result import HSICTestResult
 from mercer.dependence.resampling import Scheme, default_block_length
 from mercer.dependence.result import KernelPart
 from mercer.dependence.variables import MEDIAN, Variable, require_pairs, variable
+from mercer.journal import resumable
 from mercer.kernels import Kernel
 from mercer.kernels.checks import as_generator
 from mercer.validation import one_of, warn_if_not, whole_number
@@ -35,6 +37,8 @@ _FORMULAS = ("gamma", "spectral")
 _HANDICAP = 0.75  # standard deviations that a pair must be ahead of the customary ones, by power on other samples
 
 
+@takes_dask
+@resumable
 def hsic_test(
     X: Any,
     Y: Any,

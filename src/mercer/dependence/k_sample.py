@@ -35,6 +35,7 @@ from mercer.dependence.pooled_sample import listed_kernels
 from mercer.dependence.relabelling import Drawing
 from mercer.dependence.result import KernelTestResult
 from mercer.dependence.vectors import as_table
+from mercer.journal import resumable
 from mercer.kernels import Kernel
 from mercer.kernels.checks import as_generator
 from mercer.kernels.tables import Table, is_frame
@@ -99,6 +100,7 @@ class KSampleTestResult(KernelTestResult):
         return f"the largest of {len(self.parts)} standardised spreads" if self.parts else "their spread"
 
 
+@resumable
 def k_sample_test(
     *samples: Any,
     kernel: Any = None,

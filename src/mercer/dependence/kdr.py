@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, distinct_rows, is_tensor, to_numpy
+from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.dependence.coordinates import learn_coordinates
 from mercer.dependence.kdr_dimension import DimensionTest, LeftoverTest
@@ -18,6 +19,7 @@ from mercer.dependence.kdr_search import Found, Sample, Search, SearchOptions
 from mercer.dependence.landmark_regression import LandmarkRegression, Targets
 from mercer.dependence.response import Response, learn_response
 from mercer.estimator import keeps_earlier_fit
+from mercer.journal import identify
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
 from mercer.linalg.eigen import deterministic_signs
@@ -205,12 +207,13 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
             check(getattr(self, name), name)
         if self.verbose:
             make_visible()
-        rng = as_generator(self.random_state)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named
             X, y, shares = self._checked_sample(X, y, sample_weight)
             coordinates = learn_coordinates(X, shares, self.scaling)
         points = coordinates.of(X)
         self._require_directions(points)
+        identify(type(self).__name__, self.get_params(deep=False), X, y, shares)
+        rng = as_generator(self.random_state)
         self.dimension_tests_ = ()
         self._response, features = learn_response(y, self.y_kernel, shares, rng)
         self.landmarks_ = self._chosen_landmarks(points, shares, rng)
@@ -243,6 +246,7 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         self.dimension_tests_ = tuple(tests)
         return found
 
+    @stays_lazy
     def transform(self, X: Any) -> Array:
         """The coordinates of points along the directions, n × n_components."""
         check_is_fitted(self)

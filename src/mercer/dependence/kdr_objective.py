@@ -18,6 +18,8 @@ from mercer.dependence.landmark_regression import (
 from mercer.kernels import Gaussian, Kernel, Matern
 from mercer.problems.stiefel import StiefelProblem, ValueAndGradient
 
+_SMALLEST = 1e-140  # of lengths, and one over the largest: products of their squares have room
+
 
 class Slope(NamedTuple):
     """The derivative of k by the squared distance, as a number times another kernel."""
@@ -33,16 +35,26 @@ def slope_of(kernel: Kernel) -> Slope:
     -ν/(2(ν-1)ℓ²) times that of order ν - 1 and length ℓ √((ν-1)/ν).
     """
     if isinstance(kernel, Gaussian) and np.ndim(kernel.sigma) == 0:
-        return Slope(-1.0 / float(kernel.sigma) ** 2, kernel)
+        return Slope(-1.0 / _square(float(kernel.sigma)), kernel)
     if isinstance(kernel, Matern) and np.ndim(kernel.length_scale) == 0 and kernel.nu > 1:
         nu, length = float(kernel.nu), float(kernel.length_scale)
         if nu == np.inf:
-            return Slope(-0.5 / length**2, kernel)
-        return Slope(-nu / (2 * (nu - 1) * length**2), Matern(nu - 1, length * np.sqrt((nu - 1) / nu)))
+            return Slope(-0.5 / _square(length), kernel)
+        return Slope(-nu / (2 * (nu - 1) * _square(length)), Matern(nu - 1, length * np.sqrt((nu - 1) / nu)))
     raise ValueError(
         f"x_kernel={kernel!r} has no gradient that is known here: give Gaussian() or Matern(nu) with nu > 1, with one "
         "length for all columns."
     )
+
+
+def _square(length: float) -> float:
+    """The square of a length of x, which gradients are divided by."""
+    if not _SMALLEST < length < 1 / _SMALLEST:
+        raise ValueError(
+            f"The length of x_kernel is {length:.1e}, and gradients by such points leave double precision: bring X to "
+            'a size near one, as scaling="columns" does.'
+        )
+    return length**2
 
 
 @final

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from numbers import Real
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, as_double, cast, is_tensor, like, namespace, to_numpy
+from mercer.backends.arrays import Array, as_double, cast, is_source, is_tensor, like, namespace, to_numpy
+from mercer.dependence.growing_mean import Growth
 from mercer.dependence.mmd import ALIKE
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_points, in_one_unit
@@ -85,6 +86,9 @@ class MeanEmbedding:
     kernel: Kernel
     parts: tuple[GaussianMixture, ...]
     _table: Table | None
+    _n_first: int | None
+    _growth: Growth
+    _sometimes: ClassVar[frozenset[str]] = frozenset({"_growth", "_n_first"})
 
     def __init__(self, kernel: Any, X: Any, weights: Any = None) -> None:
         require_points(kernel, "A mean embedding evaluates the kernel between points")
@@ -94,6 +98,45 @@ class MeanEmbedding:
         used = None if weights is None or not bool((signed != 0).any()) else abs(signed)
         self.kernel = resolved_kernel(kernel, points, used)
         self.parts = (GaussianMixture(signed, points, 0.0),)
+        self._n_first = int(points.shape[0]) if weights is None else None
+
+    def partial_fit(self, X: Any) -> MeanEmbedding:
+        """Make this the embedding of its points and further rows together, which need not be kept; returns itself.
+
+        It stays a sum over the points of the constructor, some hundred rows of the stream, all of equal weight, that
+        serve as landmarks: the mean of the sections of all rows, projected on theirs, which agrees with the true one at
+        these points. ``projection_error`` bounds the distance between the two.
+
+        Parameters
+        ----------
+        X : array of shape (k, d) or data frame
+            The next rows.
+        """
+        growth = getattr(self, "_growth", None)
+        if growth is None:
+            part = self.parts[0]
+            if (
+                getattr(self, "_n_first", None) is None
+                or len(self.parts) > 1
+                or is_source(part.means)
+                or is_tensor(part.means)
+            ):
+                raise ValueError("partial_fit goes on from a sample in memory whose rows count alike: give no weights.")
+            growth = Growth.of(self.kernel, part.means)
+        X = cast(as_points(X if self._table is None else self._table.coded(X)), self.parts[0].means.dtype)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, and the embedding is of points with {self.n_features}.")
+        self._growth = growth.with_rows(X)
+        self.parts = (GaussianMixture(self._growth.weights, growth.features.components, 0.0),)
+        for kept in ("_in_unit", "_energy"):
+            self.__dict__.pop(kept, None)
+        return self
+
+    @property
+    def projection_error(self) -> float:
+        """A bound on the distance from the embedding of all rows that were seen; zero without :meth:`partial_fit`."""
+        growth: Growth | None = getattr(self, "_growth", None)
+        return 0.0 if growth is None else growth.error
 
     @classmethod
     def of_density(cls, model: Any) -> MeanEmbedding:
@@ -138,7 +181,7 @@ class MeanEmbedding:
     @classmethod
     def _made(cls, kernel: Kernel, parts: Iterable[GaussianMixture], table: Table | None = None) -> MeanEmbedding:
         made = object.__new__(cls)
-        made.kernel, made.parts, made._table = kernel, tuple(parts), table
+        made.kernel, made.parts, made._table, made._n_first = kernel, tuple(parts), table, None
         return made
 
     @property
@@ -151,16 +194,24 @@ class MeanEmbedding:
         Y = self._at_home(as_points(Y if self._table is None else self._table.coded(Y), "Y"))
         Y = cast(Y, getattr(namespace(Y), get_config().dtype))
         total = namespace(Y).zeros(Y.shape[0], dtype=namespace(Y).float64, device=Y.device)
-        require_room_for_pairs(Y.shape[0] + sum(part.weights.shape[0] for part in self.parts), self.n_features)
+        self._require_room(self.parts, int(Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.parts:
                 total += self._smoothed(part, Y, 0.0)
         self._require_finite(total)
         return total
 
+    def _require_room(self, parts: Iterable[GaussianMixture], further: int = 0) -> None:
+        """Refuse sums over more pairs than the memory limit has room for; rows that come by blocks take none."""
+        there = [part.weights.shape[0] for part in parts if not is_source(part.means)]
+        if there:
+            require_room_for_pairs(sum(there) + further, self.n_features)
+
     def _at_home(self, Y: Array) -> Array:
         """Points in the library of the measure."""
         means = self.parts[0].means
+        if is_source(Y):
+            return Y
         return like(Y, means) if is_tensor(means) else to_numpy(Y)
 
     def _require_finite(self, values: Any) -> None:
@@ -215,7 +266,7 @@ class MeanEmbedding:
     def _energy(self) -> float:
         """‖w‖² of the weights in their unit."""
         total, (parts, _) = 0.0, self._in_unit
-        require_room_for_pairs(sum(part.weights.shape[0] for part in parts), self.n_features)
+        self._require_room(parts)
         with np.errstate(over="ignore", invalid="ignore"):
             for i, part in enumerate(parts):
                 kernel, factor = self._widened(2 * part.variance)

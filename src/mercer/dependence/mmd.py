@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace
-from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within
+from mercer.backends.arrays import Array, as_double, is_source, like, namespace
+from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within, source_rows
+from mercer.backends.collections import takes_dask
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.threads import run_chunks_of, watch
 from mercer.dependence.vectors import as_tables
 from mercer.kernels import Kernel
 from mercer.kernels.checks import in_one_unit
 from mercer.operators import GramOperator
-from mercer.operators.signed_measure import difference, energy, in_units, overflowing, require_room_for_pairs
+from mercer.operators.signed_measure import (
+    difference,
+    energy,
+    in_units,
+    joined,
+    overflowing,
+    require_room_for_pairs,
+)
 from mercer.validation import (
     checked_kernel,
     one_of,
@@ -65,6 +74,7 @@ def mmd(
 ) -> tuple[float, float]: ...
 
 
+@takes_dask
 def mmd(
     X: Any,
     Y: Any,
@@ -150,9 +160,10 @@ def mmd(
     require_points(kernel, "The discrepancy evaluates the kernel at the points of both samples")
     kernel, X, Y = checked_kernel(kernel).read(*as_tables(X, Y))
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
-    require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
-    xp = namespace(X)
-    fixed = resolved_kernel(kernel, xp.concat([X, Y]), xp.concat([a, b]))
+    both = joined(X, Y)
+    if not is_source(both):
+        require_room_for_pairs(X.shape[0] + Y.shape[0], X.shape[1])
+    fixed = resolved_kernel(kernel, both, namespace(a).concat([a, b]))
     warn_if_not("characteristic", fixed, ALIKE)
     a, b, power = in_one_unit(a, b) if estimator != "linear" else (a, b, 0)
     error = 0.0
@@ -182,15 +193,14 @@ def _check_options(estimator: str, x_weights: Any, y_weights: Any, block_size: A
 def _unbiased(kernel: Kernel, X: Array, Y: Array, a: Array, b: Array) -> float:
     """The U-statistic: one product of the Gram matrix of both samples with two columns gives all three sums."""
     n = X.shape[0]
-    xp = namespace(X)
-    points = xp.concat([X, Y])
+    xp, points = namespace(a), joined(X, Y)
     columns = xp.zeros((points.shape[0], 2), dtype=a.dtype, device=a.device)
     columns[:n, 0], columns[n:, 1] = a, b
     for weights, name in ((a, "X"), (b, "Y")):
         if int((weights != 0).sum()) < 2:
             raise ValueError(f'{name} has one point of positive weight: estimator="unbiased" needs two in each sample.')
     product = as_double(GramOperator(kernel, points) @ columns)
-    diagonal = as_double(kernel.diag(points))
+    diagonal = as_double(GramOperator(kernel, points).diagonal())
     within = _without_diagonal(kernel, X, a, product[:n, 0], diagonal[:n])
     within += _without_diagonal(kernel, Y, b, product[n:, 1], diagonal[n:])
     return within - 2 * float(a @ product[:n, 1])
@@ -242,6 +252,8 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
             "estimator needs two: take a smaller block_size or another estimator."
         )
     n, m = X.shape[0] // count, Y.shape[0] // count
+    if is_source(X) or is_source(Y):
+        return linear_by_blocks(kernel, X, Y, count)
     xp, coefficients = namespace(X), _u_statistic(n, m, X)
     parts = (xp.reshape(points[: count * rows], (count, rows, -1)) for points, rows in ((X, n), (Y, m)))
     blocks = xp.reshape(xp.concat(tuple(parts), axis=1), (count * (n + m), -1))
@@ -255,6 +267,32 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
 
     values = xp.concat(run_chunks_of(X, of_chunk, chunks))
     return float(xp.mean(values)), float(xp.std(values, correction=1)) / float(np.sqrt(count))
+
+
+def linear_by_blocks(kernel: Kernel, X: Any, Y: Any, count: int) -> tuple[float, float]:
+    """As :func:`_linear` of so many blocks, of rows that come a block at a time: some blocks of the estimate each."""
+    n, m = X.shape[0] // count, Y.shape[0] // count
+    together = max(1, source_rows(4 * X.shape[1]) // (n + m))
+    coefficients, values = _u_statistic(n, m, np.empty(0)), []
+    for x, y in zip(_runs(X, count * n, together * n), _runs(Y, count * m, together * m), strict=True):
+        size = x.shape[0] // n
+        blocks = np.concatenate([x.reshape(size, n, -1), y.reshape(size, m, -1)], axis=1).reshape(size * (n + m), -1)
+        of_part = partial(_block_values, kernel.matrix(blocks), first=0, coefficients=coefficients)
+        values += run_chunks_of(blocks, of_part, row_chunks(size, max(1, _POINTS_AT_ONCE // (n + m))))
+    found = np.concatenate(values)
+    return float(found.mean()), float(found.std(ddof=1)) / float(np.sqrt(count))
+
+
+def _runs(points: Any, n: int, most: int) -> Iterator[Array]:
+    """The first n rows, so many at a time, of an array or a source."""
+    if not is_source(points):
+        yield from (points[rows] for rows in row_chunks(n, most))
+        return
+    from mercer.backends.row_source import regrouped
+
+    for rows, block in regrouped((block for _, block in points.blocks(most)), most):
+        if rows.start < n:
+            yield block[: n - rows.start]
 
 
 def _u_statistic(n: int, m: int, X: Array) -> Array:

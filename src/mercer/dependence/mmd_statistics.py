@@ -13,18 +13,22 @@ matrices for each tile of the upper half of K, 2·(N²/2)·(1 + B) flops a kerne
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
 
+from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, like, namespace, to_numpy
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.threads import run_chunks_of, unwatched
 from mercer.dependence.relabelling import Relabellings
+from mercer.journal import Entry, entry
 
 _LEAST_TILE, _TILE = 256, 1024  # rows and columns of a tile, where memory allows
+_ROWS_A_THREAD = 4  # of tiles, that are made before a journal may be written
 _TILE_BYTES, _TILE_SHARE = 2**24, 1 / 64  # of a tile of contrasts; a thread has five of that size in hand
 
 
@@ -123,10 +127,22 @@ def quadratic_forms(matrices: Sequence[KernelMatrix], block: Callable[[slice], A
         with unwatched():
             return np.stack(_of_tile_row(matrices, block, chunks, k))
 
-    total = np.zeros((len(matrices), count))
-    for part in run_chunks_of(reference, of_rows, range(len(chunks))):
-        total += part
+    with entry("tiles") as kept:
+        done, total, width = kept.result or kept.state or (0, np.zeros((len(matrices), count)), chunks[0].stop)
+        chunks = row_chunks(matrices[0].shape[0], width)  # sums are rounded as those of the tiles they began with
+        while done < len(chunks):
+            rows = range(done, min(len(chunks), done + _rows_at_once(kept, len(chunks))))
+            for part in run_chunks_of(reference, of_rows, rows):
+                total += part
+            done = rows.stop
+            kept.offer(partial(tuple, (done, total, width)))
+        kept.finish((done, total, width))
     return total
+
+
+def _rows_at_once(kept: Entry, all_of_them: int) -> int:
+    """Rows of tiles between two chances to write a journal: all where there is none."""
+    return _ROWS_A_THREAD * get_config().threads if kept.is_written else all_of_them
 
 
 def _of_tile_row(

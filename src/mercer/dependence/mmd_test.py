@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, like, to_numpy
+from mercer.backends.arrays import Array, is_source, like, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.threads import watch
 from mercer.dependence.aggregation import kernel_parts, ranked
 from mercer.dependence.block_length import series_block_length
@@ -37,6 +38,7 @@ from mercer.dependence.relabelling import (
 from mercer.dependence.resampling import Scheme, permutation_pvalue
 from mercer.dependence.result import KernelPart, KernelTestResult
 from mercer.dependence.vectors import as_table
+from mercer.journal import resumable
 from mercer.kernels import Gaussian, Precomputed
 from mercer.kernels.checks import as_generator, as_points
 from mercer.kernels.integrals import GaussianMixture
@@ -111,6 +113,8 @@ class _GivenSides:
         return values / self.norm if self.norm > 0 else np.zeros_like(values)
 
 
+@takes_dask
+@resumable
 def mmd_test(
     X: Any,
     Y: Any,
@@ -199,6 +203,7 @@ def mmd_test(
         kernel = Gaussian()
     sample = pooled_sample(X, Y, kernel, x_weights, y_weights, generator)
     _require_rows(sample, estimator)
+    _require_landmarks(sample, plan)
     for each in sample.kernels if not sample.several else ():
         warn_if_not("characteristic", each, ALIKE)
     with nullcontext() if progress is None else watch(progress), np.errstate(over="ignore", invalid="ignore"):
@@ -240,6 +245,15 @@ def _require_fitting(plan: _Plan, kernel: Any, *, weighted: bool) -> None:
             raise ValueError(f'estimator="linear" does not go with {what}: use estimator="unbiased".')
     if plan.drawing.block_length is not None and plan.drawing.scheme != "blocks":
         raise ValueError(f'block_length belongs to scheme="blocks", not to {plan.drawing.scheme!r}: leave it out.')
+
+
+def _require_landmarks(sample: PooledSample, plan: _Plan) -> None:
+    """Refuse to look at all pairs of rows that come a block at a time."""
+    if is_source(sample.points) and (plan.compress is None or plan.compress == "thinning"):
+        raise ValueError(
+            "Rows that are read a block at a time are compared in features of landmarks: pass compress='landmarks', or "
+            "a number of them."
+        )
 
 
 def _require_rows(sample: PooledSample, estimator: str) -> None:
@@ -337,7 +351,8 @@ def _sides(sample: PooledSample, best: int) -> tuple[MeanEmbedding, MeanEmbeddin
         contrast = np.concatenate([a, -b])
         energy = float(contrast @ to_numpy(sample.points @ contrast))
         return _GivenSides(contrast, float(np.sqrt(max(energy, 0.0))))
-    halves = ((a, sample.points[:n]), (b, sample.points[n:]))
+    parts = sample.points.parts if is_source(sample.points) else (sample.points[:n], sample.points[n:])
+    halves = zip((a, b), parts, strict=True)
     first, second = (
         MeanEmbedding._made(sample.kernels[best], [GaussianMixture(w, points, 0.0)], sample.table)
         for w, points in halves

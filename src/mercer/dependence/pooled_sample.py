@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.backends.arrays import Array, like, namespace, to_numpy
+from mercer.backends.arrays import Array, is_source, like, namespace, to_numpy
 from mercer.backends.matrix import KernelMatrix
 from mercer.dependence.kernel_collection import default_kernels
 from mercer.dependence.vectors import as_tables
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.bandwidth import MOST_POINTS
 from mercer.kernels.tables import Table, is_frame
+from mercer.operators.signed_measure import joined
 from mercer.validation import (
     checked_kernel,
     checked_weights,
@@ -78,12 +79,14 @@ def pooled_sample(
     if table is not None:
         X, Y = table.coded(X), table.coded(Y)
     X, Y, a, b = two_samples(X, Y, x_weights, y_weights)
-    n, points, weights = X.shape[0], namespace(X).concat([X, Y]), namespace(a).concat([a, b])
+    n, points, weights = X.shape[0], joined(X, Y), namespace(a).concat([a, b])
     points, weights, n = _positive(points, _in_one_unit(weights, x_weights, y_weights), n)
     m = points.shape[0] - n
     seen, their = points, None if bool((weights == weights[0]).all()) else weights
     if n + m > MOST_POINTS:  # of which bandwidths are chosen from some, by their place
         order = like(rng.permutation(n + m), points)
+        if is_source(points):
+            order = np.sort(order[:MOST_POINTS])  # in one pass; all of them are looked at
         seen, their = points[order], None if their is None else their[order]
     if given is None:
         kernels, handicaps = default_kernels(seen, their, table)
@@ -125,6 +128,8 @@ def _positive(points: Any, weights: Any, n: int) -> tuple[Any, Any, int]:
     kept = weights > 0
     if bool(kept.all()):
         return points, weights, n
+    if is_source(points):
+        raise ValueError("Rows that are read a block at a time all count: give positive weights, or none.")
     return points[kept], weights[kept], int(kept[:n].sum())
 
 

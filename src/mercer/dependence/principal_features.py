@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.backends.rounding import EPS
 from mercer.backends.threads import blas_for
 from mercer.kernels import Kernel
 from mercer.linalg.pivoted_cholesky import rp_cholesky
 from mercer.operators import GramOperator
 
+_ROUNDING = 4 * EPS  # of a mean of entries
 _TRACE = 1e-3  # of the trace: what a partial factorisation may leave out, and what a coordinate must hold
 
 
@@ -23,7 +25,9 @@ def centred_factor(kernel: Kernel, points: Any, rank: int, rng: np.random.Genera
     """
     gram = GramOperator(kernel, points)
     factor = rp_cholesky(gram, min(rank, gram.shape[0]), rng, tolerance=left_out).factor
-    return np.asarray(factor - factor.mean(axis=0))
+    centred = np.asarray(factor - factor.mean(axis=0))
+    rounding = _ROUNDING * np.sqrt(gram.shape[0]) * np.abs(factor).max(initial=0.0)
+    return np.where(np.abs(centred).max(axis=0, initial=0.0) > rounding, centred, 0.0)
 
 
 def principal_features(kernel: Kernel, points: Any, rank: int, rng: np.random.Generator) -> Array:

@@ -12,6 +12,7 @@ and its mirror image have the same part in the sum, so half of them are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from mercer.backends.chunks import panel_bytes, row_chunks
 from mercer.backends.rounding import UNIT
 from mercer.backends.threads import run_chunks
 from mercer.dependence.centred_gram import CentredGram
+from mercer.journal import entry
 
 _PANEL_BYTES, _PANEL_SHARE = 2**28, 1 / 8  # of all diagonals and their transforms at a time
 _TRANSFORM = 10  # roundings of a term for each of the log₂ n steps of a transform, with room to spare
@@ -74,20 +76,25 @@ def shift_sums(
     """
     n = x[0].size
     wanted = list(product(range(len(x)), range(len(y)))) if wanted is None else wanted
+    room = panel_bytes(_PANEL_BYTES, _PANEL_SHARE) // (16 * n * (len(x) + len(y)) + 32 * n)
     totals = np.zeros((len(y_orders), len(x), len(y), n // 2 + 1), np.complex128)
     of_x, of_y = np.zeros(len(x)), np.zeros(len(y))  # squares of Frobenius norms
-    room = panel_bytes(_PANEL_BYTES, _PANEL_SHARE) // (16 * n * (len(x) + len(y)) + 32 * n)
-    panels = row_chunks(n // 2 + 1, max(1, int(room)))
-    for done, part in enumerate(panels):
-        mirrored = np.array([1.0 if d in (0, n / 2) else 2.0 for d in range(part.start, part.stop)])
-        first = [_transformed(gram, x_order, part, mirrored) for gram in x]
-        of_x += [squares.sum() for _, squares in first]
-        for place, order in enumerate(y_orders):
-            second = [_transformed(gram, order, part) for gram in y]
-            of_y += [squares @ mirrored / len(y_orders) for _, squares in second]
-            _add_products(totals[place], [values for values, _ in first], [values for values, _ in second], wanted)
-        if report is not None:
-            report((done + 1) / len(panels))
+    with entry("shifts") as kept:
+        begun, width, totals, of_x, of_y = kept.result or kept.state or (0, max(1, int(room)), totals, of_x, of_y)
+        panels = row_chunks(n // 2 + 1, width)
+        for done in range(begun, len(panels)):
+            part = panels[done]
+            mirrored = np.array([1.0 if d in (0, n / 2) else 2.0 for d in range(part.start, part.stop)])
+            first = [_transformed(gram, x_order, part, mirrored) for gram in x]
+            of_x += [squares.sum() for _, squares in first]
+            for place, order in enumerate(y_orders):
+                second = [_transformed(gram, order, part) for gram in y]
+                of_y += [squares @ mirrored / len(y_orders) for _, squares in second]
+                _add_products(totals[place], [values for values, _ in first], [values for values, _ in second], wanted)
+            if report is not None:
+                report((done + 1) / len(panels))
+            kept.offer(partial(tuple, (done + 1, width, totals, of_x, of_y)))
+        kept.finish((len(panels), width, totals, of_x, of_y))
     values = np.moveaxis(fft.irfft(totals, n, axis=-1), 0, 2)
     return ShiftSums(values, sum_roundings(x, y, np.sqrt(of_x), np.sqrt(of_y), len(panels)))
 

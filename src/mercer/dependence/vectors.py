@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from mercer.backends.arrays import Array, is_tensor
+from mercer.backends.arrays import Array, is_source, is_tensor
 from mercer.kernels.tables import is_frame
 
 
@@ -47,7 +47,7 @@ def as_table(values: Any) -> Any:
 
     The name of a column is dropped: two samples of one variable are often called before and after.
     """
-    if is_frame(values) or hasattr(values, "toarray"):
+    if is_frame(values) or hasattr(values, "toarray") or is_source(values):
         return values
     if is_tensor(values):
         return values[:, None] if values.ndim == 1 else values

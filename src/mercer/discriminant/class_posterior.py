@@ -38,8 +38,9 @@ class ClassPosterior:
         self.means = (indicators * root[:, None]).T @ scaled / np.maximum(priors, np.finfo(float).tiny)[:, None]
         left = scaled - root[:, None] * (indicators @ self.means)
         values, vectors = eigh(left.T @ left + extra)
-        largest = float(np.max(values, initial=0.0))
-        floor = max(scaled.shape[1] * EPS * largest, np.finfo(float).tiny)
+        largest, total = float(np.max(values, initial=0.0)), float(np.sum(scaled**2))
+        # Classes without any spread have that of the rounding of their coordinates, so that squares stay numbers.
+        floor = max(scaled.shape[1] * EPS * largest, EPS**2 * total, np.finfo(float).tiny)
         self._whitening = vectors / np.sqrt(np.maximum(values, floor))
         self._log_priors = np.log(priors, out=np.full(priors.size, -np.inf), where=priors > 0)
 

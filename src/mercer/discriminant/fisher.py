@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.discriminant.family import RoweisFamily
 from mercer.discriminant.penalty import check_regularization
-from mercer.validation import declared
+from mercer.validation import declared, of_labels
 
 
 @final
@@ -90,4 +90,4 @@ class FisherDiscriminant(ClassifierMixin, RoweisFamily):
         return 0.0, 1.0
 
     def _check_targets(self, y: Any) -> None:
-        check_classification_targets(y)
+        of_labels(check_classification_targets, y)

@@ -16,7 +16,7 @@ from mercer.kernels import Categories, Gaussian, Kernel, Linear, Precomputed
 from mercer.kernels.tables import Table, is_frame
 from mercer.linalg import rp_cholesky
 from mercer.operators import GramOperator
-from mercer.validation import checked_kernel, resolved_kernel
+from mercer.validation import checked_kernel, of_labels, resolved_kernel
 
 _MOST_FEATURES = 1000  # of the labels
 _TRACE_LEFT = 1e-10  # of a kernel of the labels, at which its factorisation ends
@@ -102,7 +102,7 @@ def read_targets(y: Any, y_kernel: Any, weights: Array, rng: np.random.Generator
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     values = check_array(values, ensure_2d=False, dtype=None, input_name="y")
-    kind = type_of_target(values, input_name="y")
+    kind = of_labels(type_of_target, values)
     if kind in ("binary", "multiclass"):
         return _of_classes(values, weights)
     if kind == "multilabel-indicator":

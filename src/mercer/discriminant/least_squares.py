@@ -27,7 +27,8 @@ class LeastSquares:
 
     def __init__(self, scaled: Array, root: Array, targets: Array) -> None:
         self._mean = (root**2) @ targets
-        self._coefficients = lstsq(scaled, root[:, None] * (targets - self._mean))[0]
+        unit = float(np.max(np.abs(targets), initial=0.0)) or 1.0  # whose squares may be no numbers
+        self._coefficients = lstsq(scaled, root[:, None] * ((targets - self._mean) / unit))[0] * unit
 
     def __call__(self, coordinates: Array) -> Array:
         """The function at some coordinates, n × o."""

@@ -135,7 +135,8 @@ class FeatureScatter:
             values = roots**2
         else:
             values, vectors = _leading_pairs(factor.divided(factor.divided(self._numerator(quotient)).T), count)
-        kept = min(count, int(np.sum(values > _NULL * max(float(values[0]), 0.0) * self.mean.size)))
+        largest = float(np.max(values, initial=0.0))  # of no values, where the labels are all alike
+        kept = min(count, int(np.sum(values > _NULL * largest * self.mean.size)))
         return Directions(values[:kept], factor.carried_back(vectors[:, :kept]))
 
     def _numerator(self, quotient: Quotient) -> Array:

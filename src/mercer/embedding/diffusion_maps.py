@@ -12,7 +12,7 @@ from mercer.backends.rounding import unit_of
 from mercer.backends.threads import one_thread_for
 from mercer.embedding.degeneracy import pad_components, refuse_degenerate, widened
 from mercer.embedding.extension import log_degrees_and_sums
-from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, keeps_earlier_fit, row_by_row
 from mercer.kernels import Precomputed, SelfTuning
 from mercer.linalg import leading_eigenpairs
 from mercer.linalg.eigen import deterministic_signs
@@ -96,6 +96,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     _training: Any
     _n_features_out: int
     _default_kernel = staticmethod(SelfTuning)
+    _fits_blocks = True
     _checks = declared(
         n_components=at_least(1),
         time=non_negative,
@@ -167,7 +168,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             self._log_volume = _log_volume(operator, support.unit)
             embedded = support.lengths(values ** float(self.time) * vectors / operator.weights[:, None] ** 0.5)
         if support.indices is not None:
-            everywhere = self._extended(X)
+            everywhere = row_by_row(DiffusionMaps._extended)(self, X)
             everywhere[support.indices] = cast(embedded, everywhere.dtype)
             embedded = everywhere
         self.embedding_ = pad_components(embedded, count, values.shape[0])
@@ -185,6 +186,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ), and u(x) = √(m(x)/vol) ψ(x)."""
         return widened(self._extended(self._new_points(X)), self._n_features_out)

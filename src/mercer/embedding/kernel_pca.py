@@ -23,7 +23,7 @@ from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.preimage import PreImage, learn_preimage
 from mercer.embedding.principal_functions import PrincipalFunctions
 from mercer.embedding.principal_pairs import PrincipalPairs, principal_pairs
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
 from mercer.kernels.checks import as_points
 from mercer.operators import CenteredOperator, GramOperator
 from mercer.operators.diffusion import DegenerateKernelError
@@ -125,6 +125,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     _lengths: Array
     _root_of_weight: Any
     _n_features_out: int
+    _fits_blocks = True
     _checks = declared(
         n_components=at_least(1),
         indefinite=one_of("clip", "lift", "refuse"),
@@ -263,6 +264,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: Σᵢ vᵢ k̆(xᵢ, x) / √δ (RKHS (101)).
 
@@ -272,6 +274,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         values = self._functions(X)
         return widened(values * cast(self._lengths, values.dtype), self._n_features_out)
 
+    @row_by_row
     def eigenfunctions(self, X: Any) -> Array:
         """The Nyström eigenfunctions f(x) = (√n/δ) Σᵢ vᵢ k̆(xᵢ, x) at points X, a column each (RKHS (99), (129)).
 

@@ -21,6 +21,7 @@ _START = 1e-4  # spread of the initial positions, as t-SNE wants it
 _OTHERS = 0.01  # of the further coordinates in the initial positions
 _SURROUNDINGS = 5  # nearest points that say where another one goes
 _STEPS = 30  # of Weiszfeld's iteration
+_SMALLEST = 1e-140  # of coordinates, whose squares then have all their digits; the largest is its inverse
 _NEAR = 1e-6  # of the spread of the map: nearer, a position and a point are the same
 
 
@@ -160,9 +161,13 @@ def _all_coordinates(embedding: Any) -> Array:
     if hasattr(embedding, "get_params"):
         check_is_fitted(embedding, "embedding_")
         embedding = embedding.embedding_
-    E = check_array(to_numpy(embedding), dtype=np.float64, ensure_min_samples=4)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+        E = check_array(to_numpy(embedding), dtype=np.float64, ensure_min_samples=4)
     if (E[:1] == E).all():
         raise ValueError("All points have the same coordinates: there is nothing to draw.")
+    size = float(np.max(np.abs(E)))
+    if not _SMALLEST < size < 1 / _SMALLEST:
+        raise ValueError(f"The coordinates are of size {size:.0e}, whose squares leave double precision: scale them.")
     return E
 
 

@@ -22,7 +22,7 @@ from mercer.embedding.levels import Extent, Level, PosedLevel, solve_levels
 from mercer.embedding.prescribed import Prescribed
 from mercer.embedding.rank_path_result import STAYS, Diagnosis
 from mercer.embedding.solve import SOLVERS, Settings
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
 from mercer.linalg.tall import unit_rows
 from mercer.progress import Phases, warn_user
 from mercer.solvers import Iteration, Status
@@ -167,6 +167,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     phase_seconds_: dict[str, float]
     _extension: Extension
     _n_features_out: int
+    _fits_blocks = True
     _default_kernel = staticmethod(default_kernel)
     _checks = declared(
         n_components=optional(at_least(1)),
@@ -238,8 +239,8 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            The points; for a precomputed kernel the n × n matrix, dense or sparse.
+        X : array of shape (n, d), or rows of :func:`mercer.open_rows`
+            The points; for a precomputed kernel the n × n matrix, dense or sparse. Rows of a file need ``landmarks``.
         y : ignored
             For pipelines.
         sample_weight : array of shape (n,), optional
@@ -304,6 +305,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points by the normalised extension (PSD22 (1.5)).
 
@@ -323,6 +325,7 @@ class SDPEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         left = self._extend(X)
         return left @ (left if Y is None or Y is X else self._extend(Y)).T
 
+    @row_by_row
     def novelty(self, X: Any) -> Array:
         """Return -log Σⱼ wⱼ k(x, xⱼ): the higher, the farther from the data; finite at any distance."""
         X = self._new_points(X)

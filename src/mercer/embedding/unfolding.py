@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate
@@ -18,6 +19,7 @@ from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.unfolding_problem import PosedUnfolding
 from mercer.embedding.unfolding_solve import SolvedUnfolding, solve_unfolding
 from mercer.estimator import Recheck, keeps_earlier_fit
+from mercer.journal import identify
 from mercer.progress import make_visible, warn_user
 from mercer.solvers.solution import Iteration, Status
 from mercer.validation import (
@@ -176,6 +178,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         X = self._checked(X, fitting=True)
         self._data_seen = DataSeen.of(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        identify(type(self).__name__, self.get_params(deep=False), X, weights)
         posed = PosedUnfolding.of(self, X, weights)
         with blas_for(posed.problem.pairs.shape[0]):
             solved = solve_unfolding(posed, self)
@@ -211,6 +214,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
+    @stays_lazy
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: those of the neighbours, combined as the point is of them.
 
@@ -233,15 +237,16 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
     def _checked(self, X: Any, *, fitting: bool) -> Any:
         """Validated as scikit-learn does, in double precision; the matrix of distances may be sparse."""
         given = self.metric == "precomputed"
-        X = validate_data(
-            self,
-            to_numpy(X) if is_tensor(X) else X,
-            reset=fitting,
-            accept_sparse="csr" if given else False,
-            dtype=np.float64,
-            order="C",
-            ensure_min_samples=2 if fitting else 1,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is named by scikit-learn
+            X = validate_data(
+                self,
+                to_numpy(X) if is_tensor(X) else X,
+                reset=fitting,
+                accept_sparse="csr" if given else False,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=2 if fitting else 1,
+            )
         if given and X.shape[0] != X.shape[1]:
             raise ValueError(f"A matrix of distances must be square, not {X.shape[0]} × {X.shape[1]}.")
         return X

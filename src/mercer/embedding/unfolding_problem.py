@@ -19,6 +19,7 @@ from mercer.problems.unfolding import Unfolding
 from mercer.support import Support, choose_support
 
 _PLAIN = 100  # powers of two between which lengths are taken as they are
+_MOST_POWERS = 900  # of two, of a weight times a squared length: 120 less than double precision has
 _UNEVEN = 1e8  # between squared distances of neighbours, beyond which digits run out
 
 
@@ -73,6 +74,7 @@ class PosedUnfolding:
             scaled, named = (points - points[0]) / unit, rows[groups.first]
             graph = neighbour_pairs(scaled, named, int(model.n_neighbors), connect=bool(model.connect))
             graph = _apart(graph, points / unit)
+        _refuse_extreme(unit, support.unit)
         return cls(_programme(model, graph, *_masses(support, groups)), support, groups, points, unit)
 
     @property
@@ -156,6 +158,17 @@ def _unit(lengths: Array) -> float:
     """One; where squares of some lengths would leave double precision, a power of two near the largest."""
     power = math.frexp(float(np.abs(lengths).max(initial=0.0)) or 1.0)[1]
     return 1.0 if abs(power) < _PLAIN else math.ldexp(1.0, power)
+
+
+def _refuse_extreme(length: float, root_weight: float) -> None:
+    """Refuse units in which the variances of the points, weights times squared lengths, leave double precision."""
+    powers = 2 * (math.frexp(length)[1] + math.frexp(root_weight)[1])
+    if abs(powers) > _MOST_POWERS:
+        raise ValueError(
+            f"The points lie some {length:.0e} apart, so that their variance is no number of double precision: "
+            + ("divide" if powers > 0 else "multiply")
+            + " X, or sample_weight, by a constant."
+        )
 
 
 def _apart(graph: PairGraph, points: Array) -> PairGraph:

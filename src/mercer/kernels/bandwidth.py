@@ -168,6 +168,14 @@ def _above_diagonal(matrix: Array) -> Array:
     return matrix[xp.triu(xp.ones(matrix.shape, dtype=xp.bool, device=matrix.device), k=1)]
 
 
+def some_points(X: Any, weights: Array | None) -> tuple[Array, Array | None]:
+    """The points that the rules look at among rows that come a block at a time, and their weights."""
+    if X.shape[0] <= MOST_POINTS:
+        return X[:], weights
+    chosen = np.sort(np.random.default_rng(0).choice(X.shape[0], MOST_POINTS, replace=False))
+    return X[chosen], None if weights is None else weights[chosen]
+
+
 def _some(X: Array, w: Array) -> tuple[Array, Array]:
     """At most 1 000 points, drawn with a fixed seed; if these are all the same, one of them and some that differ."""
     if X.shape[0] <= MOST_POINTS:

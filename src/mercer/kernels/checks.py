@@ -15,6 +15,7 @@ from mercer.backends.arrays import (
     contiguous,
     copied,
     dtype_name,
+    is_source,
     is_sparse_tensor,
     is_tensor,
     like,
@@ -22,13 +23,22 @@ from mercer.backends.arrays import (
 )
 from mercer.backends.ordering import as_indices
 from mercer.backends.rounding import times_power_of_two
+from mercer.journal import adopted
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
 INFINITE_MATRIX = "A precomputed kernel must be finite: remove NaN and infinity first."
 
 
 def as_points(X: Any, name: str = "X") -> Array:
-    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies."""
+    """A two-dimensional, finite float32 or float64 array with rows as points; a tensor stays one, where it lies.
+
+    Rows of a source stay there, and are looked at as they are read.
+    """
+    if is_source(X):
+        from mercer.backends.row_source import FiniteRows
+
+        require_columns(X, name)
+        return FiniteRows(X, np.float32 if X.dtype == np.float32 else np.float64)
     array = _as_tensor(X, name) if is_tensor(X) else _as_numpy(X, name)
     if array.ndim != 2:
         hint = "Reshape a single feature with .reshape(-1, 1)." if array.ndim == 1 else "Rows are points."
@@ -219,9 +229,9 @@ def scale_free(weights: Any) -> Any:
 def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """A NumPy generator from None, a seed, a Generator or a legacy RandomState (from which a seed is drawn)."""
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
+        return adopted(np.random.default_rng(random_state.randint(2**31, size=4)))
     try:
-        return np.random.default_rng(random_state)
+        return adopted(np.random.default_rng(random_state))
     except (TypeError, ValueError):
         allowed = "None, a whole number ≥ 0 or a random generator"
         raise ValueError(f"{name}={random_state!r} must be {allowed}.") from None

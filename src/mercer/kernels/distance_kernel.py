@@ -103,7 +103,8 @@ class DistanceKernel(TrainedKernel):
         return first, second
 
     def _with_own(self, points: Array) -> Array:
-        return np.column_stack([points, self._mean_squares(points, self._sample) - self._sample.half_mean])
+        with np.errstate(invalid="ignore"):  # what is not finite is named by the callers
+            return np.column_stack([points, self._mean_squares(points, self._sample) - self._sample.half_mean])
 
     def _form(self, n_features: int) -> forms.Form:
         return self._form_with(n_features, EntryError(0.0, 0.0, float("inf")))  # for points that are not known yet

@@ -129,7 +129,8 @@ class FromDistance(DistanceKernel):
         if self.metric == "sqeuclidean":
             return np.square(squared_distances(rows, cols, "euclidean"))
         values = pairwise_distances(rows, cols, metric=self.metric, **(self.metric_params or {}))
-        return np.square(np.asarray(values, np.float64))
+        with np.errstate(over="ignore"):  # what is not finite is named by the callers
+            return np.square(np.asarray(values, np.float64))
 
     def _learned(self, X: Any, sample_weight: Any) -> Centre:
         if not self._is_euclidean:

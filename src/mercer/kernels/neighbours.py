@@ -12,10 +12,16 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array
-from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
+from mercer.backends.arrays import Array, is_source
+from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within, source_rows
 from mercer.backends.cpu.neighbour_descent import descended_neighbours
-from mercer.backends.cpu.neighbours import MEASURED, squared_distances, squared_lengths, squared_lengths_to
+from mercer.backends.cpu.neighbours import (
+    MEASURED,
+    put_in_order,
+    squared_distances,
+    squared_lengths,
+    squared_lengths_to,
+)
 from mercer.backends.threads import run_chunks
 
 _SPARE = 3  # neighbours beyond those asked for, to see whether several are equally far
@@ -23,6 +29,9 @@ _TREE_FEATURES = 15  # up to which a tree beats the comparison of all pairs, and
 _MOST_COMPARED = 50_000  # points of more features, up to which the comparison of all pairs takes seconds
 _TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _QUERIES = 2048  # points a call of a tree
+_LEAF = 32  # points of a leaf of a tree
+_LEAST_SHARED = 2**15  # points whose search is shared by the workers of a cluster
+_PARTS_A_THREAD = 4
 _TABLE = 2**21  # entries of a table that is made at a time
 _DESCENDED = ("euclidean", "manhattan", "cosine")  # metrics of the approximate search
 _SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
@@ -106,12 +115,32 @@ def neighbour_tables(points: Array, count: int, metric: str, neighbors: Any) -> 
 
 
 def nearest_to(points: Array, queries: Array, count: int) -> tuple[Array, Array]:
-    """Numbers of the nearest ``count`` points to every query and their squared distances, Euclidean, in no order."""
-    find, parts = _finder(points, "euclidean"), []
-    for part in row_chunks(queries.shape[0], rows_within(_TABLE, count)):
-        numbers = find(queries[part], count)[1]
-        parts.append((numbers, squared_lengths_to(points, queries[part], numbers, "euclidean")))
-    return np.concatenate([each[0] for each in parts]), np.concatenate([each[1] for each in parts])
+    """Numbers of the nearest ``count`` points to every query and their squared distances, Euclidean, in rising order.
+
+    Points that are equally far come in their order.
+    """
+    if is_source(points):
+        return _nearest_in_blocks(points, queries, count)
+    find, order = _finder(points, "euclidean"), _together(queries, "euclidean")
+    out = np.empty((order.size, count), np.int32), np.empty((order.size, count))
+    for rows in (order[part] for part in row_chunks(order.size, rows_within(_TABLE, count))):
+        numbers = find(queries[rows], count)[1].astype(np.int32)
+        squares = squared_lengths_to(points, queries[rows], numbers, "euclidean")
+        put_in_order(numbers, squares)
+        out[0][rows], out[1][rows] = numbers, squares
+    return out
+
+
+def _nearest_in_blocks(rows: Any, queries: Array, count: int) -> tuple[Array, Array]:
+    """As :func:`nearest_to`, of rows that come a block at a time: one pass, in which the nearest so far are kept."""
+    numbers, squares = np.empty((queries.shape[0], 0), np.int64), np.empty((queries.shape[0], 0))
+    for where, block in rows.blocks(source_rows(4 * rows.shape[1])):
+        found, apart = nearest_to(block, queries, min(count, block.shape[0]))
+        numbers = np.concatenate([numbers, found + np.int64(where.start)], axis=1)
+        squares = np.concatenate([squares, apart], axis=1)
+        order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        numbers, squares = (np.take_along_axis(each, order, axis=1) for each in (numbers, squares))
+    return numbers, squares
 
 
 def _too_many(points: Array, metric: str) -> bool:
@@ -123,12 +152,12 @@ def _too_many(points: Array, metric: str) -> bool:
 def _exact(points: Array, count: int, metric: str) -> list[Table]:
     """Asks for more where the farthest neighbour found is no farther than the last one wanted."""
     query, total = _searcher(points, metric), points.shape[0]
-    tables, pending, wanted = [], np.arange(total), count + 1 + _SPARE
+    tables, pending, wanted = [], _together(points, metric), count + 1 + _SPARE
     while pending.size:
         wanted, tied = min(wanted, total), []
         for rows in (pending[part] for part in row_chunks(pending.size, rows_within(_TABLE, wanted))):
             distances, numbers = query(rows, wanted)
-            table = _in_order(rows, numbers, _squares(points, rows, numbers, distances, metric))
+            table = _found(rows, numbers, _squares(points, rows, numbers, distances, metric))
             whole = (table.squares[:, -1] > table.squares[:, count]) | (wanted == total)
             tables.append(Table(*(part[whole] for part in table)))
             tied.append(rows[~whole])
@@ -138,6 +167,30 @@ def _exact(points: Array, count: int, metric: str) -> list[Table]:
 
 def _searcher(points: Array, metric: str) -> Any:
     """A function of row numbers and a count, which gives distances and numbers of the nearest points."""
+    cluster = get_config().cluster
+    if cluster is not None and points.shape[0] >= _LEAST_SHARED:
+        return _shared_search(points, metric, cluster)
+    return _numbered_finder(points, metric)
+
+
+def _shared_search(points: Array, metric: str, cluster: Any) -> Any:
+    """The same by the workers of a cluster, each of which has all points and answers for some of the rows."""
+    from mercer.backends.dask import tasks
+
+    makers = cluster.on_all(_numbered_finder, points, metric)
+    parts_of = _PARTS_A_THREAD * cluster.threads()
+
+    def query(rows: Array, wanted: int) -> Any:
+        parts = [part for part in np.array_split(rows, parts_of) if part.size]
+        asked = [makers[i % len(makers)] for i in range(len(parts))]
+        found = cluster.gather(cluster.apply(tasks.asked, asked, parts, [wanted] * len(parts)))
+        return tuple(np.concatenate([part[i] for part in found]) for i in (0, 1))
+
+    return query
+
+
+def _numbered_finder(points: Array, metric: str) -> Any:
+    """The search for rows of these points, on this machine."""
     find = _finder(points, metric)
     return lambda rows, wanted: find(points[rows], wanted)
 
@@ -146,18 +199,26 @@ def _finder(points: Array, metric: str) -> Any:
     """A function of any points and a count, which gives distances and numbers of the nearest of the points."""
     threads = get_config().threads
     if metric in _TREE_NORMS and points.shape[1] <= _TREE_FEATURES:
-        tree, p = cKDTree(points), _TREE_NORMS[metric]
+        order = _together(points, metric)  # so that the points of a leaf lie side by side in memory
+        tree, p = cKDTree(points[order], _LEAF), _TREE_NORMS[metric]
 
         def query(sought: Array, wanted: int) -> Any:
             size = sought.shape[0]
             parts = run_chunks(lambda part: tree.query(sought[part], wanted, p=p), row_chunks(size, _QUERIES))
-            return tuple(np.concatenate([part[i] for part in parts]).reshape(size, wanted) for i in (0, 1))
+            distances, places = (np.concatenate([part[i] for part in parts]).reshape(size, wanted) for i in (0, 1))
+            return distances, order[places]
 
         return query
     centre = points.mean(axis=0) if metric == "euclidean" else 0.0  # inner products lose digits far from 0
     seen = points - centre if metric == "euclidean" else points
     search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=threads).fit(seen)
     return lambda sought, wanted: search.kneighbors(sought - centre, wanted)
+
+
+def _together(points: Array, metric: str) -> Array:
+    """The numbers of the points, near ones after each other where a tree looks for them: for the sake of caches."""
+    tree = metric in _TREE_NORMS and points.shape[1] <= _TREE_FEATURES
+    return cKDTree(points, _LEAF).indices.copy() if tree and points.shape[0] else np.arange(points.shape[0])
 
 
 def _approximate(points: Array, count: int, metric: str) -> list[Table]:
@@ -237,6 +298,19 @@ def graph_table(graph: Any, points: Array, count: int, metric: str) -> Table:
 
 def _squares(points: Array, rows: Array, numbers: Array, distances: Array, metric: str) -> Array:
     return squared_lengths(points, rows, numbers, metric) if metric in MEASURED else distances**2
+
+
+def _found(rows: Array, numbers: Array, squares: Array) -> Table:
+    """As :func:`_in_order`, for what a search gives, which is nearly in order; equally near ones by their number."""
+    own = numbers == rows[:, None]
+    lost = np.flatnonzero(~own.any(axis=1))
+    numbers = numbers.astype(np.int32)
+    numbers[lost, -1] = rows[lost]
+    own[lost, -1] = True
+    squares[own] = -1.0
+    put_in_order(numbers, squares)
+    squares[:, 0] = 0.0
+    return Table(rows, numbers, squares)
 
 
 def _in_order(rows: Array, numbers: Array, squares: Array) -> Table:

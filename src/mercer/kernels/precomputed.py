@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends import forms
-from mercer.backends.arrays import is_sparse_tensor
+from mercer.backends.arrays import is_source, is_sparse_tensor
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import (
     COMPLEX_MATRIX,
@@ -67,6 +67,8 @@ class Precomputed(Kernel):
 
 def _as_matrix(X: Any, name: str = "X") -> Any:
     """A dense matrix as points are checked, or a sparse one: CSR, sorted, each entry once, float32 or float64."""
+    if is_source(X):
+        raise ValueError("A kernel matrix that is given cannot come a block at a time: pass points and a kernel.")
     if is_sparse_tensor(X):
         return as_sparse_tensor(X, name)
     if not hasattr(X, "toarray"):

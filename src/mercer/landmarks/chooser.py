@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mercer.backends.arrays import Array, is_tensor, like, namespace, taken, to_numpy
+from mercer.backends import get_config
+from mercer.backends.arrays import Array, is_source, is_tensor, like, namespace, taken, to_numpy
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import one_thread_for
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator, first_place
 from mercer.kernels.tables import Table
-from mercer.landmarks.standing import standing
+from mercer.landmarks.standing import Standing, standing, standing_of_rows
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
 from mercer.validation import (
@@ -28,6 +29,8 @@ from mercer.validation import (
     whole_number,
 )
 from mercer.wording import OneLine
+
+_PART_SHARE, _MOST_OF_A_SOURCE = 1 / 8, 200_000  # of the memory limit, and rows: among which landmarks are chosen
 
 
 class Landmarks(OneLine, BaseEstimator):
@@ -69,8 +72,9 @@ class Landmarks(OneLine, BaseEstimator):
     -----
     Cost: n·m kernel evaluations and n·m² flops for every strategy (k-means: n·m·d flops a step, and the same in the
     end); memory: n·m for the Cholesky factors, 1024·m a thread otherwise. Where such a factor does not fit half of the
-    memory limit, its pivots are those of a random part of the rows. Where a strategy knows no further rows, as the rank
-    of the kernel matrix is lower, the others are drawn uniformly.
+    memory limit, its pivots are those of a random part of the rows. Of rows that are read from a file, landmarks are
+    chosen among a random part that fits the limit, 200 000 at most; weights and share are those of all rows. Where a
+    strategy knows no further rows, as the rank of the kernel matrix is lower, the others are drawn uniformly.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Landmarks(OneLine, BaseEstimator):
     n_features_in_: int
     _data_seen: DataSeen
     _table: Table | None
+    _fits_blocks: ClassVar[bool] = True
     _fitted_like: Any = None  # an empty tensor where the fit was on one; a model file holds arrays
     _unsaved: ClassVar[frozenset[str]] = frozenset({"_fitted_like"})
 
@@ -119,17 +124,39 @@ class Landmarks(OneLine, BaseEstimator):
         kernel = resolved_kernel(own, points, None if sample_weight is None else like(weights, points))
         with one_thread_for(n, points):
             present = np.flatnonzero(weights > 0)
+            unit = math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)  # so that no sum overflows, and none rounds
+            if is_source(points):
+                rows = _rows_of_a_part(strategy, kernel, points, count, weights, rng)
+                stands = standing_of_rows(kernel, points, rows, weights / unit)
+                return self._stored(kernel, rows, stands, unit)
             gram = GramOperator(kernel, points if present.size == n else _part(points, present, kernel))
             _require_finite(gram)
             shares = normalised(weights[present], present.size)
             rows = _chosen(strategy, gram, min(count, present.size), shares, rng)
-            unit = math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)  # so that no sum overflows, and none rounds
             stands = standing(gram, rows, weights[present] / unit)
-        self.kernel_ = kernel
-        self.indices_ = like(present[rows], points) if is_tensor(points) else present[rows]
+        return self._stored(kernel, like(present[rows], points) if is_tensor(points) else present[rows], stands, unit)
+
+    def _stored(self, kernel: Kernel, indices: Array, stands: Standing, unit: float) -> Landmarks:
+        self.kernel_, self.indices_ = kernel, indices
         self.weights_ = _in_units(stands.weights, unit)
         self.share_left_out_ = stands.trace_left_out
         return self
+
+
+def _rows_of_a_part(
+    strategy: Strategy, kernel: Kernel, points: Any, count: int, weights: Array, rng: np.random.Generator
+) -> Array:
+    """Rows chosen among a random part of a source, drawn by weight, that the memory limit holds with its factor."""
+    n, width = int(points.shape[0]), points.shape[1] + count
+    most = min(n, max(2 * count, min(_MOST_OF_A_SOURCE, get_config().share(_PART_SHARE) // (8 * width))))
+    present = int(np.count_nonzero(weights))
+    equal = present == n and bool((weights == weights[0]).all())
+    chances = None if equal else weights / weights.sum()
+    part = np.sort(rng.choice(n, min(most, present), replace=False, p=chances))
+    gram = GramOperator(kernel, points[part])
+    _require_finite(gram)
+    shares = np.full(part.size, 1 / part.size)  # drawn by weight, they count alike
+    return part[_chosen(strategy, gram, min(count, part.size), shares, rng)]
 
 
 def _strategy(strategy: Any) -> Strategy:

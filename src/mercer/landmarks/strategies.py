@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, distinct_rows, like, taken, to_numpy
 from mercer.kernels import Precomputed
+from mercer.landmarks.clusters import clustered
 from mercer.landmarks.leverage import leverage
 from mercer.linalg import greedy_cholesky, rp_cholesky
 from mercer.operators import GramOperator
@@ -50,13 +51,14 @@ def k_means(gram: GramOperator, n_landmarks: int, weights: Array, rng: np.random
     else:
         batch = max(4096, _BATCH * n_landmarks)
         model = MiniBatchKMeans(n_landmarks, n_init=1, batch_size=batch, max_iter=_LLOYD_STEPS, random_state=seed)
-    labels = model.fit(distinct, sample_weight=masses / masses.mean()).labels_
-    return first[_nearest_of_each(distinct, model.cluster_centers_, labels)]
+    centres, labels = clustered(model, distinct, masses / masses.mean())
+    return first[_nearest_of_each(distinct, centres, labels)]
 
 
 def _nearest_of_each(points: Array, centres: Array, labels: Array) -> Array:
     """The point of each cluster that is nearest to its centre; an empty cluster has none."""
     off = points - centres[labels]
+    off = off / (np.abs(off).max() or 1.0)  # whose squares are numbers, and tell small differences apart
     order = np.lexsort((np.einsum("ij,ij->i", off, off), labels))
     return order[np.unique(labels[order], return_index=True)[1]]
 

@@ -61,7 +61,8 @@ def _largest(gram: LinearMap, factor: Array, residual: Array, size: int, noise: 
         if pivot <= noise or (kept and pivot < beyond):
             break
         kept.append(i)
-        schur -= np.outer(schur[:, i], schur[i]) / pivot
+        column = schur[:, i] / np.sqrt(pivot)  # divided first, so that no product of two large entries overflows
+        schur -= np.outer(column, column)
         left = np.where(np.isin(np.arange(left.size), kept), -np.inf, schur.diagonal())
     return rows[kept]
 

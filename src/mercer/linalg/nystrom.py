@@ -14,6 +14,7 @@ from mercer.linalg.eigen import positive_eigenpairs
 from mercer.linalg.tall import square_row_lengths, tall_product
 from mercer.operators import LinearMap, LowRankOperator
 
+_LARGEST = 1e150  # of a factor, whose squares are entries
 _INDEFINITE = 1e-10  # of the largest eigenvalue: what the rounding of anyone's block may be
 
 
@@ -89,6 +90,8 @@ def nystrom_completion(A: Any, B: Any) -> LowRankOperator:
         raise ValueError(f"A has the eigenvalue {least:.3g}, but the block of a psd matrix has none below zero.")
     xp = namespace(A)
     factor = _factor(A, xp.concat([A, B.T], axis=0), 2 * unit_of(A.dtype))
+    if float(xp.max(xp.abs(factor))) > _LARGEST:
+        raise ValueError("A and B make entries beyond double precision: divide both by the largest entry.")
     return LowRankOperator(factor, landmarks=xp.arange(A.shape[0], device=A.device))
 
 

@@ -30,22 +30,24 @@ def _counts(value: Any, name: str) -> tuple[int, ...]:
 class NoveltyDetector(OutlierMixin, KernelEstimator):
     """Find rows that are unlike the rest, among the rows of the fit and among new ones.
 
-    The score of a row says how far its neighbours are, and how far that is beside the distances of their own
-    neighbours, at several sizes of neighbourhood. A row of the training set is not counted as its own neighbour:
-    :meth:`score_samples` gives it the score that a model of all other rows would, so that ``fit_predict`` judges it as
-    it would judge a new row. The user guide says when to take it, and when not.
+    The score of a row says how far its neighbours are, or how far that is beside the distances of their own neighbours,
+    whichever is more unusual: so many distances of the quartiles above the median of the training rows. A row of the
+    training set is not counted as its own neighbour: :meth:`score_samples` gives it the score that a model of all other
+    rows would, so that ``fit_predict`` judges it as it would judge a new row. The user guide says when to take it, and
+    when not.
 
     Parameters
     ----------
     kernel : Kernel, str or None, default=None
         A kernel whose distance √(k(x, x) + k(y, y) - 2k(x, y)) says how far rows are apart, as :class:`mercer.Mixed`
         for columns of words and numbers. None means Euclidean distances.
-    n_neighbors : int or sequence of int, default=(10, 20, 40)
-        The neighbours a row is compared with, at several sizes of neighbourhood; three times as many say how empty it
+    n_neighbors : int or sequence of int, default=(10, 20)
+        The neighbours a row is compared with, at several sizes of neighbourhood; six times the most say how empty it
         is around the row. No neighbourhood is larger than a quarter of the rows.
-    locality : float, default=1/3
-        How much the comparison with neighbours counts beside the distance itself. Zero finds rows in empty places,
-        large values find rows that stand out from their surroundings, as a local outlier factor does.
+    locality : float, default=2/3
+        How much the comparison with neighbours counts beside the distance itself, in one of three views of a row; in
+        the others it counts by an eighth of that. Zero finds rows in empty places alone, with large values more rows
+        are found that stand out from their surroundings, as by a local outlier factor.
     standardize : {"auto", True, False}, default="auto"
         Divide each column by its spread, of quartiles, before distances are taken; ``"auto"`` does where the ranges of
         the columns differ more than eightfold, which columns of one unit seldom do. A kernel sees rows as they are.
@@ -112,8 +114,8 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         self,
         kernel: Any = None,
         *,
-        n_neighbors: Any = (10, 20, 40),
-        locality: float = 1 / 3,
+        n_neighbors: Any = (10, 20),
+        locality: float = 2 / 3,
         standardize: bool | str = "auto",
         contamination: float | str = "auto",
         false_alarms: float | None = None,

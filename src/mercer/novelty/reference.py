@@ -2,13 +2,20 @@
 
 With R_k(x) the distance of the k-th neighbour, x itself not counted, in units of its median over the training rows,
 
-    novelty(x) = mean over k of  log R_3k(x) + c (log R_k(x) - mean over the k neighbours y of log R_k(y)).
+    ratio(x) = mean over k of  log R_k(x) - mean over the k neighbours y of log R_k(y).
 
-The first term is a level: how empty it is around x, of three times as many neighbours, for what is near x but few is
-novel too. The second compares x with its neighbours, as local outlier factors do (Breunig, Kriegel, Ng, Sander 2000).
--log density is m log R_k up to a constant where points fill m dimensions, so
-that c = locality · m weighs a ratio of densities by ``locality``, whatever the dimension. m is estimated from the
-distances of neighbours (Levina, Bickel 2004; mean of inverses, MacKay, Ghahramani 2005).
+log R_k says how empty it is around x, and the ratio compares x with its neighbours, as local outlier factors do
+(Breunig, Kriegel, Ng, Sander 2000). A sum of all that drowns what one of them says alone: a small group far away
+differs from its neighbours in nothing, and has many near. So there are three views, with k the largest number of
+neighbours that is asked and w six times as many,
+
+    log R_w + c/8 · ratio,    log R_k + c/8 · ratio,    log R_k + c · ratio,
+
+each in distances of its own quartiles from its own median, over the training rows, and a row is as novel as the view
+says that finds it most so.
+-log density is m log R_k up to a constant where points fill m dimensions, so that
+c = locality · m weighs a ratio of densities by ``locality``, whatever the dimension. m is estimated from the distances
+of neighbours (Levina, Bickel 2004; mean of inverses, MacKay, Ghahramani 2005).
 """
 
 from __future__ import annotations
@@ -24,12 +31,13 @@ from mercer.backends.config import require_memory
 from mercer.backends.cpu.neighbours import find_rows, row_keys
 from mercer.kernels import Kernel
 from mercer.novelty.columns import one_unit, quantiles, spreads
-from mercer.novelty.scales import Rule, radii, scores_left_out, scores_new
+from mercer.novelty.scales import Rule, parts_left_out, parts_new, radii
 from mercer.novelty.search import EuclideanSearch, KernelSearch, query_chunks
+from mercer.novelty.views import Views
 from mercer.progress import Phases
 
 _DIMENSION_NEIGHBOURS = 20
-_WIDER = 3  # times as many neighbours say how empty it is around a row as are asked about theirs
+_WIDER = 6  # times as many neighbours say how empty it is around a row as are asked about theirs
 _PARTS = 4  # of the rows, of which no neighbourhood is larger than one
 _LARGEST = 2.0**500  # coordinates whose squares, and sums of them, are numbers
 
@@ -59,7 +67,9 @@ class Reference:
     radii : array of shape (m, s)
         R_k of every point.
     rule : Rule
-        What scores are made of.
+        What is asked about neighbours.
+    views : Views
+        How scores are made of the answers.
     dimension : float
         m, of what the points fill.
     scores : array of shape (m,)
@@ -71,6 +81,7 @@ class Reference:
     masses: Array
     radii: Array
     rule: Rule
+    views: Views
     dimension: float
     scores: Array
 
@@ -87,11 +98,10 @@ class Reference:
         phases.begin("scoring the rows")
         known = radii(near, masses, counts)
         units = np.array([_median(column, masses) for column in known.T])
-        wide_units = np.array([_median(column, masses) for column in radii(near, masses, wide).T])
-        dimension = _dimension(near.lengths, masses)
-        rule = Rule(counts, wide, units, wide_units, asked.locality * dimension)
-        scores = scores_left_out(near, masses, known, rule)
-        return cls(search, divisors, masses, known, rule, dimension, scores)
+        rule = Rule(counts, wide, units, _median(radii(near, masses, np.array([wide]))[:, 0], masses))
+        parts, dimension = parts_left_out(near, masses, known, rule), _dimension(near.lengths, masses)
+        views = Views.of(parts, masses, asked.locality * dimension)
+        return cls(search, divisors, masses, known, rule, views, dimension, views.scores(parts))
 
     def novelty(self, X: Any) -> Array:
         """The score of every row of X; that of a row of the training set is the one that it has without itself."""
@@ -104,7 +114,7 @@ class Reference:
         for part in query_chunks(fresh.size, count):
             which = fresh[part]
             near = self.search.nearest(sought[which], count)
-            out[which] = scores_new(near, self.masses, self.radii, self.rule)
+            out[which] = self.views.scores(parts_new(near, self.masses, self.radii, self.rule))
         return out
 
 
@@ -141,8 +151,8 @@ def _require_two(distinct: int) -> None:
         raise ValueError("All points are equal: a detector needs two that differ.")
 
 
-def _possible(counts: tuple[int, ...], rows: float) -> tuple[Array, Array]:
-    """The numbers of neighbours that are asked, and three times as many, each a quarter of the rows at most.
+def _possible(counts: tuple[int, ...], rows: float) -> tuple[Array, float]:
+    """The numbers of neighbours that are asked, and six times the most, each a quarter of the rows at most.
 
     Larger ones would tell a training row, which is compared with one row less, from a new one.
     """
@@ -152,12 +162,12 @@ def _possible(counts: tuple[int, ...], rows: float) -> tuple[Array, Array]:
         )
     most = max(1, math.floor(rows / _PARTS))
     found = np.array(sorted({float(min(k, most)) for k in counts}))
-    return found, np.minimum(_WIDER * found, most)
+    return found, float(min(_WIDER * max(counts), most))
 
 
-def _holding(masses: Array, wide: Array) -> int:
+def _holding(masses: Array, wide: float) -> int:
     """So many points hold as much mass as is ever asked for, whichever they are, or are all there are."""
-    needed = min(int(np.searchsorted(np.cumsum(np.sort(masses)), wide[-1] + 1)) + 1, masses.size)
+    needed = min(int(np.searchsorted(np.cumsum(np.sort(masses)), wide + 1)) + 1, masses.size)
     require_memory(
         36.0 * needed * masses.size,
         f"The {needed} nearest neighbours of {masses.size} points",

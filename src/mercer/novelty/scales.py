@@ -24,23 +24,49 @@ FAR = 1e9  # beyond which the floor is lost in rounding, and squares might not b
 
 
 class Rule(NamedTuple):
-    """What a score is made of: the mean over k of log R_w(x) + c (log R_k(x) - mean over the k neighbours of log R_k).
+    """What is asked about the neighbours of a row.
 
     Attributes
     ----------
-    counts, wide : arrays of shape (s,)
-        The numbers k of neighbours that are asked, and w, as many or more, of which the level is taken.
-    units, wide_units : arrays of shape (s,)
-        The median R_k and R_w of the training rows, in which lengths are measured.
-    local : float
-        c, the weight of what neighbours say.
+    counts : array of shape (s,)
+        The numbers k of neighbours with which a row is compared.
+    wide : float
+        The number w, as many or more, of which the level is taken.
+    units : array of shape (s,)
+        The median R_k of the training rows, in which lengths are measured.
+    wide_unit : float
+        The median R_w.
     """
 
     counts: Array
-    wide: Array
+    wide: float
     units: Array
-    wide_units: Array
-    local: float
+    wide_unit: float
+
+
+class Parts(NamedTuple):
+    """What a score is made of, each an array of shape (q,).
+
+    Attributes
+    ----------
+    far, near : arrays
+        log R_w, and log R_k of the largest k: how empty it is around a row.
+    ratio : array
+        The mean over k of log R_k less the mean of that of the k neighbours.
+    """
+
+    far: Array
+    near: Array
+    ratio: Array
+
+    @classmethod
+    def empty(cls, size: int) -> Parts:
+        """For so many rows."""
+        return cls(np.empty(size), np.empty(size), np.empty(size))
+
+    def rows(self, part: slice) -> Parts:
+        """Of some of the rows: views, to be filled."""
+        return Parts(*(each[part] for each in self))
 
 
 def radii(near: Nearest, masses: Array, counts: Array) -> Array:
@@ -50,18 +76,24 @@ def radii(near: Nearest, masses: Array, counts: Array) -> Array:
     return out
 
 
-def scores_left_out(near: Nearest, masses: Array, known: Array, rule: Rule) -> Array:
-    """The score of every training point among the others, of shape (m,); the higher, the more novel."""
-    out = np.empty(masses.size)
-    _for_rows(masses.size, lambda part: _fill_left_out(part.start, *near, masses, known, *rule, out[part]))
+def parts_left_out(near: Nearest, masses: Array, known: Array, rule: Rule) -> Parts:
+    """What the score of every training point among the others is made of."""
+    out = Parts.empty(masses.size)
+    _for_rows(
+        masses.size,
+        lambda part: _fill_left_out(part.start, *near, masses, known, *rule, *out.rows(part)),
+    )
     return out
 
 
-def scores_new(near: Nearest, masses: Array, known: Array, rule: Rule) -> Array:
-    """The score of every new point, of shape (q,), from its nearest training points."""
-    out = np.empty(near.numbers.shape[0])
+def parts_new(near: Nearest, masses: Array, known: Array, rule: Rule) -> Parts:
+    """What the score of every new point is made of, from its nearest training points."""
     numbers, lengths = near
-    _for_rows(out.size, lambda part: _fill_new(numbers[part], lengths[part], masses, known, *rule, out[part]))
+    out = Parts.empty(numbers.shape[0])
+    _for_rows(
+        numbers.shape[0],
+        lambda part: _fill_new(numbers[part], lengths[part], masses, known, *rule, *out.rows(part)),
+    )
     return out
 
 
@@ -105,13 +137,14 @@ def _fill_left_out(
     masses: Array,
     known: Array,
     counts: Array,
-    wide: Array,
+    wide: float,
     units: Array,
-    wide_units: Array,
-    local: float,
-    out: Array,
+    wide_unit: float,
+    far: Array,
+    near: Array,
+    ratio: Array,
 ) -> None:
-    for i in range(out.size):
+    for i in range(far.size):
         u, total = start + i, 0.0
         copy = min(1.0, masses[u])
         own = masses[u] - copy
@@ -131,9 +164,10 @@ def _fill_left_out(
                     radius = _radius(beside, numbers[y], lengths[y], masses, k + copy)
                 said += share * _logarithm(radius, unit)
                 taken += share
-            level = _logarithm(_radius(own, numbers[u], lengths[u], masses, wide[s]), wide_units[s])
-            total += level + local * (_logarithm(known[u, s], unit) - said / taken)
-        out[i] = total / counts.size
+            near[i] = _logarithm(known[u, s], unit)
+            total += near[i] - said / taken
+        far[i] = _logarithm(_radius(own, numbers[u], lengths[u], masses, wide), wide_unit)
+        ratio[i] = total / counts.size
 
 
 @njit(nogil=True, cache=True)
@@ -143,13 +177,14 @@ def _fill_new(
     masses: Array,
     known: Array,
     counts: Array,
-    wide: Array,
+    wide: float,
     units: Array,
-    wide_units: Array,
-    local: float,
-    out: Array,
+    wide_unit: float,
+    far: Array,
+    near: Array,
+    ratio: Array,
 ) -> None:
-    for i in range(out.size):
+    for i in range(far.size):
         total = 0.0
         for s in range(counts.size):
             k, unit, said, taken = counts[s], units[s], 0.0, 0.0
@@ -160,7 +195,7 @@ def _fill_new(
                 share = min(masses[y], k - taken)
                 said += share * _logarithm(known[y, s], unit)
                 taken += share
-            level = _logarithm(_radius(0.0, numbers[i], lengths[i], masses, wide[s]), wide_units[s])
-            radius = _radius(0.0, numbers[i], lengths[i], masses, k)
-            total += level + local * (_logarithm(radius, unit) - said / taken)
-        out[i] = total / counts.size
+            near[i] = _logarithm(_radius(0.0, numbers[i], lengths[i], masses, k), unit)
+            total += near[i] - said / taken
+        far[i] = _logarithm(_radius(0.0, numbers[i], lengths[i], masses, wide), wide_unit)
+        ratio[i] = total / counts.size

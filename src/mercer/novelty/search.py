@@ -40,13 +40,14 @@ class EuclideanSearch:
         m = self.points.shape[0]
         numbers, lengths = np.empty((m, count), np.int32), np.empty((m, count))
         for table in neighbour_tables(self.points, count, "euclidean", "exact"):
-            found = _in_order(table.numbers[:, 1:], table.squares[:, 1:], count)
-            numbers[table.rows], lengths[table.rows] = found
+            numbers[table.rows] = table.numbers[:, 1 : count + 1]
+            lengths[table.rows] = np.sqrt(table.squares[:, 1 : count + 1])
         return Nearest(numbers, lengths)
 
     def nearest(self, queries: Array, count: int) -> Nearest:
         """The nearest ``count`` points to every row of ``queries``."""
-        return _in_order(*nearest_to(self.points, queries, count), count)
+        numbers, squares = nearest_to(self.points, queries, count)
+        return Nearest(numbers, np.sqrt(squares))
 
 
 @final

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, as_double, dtype_name, namespace
 from mercer.backends.rounding import UNIT, gamma, unit_of
+from mercer.journal import remembered
 from mercer.kernels.checks import positive_number, scale_free
 from mercer.operators.base import Index, LinearMap, MapRounding, inner_by_runs, inner_depth, part_of
 from mercer.operators.gram import GramOperator
@@ -65,10 +66,10 @@ class DiffusionOperator(LinearMap):
         self.alpha = positive_number(alpha, "alpha", zero=True)
         self.weights = self.ones(gram.shape[0]) if gram.weights is None else gram.weights
         self.scale = self.ones(gram.shape[0])
-        self.degrees = _positive(self._sums())
+        self.degrees = _positive(remembered("row sums", self._sums, gram=self.gram))
         if self.alpha:
             self.scale = _corrections(self.degrees, self.alpha)
-            self.degrees = _positive(self.scale * self._sums())
+            self.degrees = _positive(self.scale * remembered("row sums", self._sums, gram=self.gram))
         with np.errstate(over="ignore"):
             self.volume = float(xp.sum(self.weights * self.degrees, dtype=xp.float64))
         shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite

@@ -98,6 +98,15 @@ class GramOperator(LinearMap):
         super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric, reference=points[0])
         self.weights = None if weights is None else self._checked_weights(weights)
         self._products = 0
+        if not kernel.properties.bounded:
+            self._require_finite()
+
+    def _require_finite(self) -> None:
+        """Refuse points at which the kernel leaves floating point: of a semi-definite one the diagonal says so."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel._finite(self._matrix.diagonal())
+            if not self._matrix.symmetric:
+                self.kernel._finite(self._matrix.diagonal("cols"))
 
     @property
     def is_stored(self) -> bool:
@@ -196,6 +205,16 @@ class GramOperator(LinearMap):
         """Store the entries where that pays and fits the memory limit: for a caller that knows of products to come."""
         if not self.is_stored and self._storing_pays():
             self._matrix = self._matrix.stored()
+
+    def so_far(self) -> tuple[int, bool]:
+        """What a journal keeps of it: how many products there were, and whether entries are stored since."""
+        return self._products, self.is_stored
+
+    def go_on_from(self, told: tuple[int, bool]) -> None:
+        """Be as it was when :meth:`so_far` said this: a product with stored entries is rounded otherwise."""
+        self._products, stored = told
+        if stored:
+            self.store()
 
     def _storing_pays(self) -> bool:
         return self._matrix.worth_storing(get_config().share(self.stored_share))

@@ -6,9 +6,11 @@ Weights come in any size: :func:`mercer.kernels.checks.in_one_unit` brings them 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, is_tensor, namespace, unique_rows
+from mercer.backends.arrays import Array, as_double, is_source, is_tensor, namespace, unique_rows
 from mercer.backends.config import require_free_memory
 from mercer.backends.rounding import TINY
 from mercer.kernels.base import Kernel
@@ -22,14 +24,27 @@ _COPIES = 4  # of the points
 def difference(X: Array, x_weights: Array, Y: Array, y_weights: Array) -> tuple[Array, Array]:
     """The signed measure μ - ν: its distinct points, and their weights other than zero.
 
-    Weights of equal points are added up, so what two samples have in common leaves no rounding error behind.
+    Weights of equal points are added up, so what two samples have in common leaves no rounding error behind; not those
+    of rows that come a block at a time.
     """
+    if is_source(X) or is_source(Y):
+        return joined(X, Y), namespace(x_weights).concat([x_weights, -y_weights])
     both = namespace(X).concat([X, Y]) + 0.0  # which turns -0.0 into 0.0
     first, where = unique_rows(both)
     n, count = X.shape[0], first.shape[0]
     signed = _added(where[:n], x_weights, count) - _added(where[n:], y_weights, count)
     kept = signed != 0
     return both[first][kept], signed[kept]
+
+
+def joined(X: Any, Y: Any) -> Any:
+    """The points of both samples, those of X first; of rows that come a block at a time, such rows."""
+    if not is_source(X) and not is_source(Y):
+        return namespace(X).concat([X, Y])
+    from mercer.backends.row_source import FiniteRows, JoinedRows
+
+    rows = JoinedRows(X, Y)
+    return FiniteRows(rows, rows.dtype)
 
 
 def energy(kernel: Kernel, points: Array, signed: Array) -> float:

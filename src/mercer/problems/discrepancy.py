@@ -21,6 +21,7 @@ from typing import Any, ClassVar, final
 from mercer.backends.arrays import Array, as_double, like, namespace
 from mercer.backends.chunks import panel_columns
 from mercer.backends.ordering import as_indices, places, stable_order
+from mercer.journal import remembered
 from mercer.kernels.checks import checked_nodes, checked_weights
 from mercer.kernels.integrals.law_sections import LawSections
 from mercer.linalg.dense_products import add_product
@@ -107,7 +108,9 @@ class Discrepancy(Problem):
         if law is not None:
             weights, distortion = namespace(weights).zeros_like(weights), law.sections.values
         self.weights = weights
-        self.distortion = as_double(squared @ weights if distortion is None else distortion)
+        if distortion is None:
+            distortion = remembered("distortion", lambda: squared @ weights, squared=squared, weights=weights)
+        self.distortion = as_double(distortion)
         nothing = namespace(self.distortion).zeros_like(self.distortion)
         self.caps = nothing + math.inf if caps is None else caps
         self.ridge = nothing if ridge is None else ridge

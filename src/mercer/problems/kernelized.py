@@ -142,7 +142,8 @@ class KernelizedProgramme(Problem):
     def mean(self) -> Array:
         """u = Kp/√(pᵀKp), the mean embedding at the points."""
         sums = self.matrix @ self.shares
-        return np.asarray(sums / np.sqrt(self.shares @ sums))
+        total = float(self.shares @ sums)  # the squared length of the mean, which may be zero
+        return np.asarray(sums / np.sqrt(total)) if total > 0 else np.zeros_like(sums)
 
     @cached_property
     def centred(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import ClassVar, final
 
 from mercer.backends.arrays import Array, as_double
 from mercer.backends.ordering import places as places_up_to
@@ -24,6 +24,8 @@ class PoolEntries:
     pool : array of int of shape (p,)
         Its points.
     """
+
+    _made_from: ClassVar = {"problem": "_problem", "pool": "_pool"}
 
     def __init__(self, problem: Discrepancy, pool: Array) -> None:
         self._problem, self._pool, self._ridge = problem, pool, problem.ridge[pool]

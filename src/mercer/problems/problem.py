@@ -35,6 +35,15 @@ class Problem:
             raise ProductBudgetError(f"The budget of {self.max_columns} columns is spent.")
         self.n_columns += columns
 
+    def so_far(self) -> int | None:
+        """What a journal keeps of it: its own count of columns."""
+        return vars(self).get("n_columns")
+
+    def go_on_from(self, columns: int | None) -> None:
+        """Be as it was when :meth:`so_far` said this."""
+        if columns is not None:
+            self.n_columns = columns
+
     @contextmanager
     def within(self, columns: int | None) -> Iterator[None]:
         """Hold the problem to a budget, counted from the first column it ever saw."""

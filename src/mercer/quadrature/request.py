@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mercer.backends.arrays import Array
+from mercer.backends.arrays import Array, is_sparse_tensor
 from mercer.backends.config import require_free_memory
 from mercer.kernels import Kernel
 from mercer.problems import Discrepancy, TraceProblem
@@ -38,7 +38,7 @@ def _part_of_trace(value: Any, name: str) -> None:
 
 CHECKS = declared(
     discrepancy=one_of("squared", "mmd"),
-    potential=one_of("exact", "sampled"),
+    potential=one_of("auto", "exact", "sampled"),
     solver=one_of("auto", "path", "active-set", "exchange", "exchange-second-order", "exchange-plain"),
     merge=one_of(None, "eliminate", "strong", "weak"),
     trace_fraction=optional(_part_of_trace),
@@ -209,6 +209,14 @@ def _refuse_sampling(model: Any) -> None:
         raise ValueError("potential='sampled' goes with a sample: with measure the potential is known, leave it out.")
     if is_precomputed(model.kernel) or isinstance(model.ridge, Kernel) or np.ndim(model.ridge) == 2:
         raise ValueError("potential='sampled' needs points, and a ridge that is no matrix: choose potential='exact'.")
+
+
+def is_plain(model: Any, X: Any) -> bool:
+    """Whether a number of nodes among dense points is all that is asked for, to be found in the usual way."""
+    options = (model.trace_fraction, model.alpha, model.merge, model.max_increase, model.max_iter, model.callback)
+    programme = (model.max_weight, model.ridge, model.measure, model.penalty)
+    dense = not is_precomputed(model.kernel) and not hasattr(X, "toarray") and not is_sparse_tensor(X)
+    return dense and model.solver == "auto" and all(option is None for option in (*options, *programme))
 
 
 def nodes_asked(model: Any) -> int:

@@ -32,9 +32,9 @@ _BISECTIONS = 4
 _NOTHING_LEFT = 1e-8  # of D(0), for D + α dᵀv: more nodes would tell noise apart
 _ROUGH = 1e-2  # tolerance of solutions from which nodes will be taken out: a finer one costs time and gains nothing
 _FACTOR_SHARE = 0.25  # of the memory limit, that the factor of the nodes may take
-_SWEEPS = 3  # twice each
+_SWEEPS = 1  # twice: measured, further ones gain a tenth of D at most and take as long again
 _MORE = 1.0  # times what is wanted, that pursuit finds beyond it, and no more than so many
-_MOST_MORE = 300
+_MOST_MORE = 100
 _DIGITS = 8  # of weights that are compared: the others are rounding
 _RULES: dict[str, Rule] = {"exchange": "block", "exchange-second-order": "second-order", "exchange-plain": "plain"}
 _CUT = (Status.STOPPED, Status.INTERRUPTED)
@@ -196,7 +196,7 @@ class _Search:
         values = solve_on(problem.regularised(0.0), nodes)
         if found.status is Status.CONVERGED and int((values > 0).sum()) < min(wanted, problem.size):
             return Selection.of(self._enough_nodes())
-        return Selection(nodes, values, found.status).on(nodes, values)
+        return Selection(nodes, values, found.status).on(nodes, values, settled=True)
 
     def _enough_nodes(self) -> Solution[SparseMeasure]:
         """A solution of the regularised programme with about so many nodes, found by lowering α from α₀.
@@ -271,7 +271,7 @@ class _Search:
         """Elimination, then swaps where nothing but the number of nodes was asked for, then the weights."""
         problem, choice = self._problem, self._choice
         increase, level = choice.max_increase if choice.alone else None, choice.level_of(problem)
-        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa)
+        method = Elimination(least, increase, alpha=level.alpha or 0.0, kappa=level.kappa, weighted=selection.settled)
         found = self.run.phase(problem, method, selection.nodes, Limits(max_iter=problem.size))
         selection = replace(_after(selection, found), reduction=found.point)
         if choice.alone:
@@ -283,16 +283,21 @@ class _Search:
     def _swapped(self, selection: Selection, sequence: EliminationSequence, *, more: bool) -> Selection:
         """The nodes left after swaps, unless their best non-negative weights turn out worse than without."""
         problem, nodes = self._problem, sequence.left(int(sequence.removed.shape[0]))
-        before = selection.on(nodes, solve_on(problem.regularised(0.0), nodes), settled=True)
+
+        def on(chosen: Array, status: Status) -> Selection:
+            return selection.on(chosen, solve_on(problem.regularised(0.0), chosen), settled=True, status=status)
+
         if not more:
-            return before
+            return on(nodes, selection.status)
         found = self.run.phase(problem, Swapping(), nodes, Limits(max_iter=_SWEEPS))
-        before = _after(before, found)
+        status = _after(selection, found).status
         if bool((found.point == nodes).all()):
-            return before
-        after = before.on(found.point, solve_on(problem.regularised(0.0), found.point))
-        worse = problem.value(after.nodes, after.values) >= problem.value(before.nodes, before.values)
-        return before if worse else after
+            return on(nodes, status)
+        after = on(found.point, status)
+        if _explained(problem, after) > problem.constant - float(sequence.values[-1]):
+            return after  # better than the nodes before even with weights of any sign
+        before = on(nodes, status)
+        return before if _explained(problem, after) <= _explained(problem, before) else after
 
     def _stage(self, selection: Selection, sequence: EliminationSequence, stage: int) -> Selection:
         """The measure of the programme on the nodes left at a stage."""
@@ -318,6 +323,12 @@ class _Search:
 def _after(selection: Selection, found: Solution[Any]) -> Selection:
     """The selection, cut short where the phase was that came after its solver."""
     return replace(selection, status=found.status) if found.status in _CUT else selection
+
+
+def _explained(problem: Discrepancy, measure: Selection) -> float:
+    """What D(0) exceeds D by: m² kernel evaluations, where D with all its digits takes N·m."""
+    nodes, values = measure.nodes, measure.values
+    return float(values @ (problem.distortion[nodes] - 0.5 * (problem.block(nodes, nodes) @ values)))
 
 
 def heaviest_first(weights: Array, points: Array | None) -> Array:

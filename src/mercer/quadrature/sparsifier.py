@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,30 +11,33 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, as_double, double, like, namespace
+from mercer.backends.arrays import Array, as_double, double, is_source, like, namespace
 from mercer.backends.ordering import place_of
-from mercer.certificates import Certificate, certify_measure
+from mercer.certificates import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
-from mercer.certificates.sampled_level import Level, widened
-from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.certificates.sampled_level import Level
+from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit, row_by_row
 from mercer.kernels import Precomputed
 from mercer.kernels.integrals.law_sections import law_sections
 from mercer.kernels.integrals.measures import Measure
 from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar, warn_user
+from mercer.quadrature import streaming
 from mercer.quadrature.dense_penalties import warn_of_dense_penalty, warn_of_dense_solution
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
 from mercer.quadrature.path import QuadraturePath
-from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, nodes_asked, refuse_idle
+from mercer.quadrature.proof_on_request import ProvedOnRequest, Unproved, at_sampled_level
+from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_plain, nodes_asked, refuse_idle
 from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
-from mercer.quadrature.sampled import Potential, pays
+from mercer.quadrature.sampled import Potential, leaves_out_pass
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
+from mercer.quadrature.stream import MeasureStream
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
-from mercer.validation import checked_kernel
+from mercer.validation import checked_kernel, checked_weights
 
 _FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
 _SENTENCES = {
@@ -46,7 +50,7 @@ _UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
 _ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
-class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Choose landmarks, and their weights, that stand for a whole sample.
 
     Of all measures ν = Σ vᵢ δ(xᵢ) on a few points of the sample μ = Σ ωₖ δ(xₖ), v ≥ 0, the one is found that minimises
@@ -84,11 +88,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     discrepancy : {"squared", "mmd"}, default="squared"
         ``"mmd"`` puts S = K in the place of K ∘ K: D(v) is half the squared maximum mean discrepancy of ν and μ (QUAD
         10), and ν a quadrature of functions rather than of operators. The kernel must have no negative values.
-    potential : {"exact", "sampled"}, default="exact"
+    potential : {"auto", "exact", "sampled"}, default="auto"
         How the nodes are chosen: by Sω, which takes every pair of points once, or by an estimate of it from some
-        thousand rows, which takes N·m evaluations. Weights are the best on the nodes either way, and proved; sampled,
-        ``discrepancy_`` is an estimate that the certificate bounds but for a probability of 1e-6. Small samples are not
-        worth sampling, and the pass is made.
+        thousand rows. Weights are the best on the nodes either way, and proved. ``"auto"`` takes the estimate where a
+        number of nodes is all that is asked for and the pass would be several times the rest of the work; it is made
+        when ``certificate_``, ``discrepancy_`` or another number of the proof is first read. ``"sampled"`` never makes
+        it: ``discrepancy_`` is an estimate that the certificate bounds but for a probability of 1e-6. Of small samples
+        the pass is less work than an estimate, and it is made.
     reweight : bool, default=None
         Settle the weights at last for the lowest D on the nodes. None means yes where ``n_nodes`` is given alone.
     tol : float, default=None
@@ -138,15 +144,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     (12, (310, 12), True)
     """
 
-    indices_: Array
-    weights_: Array
-    discrepancy_: float
-    alpha_: float
-    kappa_: float
-    trace_fraction_: float
-    margin_: float
     slacks_: Array | None
-    certificate_: Certificate
     path_: QuadraturePath
     reduction_: MergeSequence | EliminationSequence | None
     sample_weight_: Array | None
@@ -156,14 +154,13 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     status_: Status
     n_iter_: int
     n_columns_: int
-    _points: Any
     _weights: Array
-    _rows: Array
     _n_rows: int
-    _claim: Claim
     _features: NystromFeatures
     _n_features_out: int
-    _sometimes: ClassVar[frozenset[str]] = frozenset({"path_"})
+    _stream: MeasureStream
+    _sometimes: ClassVar[frozenset[str]] = frozenset({"path_", "_stream"})
+    _fits_blocks = True
 
     _checks = CHECKS
 
@@ -182,7 +179,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         measure: Any = None,
         penalty: Any = None,
         discrepancy: str = "squared",
-        potential: str = "exact",
+        potential: str = "auto",
         reweight: bool | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -211,14 +208,19 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     @keeps_earlier_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
         """Find nodes and weights for the rows of X, which may have weights."""
+        self.__dict__.pop("_stream", None)  # of an earlier partial_fit
+        if is_source(X):
+            streaming.require_wishes(self, X)
+            given = self._begin_fit(X, sample_weight=sample_weight)
+            self.kernel_ = given.kernel
+            streaming.store(self, streaming.of_source(self, given.points, given.weights))
+            return self
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
         X, self.sample_weight_, self.kernel_ = given.points, given.weights, given.kernel
         self.measure_ = read_law(self.measure, self.kernel_, X, given.weights)
         sample = make_sample(X, self.kernel_, given.weights, self.penalty)
-        n_nodes = nodes_asked(self)
-        if self.potential == "sampled" and pays(int(sample.rows.shape[0]), n_nodes):
-            self._fit_sampled(X, sample, n_nodes)
+        if leaves_out_pass(self, X, int(sample.rows.shape[0])) and self._fitted_without_pass(X, sample):
             return self
         problem = self._problem(X, sample)
         definiteness = prove_square_definite(problem.squared)
@@ -235,21 +237,63 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self._store(X, sample, problem, definiteness, choice, selection)
         return self
 
-    def _fit_sampled(self, X: Any, sample: Sample, n_nodes: int) -> None:
-        """Nodes by an estimate of Sω, weights by its exact values on the nodes."""
+    def _fitted_without_pass(self, X: Any, sample: Sample) -> bool:
+        """Nodes by an estimate of Sω, weights by its exact values on the nodes; False where too few points differ."""
         problem = self._problem(X, sample, without_pass=True)
+        potential, choice = Potential(problem, sample), choice_of(self, problem)
+        pool = potential.pool(nodes_asked(self))
+        if pool is None:
+            return False
         definiteness = prove_square_definite(problem.squared)
-        potential = Potential(problem, sample)
-        estimated, start = potential.estimated(n_nodes)
-        choice = choice_of(self, estimated)
-        selection = select(estimated, choice, start)
+        found = select(pool.problem, choice, pool.start)
+        reduction = None if found.reduction is None else found.reduction.in_rows(pool.places)
+        selection = replace(found, nodes=pool.places[found.nodes], reduction=reduction)
         exact = potential.exact_on(selection.nodes)
-        exact.n_columns = estimated.n_columns
+        exact.n_columns = pool.problem.n_columns
         selection = settled(exact, choice, selection)
         choice.require_weight(exact, selection.nodes, selection.values, selection.reduction is not None)
-        level = potential.level(exact, selection.nodes, selection.values)
-        self._store(X, sample, potential.at_level(exact, level), definiteness, choice, selection, level)
+        unproved: Unproved | None = Unproved(sample, self.discrepancy, self.potential == "sampled")
+        level: Level | None = None
+        if not is_plain(self, X):  # the proof needs more of the programme than is kept
+            unproved, (exact, level) = None, at_sampled_level(potential, selection.nodes, selection.values)
+        self._store(X, sample, exact, definiteness, choice, selection, level, unproved)
+        return True
 
+    @keeps_earlier_fit
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> QuadratureSparsifier:
+        """Take further rows of a stream, and stand for all rows so far; they need not be kept.
+
+        The bandwidth is fixed from the first rows given, so that these should be some thousand. Rows become measures on
+        twice the nodes asked for, 8192 at a time, and measures are merged and reduced as a binary tree.
+        ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
+        :func:`mercer.verify` finds with the rows at hand. ``indices_`` counts the rows of the stream. Weights of all
+        calls are in one unit.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The next rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            Their weights, ones if left out.
+        """
+        if not hasattr(self, "_stream"):
+            streaming.require_wishes(self, X)
+            least = 1 if checked_kernel(self.kernel).is_resolved else 2
+            self.kernel_ = self._begin_fit(X, sample_weight=sample_weight, least=least).kernel
+        stream = getattr(self, "_stream", MeasureStream())
+        X = self._new_points(X)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+        streaming.store(self, streaming.grown(self, stream, X, weights))
+        return self
+
+    def _require_sample(self, what: str) -> None:
+        check_is_fitted(self)
+        if hasattr(self, "_stream"):
+            raise ValueError(f"{what} needs the rows of the stream, which are not kept: fit to some of them.")
+
+    @row_by_row
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         X = self._new_points(X)
@@ -262,6 +306,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         At a solution g ≥ -α d on the sample, with equality on the nodes: g is the solution of a one-class
         support-vector machine with the kernel s, whose support vectors are the nodes (Lemmas 5.1, 5.2).
         """
+        self._require_sample("witness")
         X = self._new_points(X)
         signed = -self._weights if self.measure_ is None else 0.0 * self._weights
         signed[place_of(self.indices_, self._rows)] += self.weights_
@@ -299,7 +344,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             The best approximations in the span of the nodes' kernel sections (Rayleigh and Ritz: one more pass over the
             sample) instead of the paper's canonical extension, which uses the weights and the nodes alone.
         """
-        check_is_fitted(self)
+        self._require_sample("eigenpairs")
         if self.measure_ is not None:
             raise ValueError(
                 "The eigenpairs are tested on a sample, and a model with measure has none: draw points of the law, and "
@@ -337,6 +382,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         choice: Choice,
         selection: Selection,
         level: Level | None = None,
+        unproved: Unproved | None = None,
     ) -> None:
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
@@ -346,10 +392,10 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
         self.indices_, self.weights_ = sample.rows[nodes], values
         reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
         self._claim = Claim.of(choice, reduced, problem.trace(nodes, values))
-        proof = certify_measure(problem, nodes, values, **self._claim._asdict(), definiteness=definiteness)
-        proof = proof if level is None else widened(proof, level)
-        self.certificate_, self.discrepancy_, self.margin_ = proof, proof.discrepancy, proof.margin
-        self.kappa_, self.trace_fraction_, self.alpha_ = proof.trace, proof.trace / problem.total, proof.multiplier
+        if unproved is None:
+            self._prove(problem, nodes, values, definiteness, level)
+        else:
+            self._leave_unproved(unproved)
         soft = self.max_weight is not None or self.ridge is not None
         self.slacks_ = problem.slacks(nodes, values, self.alpha_) if soft else None
         self.__dict__.pop("path_", None)  # of an earlier fit
@@ -375,8 +421,7 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             )
 
     def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        far = not self.certificate_.holds(_UNPROVED) and self.certificate_.upper > _ZERO_OBJECTIVE * problem.constant
-        if self.status_ not in _FINE or (self.status_ is Status.STALLED and far):
+        if self.status_ not in _FINE or (self.status_ is Status.STALLED and self._is_far(problem)):
             sentence = _SENTENCES.get(self.status_, self.status_.message)
             warn_user(sentence, ConvergenceWarning)
         wanted, found = self.n_nodes, int(self.indices_.shape[0])
@@ -394,3 +439,8 @@ class QuadratureSparsifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             )
         if self.penalty is not None:
             warn_of_dense_solution(problem, choice, found)
+
+    def _is_far(self, problem: Discrepancy) -> bool:
+        """Whether the proof leaves a gap that matters."""
+        proof = self.certificate_
+        return not proof.holds(_UNPROVED) and proof.upper > _ZERO_OBJECTIVE * problem.constant

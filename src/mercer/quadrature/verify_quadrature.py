@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, double, dtype_name, is_sparse_tensor, like, namespace
+from mercer.backends.fingerprint import fingerprint
 from mercer.backends.ordering import among, appended, place_of
 from mercer.certificates import Certificate, MeasureCertificate, certify_measure
 from mercer.certificates.sampled_level import widened
@@ -25,6 +26,7 @@ from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
 from mercer.quadrature.sampled import Potential
 from mercer.quadrature.sparsifier import QuadratureSparsifier
+from mercer.quadrature.streaming import problem_on
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
@@ -43,6 +45,8 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     See :func:`mercer.verify`. Sω is computed anew: one product with the squared kernel, in double precision.
     """
     check_is_fitted(model)
+    if hasattr(model, "_stream"):
+        return _verify_stream(model, X)
     with config_context(dtype=dtype_name(model._points.dtype)):
         X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
@@ -73,6 +77,26 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
     _check_features(model, X)
     _check_record(model, problem, sample)
     _check_bounds(model.certificate_, proof, problem.constant)
+    return proof
+
+
+def _verify_stream(model: QuadratureSparsifier, X: Any) -> Certificate:
+    """Certify the nodes of a stream against all of its rows, which are at hand again: every pair of them is looked at.
+
+    Their weights are taken to be equal, for a model keeps no others.
+    """
+    X = checked_points(model, X, fitting=False)
+    require_rows(X, model._n_rows)
+    if fingerprint(X) != model._data_seen.fingerprint:
+        raise ValueError("X is not the stream that the model was fitted to: pass all of its rows in their order.")
+    nodes = checked_nodes(model.indices_, model._n_rows)
+    if not np.array_equal(X[nodes], model.components_):
+        raise _damaged("components_", "another set of points", "those of the nodes")
+    weights = checked_weights(model.weights_, nodes.size, "the weights of the model")
+    problem = problem_on(model, X)
+    proof = certify_measure(problem, np.arange(nodes.size), weights, **model._claim._asdict())
+    if proof.discrepancy > model.certificate_.upper * (1 + _STORED_NUMBER) + proof.unresolved:
+        raise _damaged("certificate_.upper", f"{model.certificate_.upper:.9g}", f"{proof.discrepancy:.9g}")
     return proof
 
 

@@ -15,7 +15,7 @@ from mercer.backends.balls import Ball
 from mercer.problems.losses import HingeLoss, LogisticLoss, Loss
 from mercer.robust.candidates import MorePairs
 from mercer.robust.machine import RobustMachine
-from mercer.validation import checked_points, declared, one_of, true_or_false
+from mercer.validation import checked_points, declared, of_labels, one_of, true_or_false
 
 
 def _share(value: Any, name: str) -> None:
@@ -165,12 +165,12 @@ class RobustKernelClassifier(ClassifierMixin, RobustMachine):
         return LogisticLoss() if self.loss == "logistic" else HingeLoss()
 
     def _of_targets(self, y: Array, weights: Array) -> dict[str, Any]:
-        check_classification_targets(y)
+        of_labels(check_classification_targets, y)
         classes = np.unique(y)
         if classes.size > 2:
             raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: wrap the "
-                "model in sklearn.multiclass.OneVsRestClassifier."
+                f"Only binary classification is supported. The type of the target is {of_labels(type_of_target, y)}: "
+                "wrap the model in sklearn.multiclass.OneVsRestClassifier."
             )
         if classes.size < 2:
             raise ValueError(f"y has one class, {classes.tolist()[0]!r}: a classifier needs two.")

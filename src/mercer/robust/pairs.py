@@ -14,7 +14,7 @@ from mercer.linalg.pivoted_cholesky import rp_cholesky
 from mercer.operators import GramOperator
 from mercer.validation import normalised, positive_number, resolved_kernel
 
-_LEAST_SIZE = 1e-150
+_LEAST_SIZE = 1e-140
 _LARGEST_WIDTH = 1e100
 
 

@@ -112,7 +112,8 @@ class RobustKernelRidge(RegressorMixin, KernelEstimator):
     radius_, radius_errors_ : float and array of shape (6,) or None
         ε, and with ``radius="cv"`` the held-out mean squared errors that chose it.
     distance_, mmd_ : float
-        How far the worst distribution is from the sample, projected on the span of the support and without projection.
+        How far the worst distribution is from the sample, projected on the span of the support and without projection;
+        nan where that would cost too much or lose its digits.
     kernel_, target_sigma_, sample_weight_ : Gaussian, float and array or None
         With their parameters fixed, and the weights of the fit.
     history_, status_, n_iter_ : tuple of Iteration, Status and int

@@ -18,9 +18,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from mercer.journal import Entry, entry
 from mercer.problems.problem import Problem, ProductBudgetError
+from mercer.solvers.journalling import progress_of, take_up, taken_up, tell
 from mercer.solvers.solution import Iteration, Point, Proof, Solution, Status
 
 Callback = Callable[[Iteration], Any]
@@ -30,6 +33,7 @@ AnyProblem = TypeVar("AnyProblem", bound=Problem, contravariant=True)
 _ASK_AGAIN = 0.25  # after a certificate that failed, the residual must fall below this part of its value first
 _TRAPPED = 100.0  # near an optimum a proved gap is of the order of the residual, or of its square; at a saddle it stays
 _STATIONARY = 1e-5
+_OWN_STATE = ("_number", "_seconds", "_first", "_ask_below", "_best", "_most_merit", "_proof")  # of a phase
 _log = logging.getLogger("mercer")
 
 
@@ -84,11 +88,14 @@ class Method(ABC, Generic[AnyProblem, Point]):
         What the lines of the history say that the solver is at.
     handles : frozenset of str
         Which of the needs that a problem states (:attr:`mercer.problems.problem.Problem.needs`) it can meet.
+    asked_afterwards : tuple of str
+        Attributes that are read when its phase is over: a journal keeps them with the result.
     """
 
     name: ClassVar[str]
     phase: ClassVar[str] = "climb"
     handles: ClassVar[frozenset[str]] = frozenset()
+    asked_afterwards: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def start(self, problem: AnyProblem, point: Any) -> Report[Point]:
@@ -220,16 +227,12 @@ class Run(Generic[Point]):
         """
         method.require_fit(problem)
         phase = _Phase(self, problem, method, limits)
-        allowed = [most for most in (limits.max_columns, self.goal.max_products) if most is not None]
-        most = min(allowed, default=None)
-        try:
-            with problem.within(most):
-                status = phase.until_done(point)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except ProductBudgetError:
-            status = Status.MAX_PRODUCTS if most == self.goal.max_products else Status.CRAWLING
-        return phase.solution(status, point)
+        with entry("phase", problem=problem, point=point, method=method, certify=self.certify) as kept:
+            if kept.result is not None:
+                return taken_up(kept.result, self.history, method)
+            solution = phase.solved(point, kept)
+            tell(kept, solution, self.history, method)
+            return solution
 
 
 class _Phase(Generic[Point]):
@@ -245,10 +248,28 @@ class _Phase(Generic[Point]):
         self._most_merit = -math.inf
         self._proof: tuple[Report[Point], Proof] | None = None
 
-    def until_done(self, point: Any) -> Status:
+    def solved(self, point: Any, kept: Entry) -> Solution[Point]:
+        """Run until done, within the budget of products, from where the journal has it or from a point."""
+        goal = self._run.goal
+        allowed = [most for most in (self._limits.max_columns, goal.max_products) if most is not None]
+        most = min(allowed, default=None)
+        try:
+            with self._problem.within(most):
+                status = self._until_done(point, kept)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except ProductBudgetError:
+            status = Status.MAX_PRODUCTS if most == goal.max_products else Status.CRAWLING
+        return self._solution(status, point)
+
+    def _until_done(self, point: Any, kept: Entry) -> Status:
         left = self._run.steps_left if self._limits.max_iter is None else self._limits.max_iter
-        report: Report[Point] | None = self._method.start(self._problem, point)
-        taken = 0
+        report: Report[Point] | None
+        if kept.state is None:
+            report, taken = self._method.start(self._problem, point), 0
+        else:
+            left = self._restored(kept)
+            report, taken = self._method.step(self._problem, left), 1
         while report is not None:
             taken = taken if report.steps is None else report.steps
             left, self._number = left - taken, self._number + taken
@@ -257,9 +278,23 @@ class _Phase(Generic[Point]):
                 return status
             if left <= 0:
                 return Status.MAX_ITER
+            kept.offer(partial(self._state, left))
             report = self._method.step(self._problem, left)
             taken = 1
         return Status.STALLED
+
+    def _state(self, left: int) -> dict[str, Any]:
+        """All that the next step depends on, and what has been said so far."""
+        own = {name: getattr(self, name) for name in _OWN_STATE}
+        own["_seconds"] += time.perf_counter() - self._began
+        return {"left": left, "phase": own, **progress_of(self._run.history, self._method)}
+
+    def _restored(self, kept: Entry) -> int:
+        """Go on from what :meth:`_state` told; the steps that are left."""
+        vars(self).update(kept.state["phase"])
+        take_up(kept.state, self._run.history, self._method)
+        left: int = kept.state["left"]
+        return left
 
     def _judged(self, report: Report[Point]) -> Status | None:
         """Write the report down, ask for a proof where one is due, and say why to end here, if at all."""
@@ -332,7 +367,7 @@ class _Phase(Generic[Point]):
         answers = [callback(line) for callback in run.callbacks]  # all of them are told
         return any(answers)
 
-    def solution(self, status: Status, point: Any) -> Solution[Point]:
+    def _solution(self, status: Status, point: Any) -> Solution[Point]:
         if self._best is None:  # nothing was reported yet: the first point is the best so far, whatever the budget
             self._best = self._method.start(self._problem, point)
             self._written(self._best, self._best.gap)

@@ -45,6 +45,10 @@ class TiledMatrix(_CpuMatrix):
     def multiply(self, v: Any, *, transpose: bool = False) -> Array:
         return products.multiply(self._entries, v, transpose=transpose)
 
+    def multiply_both(self, v_rows: Array, v_cols: Array) -> tuple[Array, Array]:
+        """K v for columns of v and Kᵀ v for rows of it, in double precision: half the entries of two products."""
+        return products.multiply_both(self._entries, v_rows, v_cols)
+
     def block(self, rows: Any, cols: Any) -> Array:
         return products.block(self._entries, rows, cols)
 

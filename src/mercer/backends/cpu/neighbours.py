@@ -42,6 +42,12 @@ def squared_lengths_to(points: Array, queries: Array, neighbours: Array, metric:
     return out
 
 
+def put_in_order(numbers: Array, squares: Array) -> None:
+    """Sort every row by its squares, then by its numbers, in place; rows that are nearly in order take least."""
+    chunks = row_chunks(numbers.shape[0], rows_within(THREAD_ENTRIES, numbers.shape[1]))
+    run_chunks(lambda part: _put_in_order(numbers[part], squares[part]), chunks)
+
+
 def near_pairs(squares: Array, radii: Array, other_radii: Array) -> tuple[Array, Array]:
     """Where a block of squared distances is at most the larger of two squared radii: counts of rows, and columns."""
     counts = np.zeros(squares.shape[0], np.int64)
@@ -104,6 +110,19 @@ def _fill_to(points: Array, queries: Array, neighbours: Array, absolute: bool, o
     for i in range(neighbours.shape[0]):
         for p in range(neighbours.shape[1]):
             out[i, p] = _square(queries[i], points[neighbours[i, p]], absolute)
+
+
+@njit(nogil=True, cache=True)
+def _put_in_order(numbers: Array, squares: Array) -> None:
+    for i in range(squares.shape[0]):
+        for j in range(1, squares.shape[1]):
+            number, square, to = numbers[i, j], squares[i, j], j
+            while to > 0 and (
+                squares[i, to - 1] > square or (squares[i, to - 1] == square and numbers[i, to - 1] > number)
+            ):
+                squares[i, to], numbers[i, to] = squares[i, to - 1], numbers[i, to - 1]
+                to -= 1
+            squares[i, to], numbers[i, to] = square, number
 
 
 @njit(nogil=True, cache=True)

@@ -31,6 +31,20 @@ def multiply(evaluator: Evaluator, v: Array, *, transpose: bool = False) -> Arra
     return total.astype(evaluator.dtype, copy=False)
 
 
+def multiply_both(evaluator: Evaluator, v_rows: Array, v_cols: Array) -> tuple[Array, Array]:
+    """K @ v_cols and Kᵀ @ v_rows for blocks of as many columns, in double precision, every entry made once."""
+    v_rows, v_cols = np.asarray(v_rows, evaluator.dtype), np.asarray(v_cols, evaluator.dtype)
+    if evaluator.compiled is not None:
+        return tasks.both_products(evaluator.compiled, v_rows, v_cols)
+    down, across, side = np.zeros(v_rows.shape), np.zeros(v_cols.shape), _side(evaluator)
+    for first in row_chunks(v_rows.shape[0], side):
+        for second in row_chunks(v_cols.shape[0], side):
+            tile = _tile(evaluator, first, second)
+            down[first] += tile @ v_cols[second]
+            across[second] += tile.T @ v_rows[first]
+    return down, across
+
+
 def summation_depth(evaluator: Evaluator) -> int:
     """The most roundings that a term of a product goes through: those inside a tile, over tiles and over chunks."""
     longest = max(evaluator.shape)

@@ -84,7 +84,8 @@ def _(profile: PowerOfAffine, t: Array) -> None:
     t += t.dtype.type(profile.coef0)
     if profile.degree % 1 and np.any(t < 0):
         raise ValueError(f"degree={profile.degree:g} must be a whole number: γ x · y + c is negative on this data.")
-    np.power(t, t.dtype.type(profile.degree), out=t)
+    with np.errstate(over="ignore"):  # what is not finite is named by the callers
+        np.power(t, t.dtype.type(profile.degree), out=t)
 
 
 @apply.register

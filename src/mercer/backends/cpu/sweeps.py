@@ -27,7 +27,7 @@ from mercer.backends.cpu.native import atomic_add, atomic_read, gemm, let_others
 from mercer.backends.cpu.panels import load, load_scales, transpose
 from mercer.backends.cpu.rows import BLOCK, add_columns, add_rows
 
-SYMMETRIC, PRODUCT, SCALED, FILL, FILL_SYMMETRIC = range(5)  # what a sweep does
+SYMMETRIC, PRODUCT, SCALED, FILL, FILL_SYMMETRIC, BOTH_WAYS = range(6)  # what a sweep does
 _PATIENCE = 2000  # looks at a busy panel before other threads may run
 _N, _T = ord("N"), ord("T")
 
@@ -70,6 +70,13 @@ def pairing_of(task, panels):  # type: ignore[no-untyped-def]
     first = (turn + place) % (players - 1)
     second = players - 1 if place == 0 else (turn - place) % (players - 1)
     return turn + 1, min(first, second), max(first, second)
+
+
+@njit(nogil=True, cache=True)
+def match_of(task, players):  # type: ignore[no-untyped-def]
+    """The round of a task between two teams of as many players, and who meets whom; a team may lack its last ones."""
+    turn, first = task // players, task % players
+    return turn, first, (first + turn) % players
 
 
 @njit(nogil=True, cache=True)
@@ -197,7 +204,7 @@ def sweep(  # type: ignore[no-untyped-def]
     ----------
     mode : int
         SYMMETRIC: K v by the upper triangle. PRODUCT: K v by rows. SCALED: exp(-scales) K v by rows. FILL,
-        FILL_SYMMETRIC: entries.
+        FILL_SYMMETRIC: entries. BOTH_WAYS: K v and Kᵀ v, those of the rows above those of the columns in v and in out.
     logs : bool
         Whether the program makes logarithms of entries.
     general : int or None
@@ -240,6 +247,7 @@ def sweep(  # type: ignore[no-untyped-def]
     part, p = np.zeros((side if not sizes.fused else 1, r), real), np.zeros(side)
     e = stack[0]
     in_tournament = mode in (SYMMETRIC, FILL_SYMMETRIC)
+    players, below = max(panels, (m + side - 1) // side), n if mode == BOTH_WAYS else 0
     done = 0
     while done < most:
         task = atomic_add(control, 0, 1)
@@ -251,9 +259,16 @@ def sweep(  # type: ignore[no-untyped-def]
             turn, first, second = pairing_of(task, panels)
             lo, start = first * side, second * side
             h, stop = min(side, n - lo), min(start + side, m)
+        elif mode == BOTH_WAYS:
+            turn, first, second = match_of(task, players)
+            lo, start = first * side, second * side if first * side < n else m
+            h, stop = min(side, n - lo), min(start + side, m)
         else:
             chunk, lo, h, start, stop = _rectangle(mode, task, n, m, sizes)
-        both = mode == SYMMETRIC and first != second
+        both = mode == BOTH_WAYS or (mode == SYMMETRIC and first != second)
+        if mode == BOTH_WAYS:
+            _wait(progress, first, turn, yield_address)
+            _wait(progress, players + second, turn, yield_address)
         if mode == SYMMETRIC:
             _wait(progress, first, turn, yield_address)
             if second < panels:
@@ -272,7 +287,7 @@ def sweep(  # type: ignore[no-untyped-def]
             if mode == SCALED:
                 _load_vt(v, col, w, vt_double)
             else:
-                _load_vt(v, col, w, vt)
+                _load_vt(v, below + col, w, vt)
             total[:] = 0
             total_t[:] = 0
             for i in range(0, h, BLOCK):
@@ -305,10 +320,13 @@ def sweep(  # type: ignore[no-untyped-def]
                     gemm(blas, _T, _N, r, h, w, vt, 0, side, tile, 0, side, total, 0, r)
                 _add_to(out[chunk], lo, h, total)
                 if both and sizes.fused:
-                    _add_transposed_to(out[0], col, w, total_t)
+                    _add_transposed_to(out[0], below + col, w, total_t)
                 elif both:
                     gemm(blas, _N, _T, r, w, h, v_rows, 0, r, tile, 0, side, part, 0, r)
-                    _add_to(out[0], col, w, part)
+                    _add_to(out[0], below + col, w, part)
+        if mode == BOTH_WAYS:
+            atomic_add(progress, first, 1)
+            atomic_add(progress, players + second, 1)
         if mode == SYMMETRIC:
             atomic_add(progress, first, 1)
             if both and second < panels:

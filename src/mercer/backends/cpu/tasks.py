@@ -78,12 +78,26 @@ def symmetric_product(compiled: Compiled, v: Array) -> Array:
         _run(sweeps.SYMMETRIC, compiled, v, out, sizes)
         return out[0]
     total = np.zeros((n, v.shape[1]))
-    for first in runs[0]:  # points do not fit at once: some with some others, both ways
+    for place, first in enumerate(runs[0]):  # points do not fit at once: some with some others, both ways
         total[first] += symmetric_product(_part(compiled, first, first), v[first])
-        for second in runs[0]:
-            if second != first:
-                total[first] += product(_part(compiled, first, second), v[second])
+        for second in runs[0][place + 1 :]:
+            down, across = both_products(_part(compiled, first, second), v[first], v[second])
+            total[first] += down
+            total[second] += across
     return total
+
+
+def both_products(compiled: Compiled, v_rows: Array, v_cols: Array) -> tuple[Array, Array]:
+    """K v for columns of v and Kᵀ v for rows of it, every entry made once."""
+    down, across = np.zeros(v_rows.shape), np.zeros(v_cols.shape)
+    for first, second, part in _parts(compiled):
+        height, width = first.stop - first.start, second.stop - second.start
+        v, out = np.concatenate([v_rows[first], v_cols[second]]), np.zeros((1, height + width, v_rows.shape[1]))
+        side = SIDES[compiled.work.name]
+        _run(sweeps.BOTH_WAYS, part, _columns(v), out, _sizes(part, side, side, side, v.shape[1] <= _FUSED_UP_TO))
+        down[first] += out[0, :height]
+        across[second] += out[0, height:]
+    return down, across
 
 
 def product(compiled: Compiled, v: Array, *, transpose: bool = False) -> Array:
@@ -271,15 +285,18 @@ def _run(
     """Let the threads do the tasks of a sweep."""
     n, m = (points.shape[0] for points in compiled.points)
     meeting, strips = -(-n // sizes.side), -(-n // sizes.height)
+    players = max(meeting, -(-m // sizes.side))
     if mode in (sweeps.SYMMETRIC, sweeps.FILL_SYMMETRIC):
         tasks, entries = tournament(meeting), sizes.side**2
+    elif mode == sweeps.BOTH_WAYS:
+        tasks, entries = players**2, sizes.side**2
     elif mode == sweeps.FILL:
         tasks, entries = strips * -(-m // sizes.side), sizes.height * sizes.side
     else:
         tasks, entries = strips * out.shape[0], sizes.height * min(m, sizes.width)
     program = compiled.program
     rows, cols = _both_prepared(compiled)
-    counters = np.zeros(1, np.int64), np.zeros(meeting, np.int64)
+    counters = np.zeros(1, np.int64), np.zeros(2 * players, np.int64)
     addresses = gemm_address(compiled.work.name), yield_address()
     scales = np.empty((0, 0)) if scales is None else scales
     log = log or mode == sweeps.SCALED
@@ -292,6 +309,6 @@ def _run(
             )
         )
 
-    blas = sizes.strip > BLOCK or (mode in (sweeps.SYMMETRIC, sweeps.PRODUCT) and not sizes.fused)
+    blas = sizes.strip > BLOCK or (mode in (sweeps.SYMMETRIC, sweeps.PRODUCT, sweeps.BOTH_WAYS) and not sizes.fused)
     threads = tasks if tasks * entries > _SMALL else 1
     run_workers(some, tasks, most=max(1, _ENTRIES_A_CALL // max(1, entries)), workers=threads, blas=blas)

@@ -80,6 +80,13 @@ class GaussianSections:
         return xp.matmul(xp.matrix_transpose(inverse), inverse)
 
     @property
+    def of_one_shape(self) -> bool:
+        """Whether several means share a covariance: all of them, or all but one that is wide."""
+        if self.means.shape[0] == 1:
+            return False
+        return self.roots.shape[0] == 1 or bool((self.roots[0] == self.roots[1]).all())
+
+    @property
     def n_numbers(self) -> int:
         """How many numbers make them: means, triangles and factors."""
         d = self.n_features

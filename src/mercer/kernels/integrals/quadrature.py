@@ -142,11 +142,17 @@ def _refined(kernel: Kernel, points: Array, measure: Measure) -> tuple[_Rule, Ar
         K = as_double(kernel(rule.nodes, points))
         fine = (K.T * rule.weights) @ K, (K.T * (rule.weights * K.sum(axis=1))) @ K
         if coarse is not None:
-            error = max(float(abs(f - c).max()) / float(abs(f).max()) for f, c in zip(fine, coarse, strict=True))
+            error = max(_differing(f, c) for f, c in zip(fine, coarse, strict=True))
         coarse, kept = fine, (rule, K)
         count *= _GROWTH
     assert kept is not None
     return *kept, float(error)
+
+
+def _differing(fine: Array, coarse: Array) -> float:
+    """The largest difference, as a part of the largest entry; none where no node of either sees anything."""
+    largest = max(float(abs(fine).max()), float(abs(coarse).max()))
+    return float(abs(fine - coarse).max()) / largest if largest > 0 else 0.0
 
 
 def _at_home(measure: Measure) -> Measure:

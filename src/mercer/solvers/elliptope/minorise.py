@@ -45,6 +45,7 @@ class Minorise(ElliptopeMethod):
     """
 
     name = "lower models"
+    asked_afterwards = ("n_stand_in_columns",)
 
     def __init__(self, stand_in: LinearMap) -> None:
         self._stand_in = stand_in

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, add_to_diagonal, norm
+from mercer.backends.rounding import TINY
 from mercer.problems.candidate_game import CandidateGame, Play
 from mercer.solvers.game.candidate_plays import BestPlay, first_level, newton_step, weighted_gram
 from mercer.solvers.run import Method, Report
@@ -103,8 +104,11 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
 
     def _width(self, prices: Array) -> float:
         """The v at which ε (‖g‖²/v + v)/2 - log(v)/w is least."""
-        least = 1 / (self._weight * self._problem.radius)
-        return least + float(np.hypot(least, norm(prices)))
+        return self._least_width + float(np.hypot(self._least_width, norm(prices)))
+
+    @property
+    def _least_width(self) -> float:
+        return max(1 / (self._weight * self._problem.radius), TINY)
 
     def _gradient(self, x: Array, here: _Here, multipliers: Array) -> Array:
         """That of the objective, and of the constraints by their multipliers."""
@@ -132,7 +136,8 @@ class CandidateInteriorPoint(Method[CandidateGame, Play]):
         if problem.has_adversary:
             prices = self._prices(self._point)
             v, block = self._width(prices), hessian[l:-1, l:-1]
-            block -= problem.radius / (v**2 * (v - 1 / (self._weight * problem.radius))) * prices[:, None] * prices
+            root, share = v - self._least_width, prices / v  # apart, so that no product of small numbers vanishes
+            block -= problem.radius / max(root, TINY) * share[:, None] * share
             add_to_diagonal(block, problem.radius / v)
         return hessian
 

@@ -21,7 +21,7 @@ from mercer.backends.ordering import among, as_indices, as_integers, places, wit
 from mercer.backends.rounding import TINY
 from mercer.backends.threads import single_threaded_blas
 from mercer.linalg.deferred_updates import DeferredUpdates
-from mercer.linalg.factors import damped_inverse
+from mercer.linalg.factors import damped_inverse, upper_factor
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.solvers.measure.active_set import solve_on
@@ -32,6 +32,7 @@ from mercer.wording import brief
 Sequence = TypeVar("Sequence")
 
 _DEPENDENT = 1e-11  # of its diagonal entry: what a row that is a combination of others may have of its own
+_FAR = 1e4  # times that: with pivots above it rows count as independent, whatever the order of the pivots
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,20 +150,29 @@ class Elimination(TakingOut[EliminationSequence]):
     alpha, kappa : float, optional
         The penalty, or the trace, that the weights of those left are to solve the programme with: what a node is missed
         by is then the growth of that objective. At most one of the two.
+    weighted : bool, default=False
+        Whether it is known that all nodes have weight in the solution of that programme on them.
     """
 
     name = phase = "elimination"
 
     def __init__(
-        self, n_nodes: int = 1, max_increase: float | None = None, *, alpha: float = 0.0, kappa: float | None = None
+        self,
+        n_nodes: int = 1,
+        max_increase: float | None = None,
+        *,
+        alpha: float = 0.0,
+        kappa: float | None = None,
+        weighted: bool = False,
     ) -> None:
         self._least, self._increase, self._alpha, self._kappa = max(n_nodes, 1), max_increase, alpha, kappa
+        self._weighted = weighted
 
     def start(self, problem: Discrepancy, point: Array) -> Report[EliminationSequence]:
         """Without the nodes that get no weight or are combinations of others."""
         self._nodes, self._reference = point, problem.distortion
         level = problem.regularised(self._alpha) if self._kappa is None else problem.constrained(self._kappa)
-        useful = point[solve_on(level, point) > 0]
+        useful = point if self._weighted else point[solve_on(level, point) > 0]
         matrix = problem.block(useful, useful)
         independent = _independent(matrix)
         self._left = useful[independent]
@@ -230,6 +240,9 @@ def _independent(matrix: Array) -> Array:
     xp = namespace(matrix)
     scale = xp.linalg.diagonal(matrix) ** 0.5
     scaled = matrix / (scale[:, None] * scale)
+    factor = upper_factor(copied(scaled))
+    if factor is not None and float(xp.linalg.diagonal(factor).min()) ** 2 > _FAR * _DEPENDENT:
+        return places(int(matrix.shape[0]), matrix)  # the pivots of another order need not be looked for
     if is_tensor(matrix):
         return xp.sort(as_indices(_pivots(scaled), matrix))
     _, order, rank, _ = lapack.dpstrf(scaled, tol=_DEPENDENT, lower=1)

@@ -29,11 +29,11 @@ from mercer.problems.pool_entries import PoolEntries
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_POOL = 4000
-_ENTRIES = 4_000_000  # between pool and nodes: where the nodes are few, the pool may be larger
+_POOL = 3000
+_ENTRIES = 2_000_000  # between pool and nodes: where the nodes are few, the pool may be larger
 _NUMBERS = 2**22  # coordinates of the pool: more would not stay ready for the kernel
 _SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
-_GROUP = 0.1  # of the nodes at hand, that may come together
+_GROUP = 0.25  # of the nodes at hand, that may come together
 _OFFERED = 8  # times as many are looked at
 _FALLS_TO = 0.3  # of the gain of the first of a group: less than that is left to the next group
 _DEPENDENT = 1e-9  # of the diagonal, below which a point is a combination of the nodes

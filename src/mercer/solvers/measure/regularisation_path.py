@@ -133,6 +133,7 @@ class PathFollower(Method[Discrepancy, _Mark]):
     name = "regularisation path"
     phase = "path"
     handles = frozenset({CAPS, RIDGE})
+    asked_afterwards = ("_rows", "_events", "_target")
 
     def __init__(self, limits: PathLimits, refactor: bool = False) -> None:
         self._limits, self._refactor = limits, refactor

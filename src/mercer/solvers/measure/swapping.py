@@ -27,8 +27,8 @@ from mercer.solvers.measure.pursuit import least_rest, pool_size
 from mercer.solvers.run import Method, Report
 from mercer.solvers.solution import Status
 
-_POOL = 5000
-_ENTRIES = 1_000_000  # between pool and nodes: where the nodes are few, the pool may be larger
+_POOL = 2500
+_ENTRIES = 500_000  # between pool and nodes: where the nodes are few, the pool may be larger
 _NOISE = 256  # units of roundoff of D(0): what gains less is not made either
 _WORTH = 5e-4  # of D: a swap that gains less is not made
 

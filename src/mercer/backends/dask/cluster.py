@@ -1,0 +1,228 @@
+"""A Dask cluster as one machine sees it: what lies there, what is sent there and what comes back.
+
+Everything that is sent is the result of a task, and not scattered data: where a worker is lost, Dask makes again what
+it held, and only that. So a run goes on with the workers that are left, and its answer does not change.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from mercer.backends.arrays import Array
+from mercer.backends.chunks import row_chunks
+from mercer.backends.dask import tasks
+from mercer.backends.dask.failures import as_one_sentence, require_alike, require_client, require_workers
+from mercer.backends.fingerprint import fingerprint
+from mercer.backends.threads import watcher
+
+_log = logging.getLogger("mercer")
+_TASKS_A_THREAD = 6  # of a symmetric product: so that workers of other speeds end together
+_FEWEST_ROWS = 512  # of a group: shorter ones are less work than a task is to Dask
+_MOST_GROUPS = 256  # tens of thousands of tasks a product are as much as a scheduler likes
+_KEPT = 4  # data sets that stay on the workers
+_PATIENCE, _GLANCE = 10.0, 0.2  # seconds between looks whether the cluster is there, and how far a product is
+
+
+class Traffic(NamedTuple):
+    """Bytes that went to the cluster, and that came back.
+
+    Attributes
+    ----------
+    points : int
+        Of points, each of which is sent once.
+    sent : int
+        Of all else that was sent: columns that are multiplied with, kernels.
+    received : int
+        Of products.
+    products : int
+        Passes over a kernel matrix.
+    """
+
+    points: int = 0
+    sent: int = 0
+    received: int = 0
+    products: int = 0
+
+    def __str__(self) -> str:
+        """In a line."""
+        if not self.products:
+            return "no product of it was large enough to be sent."
+        sent, received = (_told(size / self.products) for size in (self.sent, self.received))
+        passes = f"{self.products} product{'s' * (self.products > 1)}"
+        return f"{passes}, {_told(self.points)} of points once, {sent} a product sent and {received} received."
+
+    def __sub__(self, other: Any) -> Traffic:
+        """What went since another account."""
+        return Traffic(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+class Groups(NamedTuple):
+    """Rows of points on the workers: which rows each group has, and the future of each group."""
+
+    slices: list[slice]
+    futures: list[Any]
+
+
+@final
+class Cluster:
+    """What is known of a cluster by the client that talks to it.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected, and not asynchronous.
+
+    Attributes
+    ----------
+    traffic : Traffic
+        What was moved between this process and the cluster so far.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = require_client(client)
+        self.traffic = Traffic()
+        self._rows: OrderedDict[tuple[Any, ...], Groups] = OrderedDict()
+        self._forms: OrderedDict[bytes, Any] = OrderedDict()
+        require_alike(client)
+
+    def rows(self, X: Array) -> Groups:
+        """The points in groups of rows on the workers; the same points are sent once."""
+        key = fingerprint(X), X.shape
+        if key not in self._rows:
+            slices = row_chunks(X.shape[0], self.group_rows(X.shape[0]))
+            futures = self.send([np.ascontiguousarray(X[part]) for part in slices])
+            self._count(points=X.nbytes)
+            self._keep(key, Groups(slices, futures))
+        self._rows.move_to_end(key)
+        return self._rows[key]
+
+    def adopt(self, held: Any, X: Array) -> None:
+        """Use the blocks of an array of Dask, which the workers hold, wherever these points are asked for."""
+        from distributed import futures_of
+
+        ends = np.cumsum((0, *held.chunks[0])).tolist()
+        blocks = {future.key: future for future in futures_of(held)}
+        futures = [blocks[key] for row in held.__dask_keys__() for key in row]
+        self._count(received=X.nbytes)
+        self._keep((fingerprint(X), X.shape), Groups([slice(*pair) for pair in pairwise(ends)], futures))
+
+    def _keep(self, key: tuple[Any, ...], groups: Groups) -> None:
+        self._rows[key] = groups
+        while len(self._rows) > _KEPT:
+            self._rows.popitem(last=False)
+
+    def form(self, form: Any) -> Any:
+        """The future of a form, which is sent once."""
+        import cloudpickle
+
+        content = cloudpickle.dumps(form)
+        key = blake2b(content, digest_size=16).digest()
+        if key not in self._forms:
+            self._forms[key] = self._submitted(tasks.loaded, [[content]])[0]
+            self._count(sent=len(content))
+            while len(self._forms) > _KEPT:
+                self._forms.popitem(last=False)
+        return self._forms[key]
+
+    def columns(self, v: Array, slices: Iterable[slice]) -> list[Any]:
+        """Columns in the groups of rows that they are multiplied with."""
+        self._count(sent=v.nbytes)
+        return self.send([np.ascontiguousarray(v[part]) for part in slices])
+
+    def send(self, values: Sequence[Array]) -> list[Any]:
+        """Futures of values of this process, which Dask can make again."""
+        return self._submitted(tasks.same, [values])
+
+    def apply(self, function: tasks.Task, *arguments: Sequence[Any]) -> list[Any]:
+        """Futures of a function of the first of all arguments, of the second of all, and so on."""
+        return self._submitted(function, arguments)
+
+    def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
+        """The future of what is made of all points, on every worker its own.
+
+        Memory: all points on each worker, and what is made of them. What a worker that dies had is made by another.
+        """
+        groups = self.rows(X).futures
+        with as_one_sentence(self.client):
+            return [
+                self.client.submit(
+                    tasks.of_all, make, groups, arguments, workers=[worker], allow_other_workers=True, pure=False
+                )
+                for worker in self.client.nthreads()
+            ]
+
+    def gather(self, futures: list[Any], steps: Sequence[Any] = ()) -> list[Any]:
+        """The values of futures; the part of the steps on their way that are done is reported while one waits."""
+        with as_one_sentence(self.client):
+            self._wait(futures, steps)
+            values: list[Any] = self.client.gather(futures)
+        self._count(received=sum(_size(value) for value in values))
+        return values
+
+    def _wait(self, futures: list[Any], steps: Sequence[Any]) -> None:
+        """Until the futures are there, as long as there are workers."""
+        from distributed import wait
+
+        report, looked = watcher() if steps else None, time.monotonic()
+        while True:
+            try:
+                wait(futures, timeout=_PATIENCE if report is None else _GLANCE)
+                return
+            except TimeoutError:
+                if report is not None:
+                    report(sum(step.status == "finished" for step in steps) / len(steps))
+            if time.monotonic() > looked + _PATIENCE:
+                require_workers(self.client)
+                looked = time.monotonic()
+
+    def group_rows(self, n: int) -> int:
+        """Rows of a group: so that the triangle of pairs of groups is some tasks for every thread."""
+        groups = math.ceil(math.sqrt(2 * _TASKS_A_THREAD * max(1, self.threads())))
+        return max(_FEWEST_ROWS, math.ceil(n / min(groups, _MOST_GROUPS)))
+
+    def threads(self) -> int:
+        """Threads of all workers together."""
+        with as_one_sentence(self.client):
+            return sum(self.client.nthreads().values())
+
+    def count_product(self) -> None:
+        """A pass over a kernel matrix begins."""
+        self._count(products=1)
+
+    def forget(self) -> None:
+        """Let the workers free what lies there, and say in the log what was moved."""
+        if self.traffic.products:
+            _log.info("Dask: %s", self.traffic)
+        self._rows.clear()
+        self._forms.clear()
+
+    def _count(self, **more: int) -> None:
+        self.traffic = self.traffic._replace(
+            **{name: getattr(self.traffic, name) + value for name, value in more.items()}
+        )
+
+    def _submitted(self, function: tasks.Task, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        import dask
+
+        with as_one_sentence(self.client), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures: list[Any] = self.client.map(function, *arguments, pure=False)
+        return futures
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, (tuple, list)):
+        return sum(_size(part) for part in value)
+    return int(getattr(value, "nbytes", 0))
+
+
+def _told(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB" if size >= 1e5 else f"{size / 1e3:.3g} kB"

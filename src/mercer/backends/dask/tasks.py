@@ -1,0 +1,152 @@
+"""What the workers of a cluster do: each task is a pair of row groups of a kernel matrix, on one thread of a worker.
+
+A worker runs as many tasks at once as Dask says it has threads, so that a task uses one; the loops it spends its time
+in do not take the interpreter's lock. What a task returns is added up on the workers too, group by group of rows and in
+the order of the groups, in double precision: a sum is the same whichever worker made its terms, and whenever.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.backends.arrays import Array
+from mercer.backends.config import config_context, free_memory
+from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
+from mercer.backends.forms import Form
+from mercer.backends.matrix import KernelMatrix
+from mercer.backends.rounding import EntryError
+
+_SHARE = 4  # tasks take that part of a worker's memory, all of them together
+
+
+class Pair(NamedTuple):
+    """A block of a kernel matrix: of a group of rows with another, or with itself where ``cols`` is None."""
+
+    form: Form
+    rows: Array
+    cols: Array | None
+    dtype: str
+
+    def matrix(self) -> KernelMatrix:
+        """The block, made when it is multiplied with."""
+        return cpu_matrix(self.form, self.rows, self.cols, dtype=np.dtype(self.dtype))
+
+
+class Accuracy(NamedTuple):
+    """What is proved of the rounding of a block."""
+
+    entries: EntryError
+    depth: int
+
+
+def loaded(content: bytes) -> Any:
+    """What was sent as bytes."""
+    return pickle.loads(content)  # of the client's own making, which may run anything on its workers as it is
+
+
+def same(value: Any) -> Any:
+    """What was sent."""
+    return value
+
+
+def of_all(make: Callable[..., Any], groups: list[Array], arguments: tuple[Any, ...]) -> Any:
+    """What is made of all points, on one thread."""
+    with _on_one_thread():
+        return make(np.concatenate(groups), *arguments)
+
+
+def asked(made: Callable[..., Any], *arguments: Any) -> Any:
+    """What something that was made answers, on one thread."""
+    with _on_one_thread():
+        return made(*arguments)
+
+
+def products(
+    form: Form, rows: Array, cols: Array | None, v_rows: Array | None, v_cols: Array | None, dtype: str
+) -> tuple[Array | None, Array | None]:
+    """K v of the columns, for the rows, and Kᵀ v of the rows, for the columns, where these are given."""
+    with _on_one_thread():
+        matrix = Pair(form, rows, cols, dtype).matrix()
+        if v_rows is not None and v_cols is not None and isinstance(matrix, TiledMatrix):
+            return matrix.multiply_both(v_rows, v_cols)
+        down = None if v_cols is None else _doubled(matrix.multiply(v_cols))
+        across = None if v_rows is None else _doubled(matrix.multiply(v_rows, transpose=True))
+    return down, across
+
+
+def absolute_products(
+    form: Form, rows: Array, cols: Array | None, v_rows: Array | None, v_cols: Array | None, dtype: str
+) -> tuple[Array | None, Array | None]:
+    """The same of the absolute values of K, for one vector."""
+    with _on_one_thread():
+        matrix = Pair(form, rows, cols, dtype).matrix()
+        down = None if v_cols is None else matrix.absolute_product(v_cols)
+        across = None if v_rows is None else Pair(form, cols, rows, dtype).matrix().absolute_product(v_rows)
+    return down, across
+
+
+def scaled_products(form: Form, rows: Array, cols: Array | None, v: Array, dtype: str) -> tuple[Array, Array]:
+    """K v = exp(s) P, row by row."""
+    with _on_one_thread():
+        return Pair(form, rows, cols, dtype).matrix().scaled_product(v)
+
+
+def accuracy(form: Form, rows: Array, cols: Array | None, dtype: str) -> Accuracy:
+    """What is known of the rounding of a block."""
+    with _on_one_thread():
+        matrix = Pair(form, rows, cols, dtype).matrix()
+        return Accuracy(matrix.entry_error, matrix.summation_depth)
+
+
+def summed(parts: list[tuple[tuple[Array, Array], int]]) -> Array:
+    """The sum, in this order, of the halves of pairs of arrays."""
+    total = np.array(parts[0][0][parts[0][1]], np.float64)
+    for pair, half in parts[1:]:
+        total += pair[half]
+    return total
+
+
+def summed_scaled(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Σ exp(sᵢ) Pᵢ, row by row, as exp(s) P with s the largest of them; a product of zero has no say in the scale."""
+    scale = np.full(parts[0][0].shape, -np.inf)
+    for s, P in parts:
+        np.maximum(scale, np.where((P != 0).any(axis=1) | (s != 0), s, -np.inf), out=scale)
+    scale[scale == -np.inf] = 0.0
+    total = np.zeros(parts[0][1].shape)
+    for s, P in parts:
+        with np.errstate(under="ignore", over="ignore"):
+            total += np.exp(np.minimum(s - scale, 0.0))[:, None] * P
+    return scale, total
+
+
+def worst(parts: list[Accuracy]) -> Accuracy:
+    """What holds of all blocks."""
+    errors = [part.entries for part in parts]
+    return Accuracy(
+        EntryError(
+            max(error.relative for error in errors),
+            max(error.scaled for error in errors),
+            max(error.absolute for error in errors),
+        ),
+        max(part.depth for part in parts),
+    )
+
+
+def _doubled(values: Array) -> Array:
+    return np.asarray(values, np.float64)
+
+
+def _on_one_thread() -> Any:
+    """One thread, and this task's part of the memory that Dask gives the worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit or free_memory()
+    return config_context(n_threads=1, memory_limit=min(limit, free_memory()) // (_SHARE * worker.state.nthreads))
+
+
+Task = Callable[..., Any]

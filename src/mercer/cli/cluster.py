@@ -1,0 +1,67 @@
+"""``--dask ADDRESS``: the large products of a command run on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import click
+
+from mercer.cli.errors import one_sentence, say
+
+_TIMEOUT = 20  # seconds until a scheduler that does not answer is given up
+
+
+def cluster_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ``--dask``, and run it on that cluster where one is named."""
+
+    @wraps(command)
+    def wrapped(**options: Any) -> None:
+        address = options.pop("dask")
+        if address is None:
+            return command(**options)
+        with _on_cluster(address, shown=not options.get("quiet", False)):
+            return command(**options)
+
+    return click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Multiply large matrices on the Dask cluster whose scheduler is at this address, such as tcp://host:8786.",
+    )(wrapped)
+
+
+@contextmanager
+def _on_cluster(address: str, *, shown: bool) -> Iterator[None]:
+    """The configuration of the cluster; at the end it is told what was moved."""
+    from mercer.backends import config_context
+
+    with one_sentence():
+        client = _connected(address)
+    try:
+        with one_sentence():
+            context = config_context(client=client)
+            config = context.__enter__()
+        try:
+            yield
+        finally:
+            say(f"Dask at {address}: {config.cluster.traffic}", shown=shown)
+            context.__exit__(None, None, None)
+    finally:
+        client.close()
+
+
+def _connected(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("A Dask cluster needs distributed: pip install 'mercer[dask]'.") from None
+    try:
+        return Client(address, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConnectionError(
+            f"No Dask scheduler answers at {address} ({reason}): start one with 'dask scheduler', and give the address "
+            "that it prints."
+        ) from None

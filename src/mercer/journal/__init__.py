@@ -1,0 +1,29 @@
+"""Runs that can be killed: a journal in a file, from which the same call goes on to the same answer."""
+
+from mercer.journal.file import JournalError
+from mercer.journal.journal import (
+    Entry,
+    Journal,
+    JournalWarning,
+    adopted,
+    current_journal,
+    entry,
+    identify,
+    journalled,
+    remembered,
+    resumable,
+)
+
+__all__ = [
+    "Entry",
+    "Journal",
+    "JournalError",
+    "JournalWarning",
+    "adopted",
+    "current_journal",
+    "entry",
+    "identify",
+    "journalled",
+    "remembered",
+    "resumable",
+]

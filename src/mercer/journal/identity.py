@@ -1,0 +1,97 @@
+"""What tells one run from another: what is run, with which parameters, on which data, by which version."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.backends import get_config
+from mercer.backends.arrays import is_tensor
+from mercer.backends.fingerprint import fingerprint
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_HOW = (
+    "callback",
+    "progress",
+    "verbose",
+    "n_jobs",
+    "checkpoint",
+)  # parameters that change what is seen, and nothing else
+
+
+class Identity(NamedTuple):
+    """What a run is of, in texts.
+
+    Attributes
+    ----------
+    what : str
+        An estimator or a function by name.
+    data : str
+        Fingerprints of all arrays that it is given.
+    parameters : str
+        In one line, with the arithmetic.
+    version : str
+        Of Mercer.
+    """
+
+    what: str
+    data: str
+    parameters: str
+    version: str
+
+    @classmethod
+    def of(cls, what: str, parameters: Mapping[str, Any], *data: Any) -> Identity:
+        """Of an estimator or function with these parameters, on these arrays."""
+        named = {name: value for name, value in sorted(parameters.items()) if name not in _HOW}
+        text = ", ".join(f"{name}={_told(value)}" for name, value in named.items())
+        parts = " ".join(_told(part) for part in data)
+        version = str(sys.modules["mercer"].__version__)
+        return cls(what, parts, f"{text}, dtype={get_config().dtype}", version)
+
+    @property
+    def digits(self) -> str:
+        """Twelve digits, for the name of a file."""
+        return hashlib.blake2b("\n".join(self).encode(), digest_size=6).hexdigest()
+
+    def difference(self, other: Identity) -> str | None:
+        """How another run differs, in words; None where it is the same."""
+        if self.what != other.what:
+            return f"a run of {other.what}, not of {self.what}"
+        if self.version != other.version:
+            return f"version {other.version} of Mercer, and this is {self.version}"
+        if self.data != other.data:
+            return "other data"
+        return None if self.parameters == other.parameters else "other parameters"
+
+
+def _told(value: Any) -> str:
+    """A value in one line that is the same in every process; arrays by their fingerprint."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, np.ndarray) or is_tensor(value) or hasattr(value, "tocsr"):
+        return _told_array(value)
+    if hasattr(value, "to_numpy"):  # a data frame, or a column of one
+        return f"{list(getattr(value, 'columns', ()))} {_told_array(np.asarray(value.to_numpy()))}"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(_told(each) for each in value)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_told(each)}' for key, each in value.items())}}}"
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return type(value).__name__
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return f"{type(value).__name__}({_told(value.get_params(deep=False))})"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return _ADDRESS.sub("", repr(value))
+
+
+def _told_array(array: Any) -> str:
+    kind = getattr(array, "dtype", None)
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+        return hashlib.blake2b(repr(array.tolist()).encode(), digest_size=8).hexdigest()
+    return f"{kind}{tuple(array.shape)}:{fingerprint(array)}"

@@ -1,0 +1,42 @@
+"""What a journal holds of a phase of a run: the state of its method and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mercer.journal import Entry
+from mercer.solvers.solution import Iteration, Solution, Status
+
+if TYPE_CHECKING:
+    from mercer.solvers.run import Method
+
+_BROKEN_OFF = (Status.INTERRUPTED, Status.STOPPED)
+
+
+def progress_of(history: list[Iteration], method: Method[Any, Any]) -> dict[str, Any]:
+    """What a phase under way has changed, beside its own attributes."""
+    return {"method": dict(vars(method)), "history": list(history)}
+
+
+def tell(kept: Entry, solution: Solution[Any], history: list[Iteration], method: Method[Any, Any]) -> None:
+    """Let the journal keep the result of a phase, and all that is read of its method later on."""
+    if solution.status in _BROKEN_OFF:
+        kept.end()
+        return
+    progress = progress_of(history, method)
+    progress["method"] = {name: progress["method"][name] for name in method.asked_afterwards}
+    kept.finish({"solution": solution, **progress})
+
+
+def take_up(told: Mapping[str, Any], history: list[Iteration], method: Method[Any, Any]) -> None:
+    """Put history and method where they were."""
+    history[:] = told["history"]
+    vars(method).update(told["method"])
+
+
+def taken_up(told: Mapping[str, Any], history: list[Iteration], method: Method[Any, Any]) -> Solution[Any]:
+    """The result of a phase that is finished, as :func:`tell` told it."""
+    take_up(told, history, method)
+    solution: Solution[Any] = told["solution"]
+    return solution

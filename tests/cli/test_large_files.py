@@ -1,0 +1,73 @@
+"""Files that are larger than ``--memory-limit``: read by blocks, solved on landmarks, written whole."""
+
+import numpy as np
+import pytest
+
+import mercer
+
+X = np.random.default_rng(0).normal(size=(600, 3))
+
+
+@pytest.fixture(params=["data.npy", "data.parquet"])
+def file(request, folder):
+    if request.param == "data.npy":
+        np.save(folder / "data.npy", X)
+        return "data.npy"
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"x": X[:, 0], "word": np.array(["a", "b"] * 300), "y": X[:, 1], "z": X[:, 2]}
+    parquet.write_table(pa.table(columns), folder / "data.parquet", row_group_size=170)
+    return "data.parquet"
+
+
+LIMITED = ("--memory-limit", "12kB")
+
+
+def test_embed_and_transform_by_blocks(file, folder, told):
+    options = (
+        *LIMITED,
+        "--landmarks",
+        40,
+        "--kernel",
+        "gaussian",
+        "--sigma",
+        2,
+        "--output",
+        "c.npy",
+        "--model",
+        "m.mercer",
+    )
+    answer = told("embed", file, *options)
+    assert (answer["rows"], answer["by_blocks"], answer["picture"]) == (600, True, None)
+    assert answer["columns"] == (["1", "2", "3"] if file == "data.npy" else ["x", "y", "z"])
+    assert (file == "data.npy") or any("word left out" in note for note in answer["notes"])
+    model = mercer.SDPEmbedding(mercer.Gaussian(2.0), landmarks=40, random_state=0)
+    with mercer.config_context(memory_limit="12kB"):
+        model.fit(mercer.open_rows(X))
+    np.testing.assert_allclose(np.load("c.npy"), model.embedding_, atol=1e-9)
+    again = told("transform", "m.mercer", file, *LIMITED)
+    assert again["output"] == "data-coordinates.npy"
+    np.testing.assert_allclose(np.load("data-coordinates.npy"), model.embedding_, atol=1e-6)
+    whole = told("transform", "m.mercer", file, "--memory-limit", "1GB", "--output", "whole.npy")
+    assert "by_blocks" not in whole
+    np.testing.assert_allclose(np.load("whole.npy"), np.load("data-coordinates.npy"), atol=1e-12)
+
+
+def test_columns_are_chosen_and_what_needs_all_rows_is_refused(file, told, call):
+    name = "2" if file == "data.npy" else "y"
+    answer = told("embed", file, *LIMITED, "--memory-limit", "9kB", "--landmarks", 20, "--without", name)
+    assert name not in answer["columns"]
+    assert len(answer["columns"]) == 2
+    for more, said in {
+        (): "say by --landmarks 1000 on how many rows",
+        ("--landmarks", 20, "--scale"): "--scale needs all rows at once",
+        ("--landmarks", 20, "--output", "a.csv"): "written as .npy, not to a.csv",
+    }.items():
+        result = call("embed", file, *LIMITED, *more)
+        assert result.exit_code == 2
+        assert said in " ".join(result.output.split())
+    result = call("embed", file, *LIMITED, "--landmarks", 20, "--columns", "nothing")
+    assert (result.exit_code, "no column 'nothing'" in result.output) == (1, True)
+    result = call("embed", file, "--memory-limit", "some")
+    assert (result.exit_code, "memory_limit='some' must be bytes" in result.output) == (1, True)

@@ -1,0 +1,207 @@
+"""Calls that ended in NaN, in a warning or in the words of another library once: each has its sentence or its answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import (
+    ConditionalMeanEmbedding,
+    FisherDiscriminant,
+    FromDistance,
+    Gaussian,
+    GramOperator,
+    KernelDimensionReduction,
+    KernelPCA,
+    Landmarks,
+    Linear,
+    MaximumVarianceUnfolding,
+    Polynomial,
+    RobustKernelClassifier,
+    RobustKernelRegressor,
+    RobustKernelRidge,
+    RoweisDiscriminant,
+    Sigmoid,
+    Sobolev,
+    SumOfSquaresDensity,
+    SupervisedPCA,
+    conditional_independence_test,
+    hsic,
+    hsic_test,
+    nystrom_completion,
+    plane_map,
+    verify,
+)
+from mercer.backends.rounding import EntryError
+from mercer.problems.kernelized import KernelizedProgramme
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((30, 3))
+Y = X[:, 0] + 0.1 * rng.standard_normal(30)
+WORDS = np.array(["left", "right"])[np.arange(30) % 2]
+
+
+# --- targets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ConditionalMeanEmbedding, RobustKernelRegressor, RobustKernelRidge])
+def test_words_are_no_targets_of_a_regression(kind):
+    with pytest.raises(ValueError, match="y has 'left' in row 0, which is no number: pass numbers"):
+        kind().fit(X, WORDS)
+
+
+def test_numbers_that_are_written_as_words_are_targets():
+    fits = [RobustKernelRegressor(radius=0.0).fit(X, y).predict(X) for y in (Y, Y.astype(str))]
+    np.testing.assert_array_equal(*fits)
+
+
+@pytest.mark.parametrize("model", [RobustKernelClassifier(), FisherDiscriminant()])
+def test_targets_too_large_for_labels_are_refused(model):
+    with pytest.raises(ValueError, match="Unknown label type"):
+        model.fit(X, 1e150 * Y)
+
+
+def test_huge_targets_of_a_projection():
+    model = SupervisedPCA(y_kernel=Linear()).fit(X, Y)
+    large = SupervisedPCA(y_kernel=Linear()).fit(X, 1e150 * Y)
+    np.testing.assert_allclose(large.predict(X), 1e150 * model.predict(X), rtol=1e-9)
+
+
+def test_a_robust_regression_with_huge_targets():
+    with pytest.raises(ValueError, match="y has entries of size .*, whose squares leave double precision"):
+        RobustKernelRidge(support=8, relaxation="rkhs").fit(X, 1e145 * Y)
+    with pytest.warns(ConvergenceWarning):  # nearly all of the loss is in the tails
+        model = RobustKernelRegressor(loss="huber", regularization=1e-8, max_iter=60).fit(X, 1e100 * Y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+# --- sizes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), Gaussian() + Linear(), FromDistance("cityblock")])
+def test_a_kernel_that_overflows_names_itself(kernel):
+    points = 1e200 * X
+    with pytest.raises(ValueError, match="is not a finite number of float64 at .* bring the points"):
+        GramOperator(kernel.resolve(X), points)
+    with pytest.raises(ValueError, match="no finite numbers|is not a finite number of float64"):
+        ConditionalMeanEmbedding(kernel).fit(points, Y)
+
+
+def test_a_normalised_kernel_that_overflows_says_so():
+    with pytest.raises(ValueError, match="leaves floating point cannot be normalised: bring the points"):
+        Landmarks(5, kernel=Polynomial(2).normalized()).fit(1e200 * X)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
+def test_an_unfolding_whose_variance_is_no_number_is_refused(size):
+    with pytest.raises(ValueError, match="their variance is no number of double precision: (divide|multiply) X"):
+        MaximumVarianceUnfolding(connect=True).fit(size * X)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-120, 1e120, 1e300])
+def test_centres_of_k_means_do_not_depend_on_the_unit(size):
+    first, second = (Landmarks(6, strategy="k-means", random_state=0).fit(points) for points in (X, size * X))
+    np.testing.assert_array_equal(first.indices_, second.indices_)
+    if size in (1e-120, 1e120):
+        return
+    points = [
+        SumOfSquaresDensity(support=("kmeans", 3), random_state=0).fit(part * X[:, :1]).support_ for part in (1, 1e-80)
+    ]
+    np.testing.assert_allclose(points[0], 1e80 * points[1], rtol=1e-9)
+
+
+def test_landmarks_among_points_that_differ_in_their_last_digits():
+    points = np.repeat(X[:2], 5, axis=0) * (1 + 1e-15 * np.arange(10)[:, None])
+    assert KernelPCA(Gaussian(sigma=1.0), n_components=1, landmarks=4, random_state=0).fit(points).embedding_.shape == (
+        10,
+        1,
+    )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_a_map_of_extreme_coordinates_is_refused(size):
+    with pytest.raises(ValueError, match="whose squares leave double precision: scale them"):
+        plane_map(size * X)
+
+
+def test_a_dimension_reduction_of_tiny_points_is_refused():
+    with pytest.raises(
+        ValueError, match='gradients by such points leave double precision: bring X .* scaling="columns"'
+    ):
+        KernelDimensionReduction(1, scaling=None).fit(1e-200 * X, Y)
+
+
+def test_a_completion_that_overflows_is_refused():
+    with pytest.raises(ValueError, match="entries beyond double precision: divide both"):
+        nystrom_completion([[1.0]], [[1e200, 2.0]])
+
+
+def test_weights_that_count_too_much_are_refused():
+    with pytest.raises(ValueError, match="sample_weight says how often each row counts: its sum"):
+        hsic(X, Y, sample_weight=np.full(30, 1e300))
+
+
+# --- what vanishes --------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_vanishes_has_no_conditional_mean():
+    with pytest.raises(ValueError, match="vanishes on every point: choose another kernel"):
+        ConditionalMeanEmbedding(Linear(), regularization=1e-3).fit(0 * X, Y)
+
+
+def test_variables_that_a_kernel_does_not_tell_apart_are_refused():
+    tiny = np.arange(30.0)[:, None] * 1e-200
+    with pytest.raises(ValueError, match="The rows of X are all alike to Gaussian"):
+        conditional_independence_test(tiny, Y, X, x_kernel=Gaussian(1.0), rng=0)
+    with pytest.raises(ValueError, match="The rows of Z are all alike to Gaussian"):
+        conditional_independence_test(X, Y, tiny, z_kernel=Gaussian(1.0), rng=0)
+
+
+def test_a_compressed_test_of_three_rows_is_refused():
+    with pytest.raises(ValueError, match="compress needs 4 rows, not 3: leave it out"):
+        hsic_test(X[:3], Y[:3], compress=5, rng=0)
+    assert np.isfinite(hsic_test(X[:4], Y[:4], Gaussian(), compress=5, rng=0).statistic)
+
+
+def test_a_mean_of_length_zero():
+    programme = KernelizedProgramme(
+        np.array([[0.125, -0.125], [-0.125, 0.125]]),
+        np.array([0.5, 0.5]),
+        np.ones(2),
+        1.0,
+        EntryError(1e-15),
+        np.zeros(2),
+    )
+    np.testing.assert_array_equal(programme.mean, [0.0, 0.0])
+    assert np.isfinite(programme.centred).all()
+
+
+def test_folds_of_a_cross_validation_with_one_class():
+    y = (np.arange(8) == 0).astype(int)
+    model = RoweisDiscriminant(1.0, 1.0, regularization="cv", random_state=0).fit(X[:8], y)
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_classes_without_any_spread():
+    points, labels = np.array([[1e8 - 1], [1e8], [1e8 + 1e6]]), [0, 0, 1]
+    model = RoweisDiscriminant(0.0).fit(points, labels, sample_weight=[0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(model.predict(points), labels)
+    np.testing.assert_allclose(model.predict_proba(points), np.eye(2)[labels], atol=1e-12)
+
+
+def test_a_reference_that_no_node_of_the_kernel_meets_is_refused():
+    points = np.concatenate([X, [[1e6, 0.0, 0.0]]])
+    with pytest.raises(ValueError, match="vanishes at all nodes of the reference|quadrature"):
+        SumOfSquaresDensity(Sobolev(2.0, 1.0), random_state=0).fit(points)
+
+
+def test_a_density_of_an_indefinite_kernel_is_refused():
+    with pytest.raises(ValueError, match="is not positive semi-definite, so that it has no densities"):
+        SumOfSquaresDensity(Sigmoid()).fit(X)
+
+
+def test_functions_whose_mean_is_zero_are_verified():
+    points = np.random.default_rng(9).integers(0, 2, (30, 3)).astype(float)
+    model = KernelPCA(Gaussian(1e-3), certify=True, random_state=0).fit(points)
+    assert verify(model, points).holds(1e-6)

@@ -1,0 +1,162 @@
+"""Rows from files, a block at a time: what each format gives, and what broken files are told."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+import mercer
+
+X = np.random.default_rng(3).normal(size=(1000, 5))
+X[:, 2] = np.round(X[:, 2] * 10)
+
+
+def write_npy(path, values):
+    np.save(path, values)
+
+
+def write_fortran(path, values):
+    np.save(path, np.asfortranarray(values))
+
+
+def write_parquet(path, values):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {f"c{k}": values[:, k] for k in range(values.shape[1])}
+    parquet.write_table(pa.table(columns), path, row_group_size=300)
+
+
+def write_hdf5(path, values):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("inner/points", data=values, chunks=(64, values.shape[1]))
+        file["labels"] = np.arange(values.shape[0])
+
+
+def write_zarr(path, values):
+    zarr = pytest.importorskip("zarr")
+    made = zarr.create_array(str(path), shape=values.shape, chunks=(70, values.shape[1]), dtype=values.dtype)
+    made[:] = values
+
+
+WRITERS = {
+    "a.npy": write_npy,
+    "fortran.npy": write_fortran,
+    "a.parquet": write_parquet,
+    "a.h5": write_hdf5,
+    "a.zarr": write_zarr,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_all_formats_give_the_same_rows(tmp_path, name, dtype):
+    values = X.astype(dtype)
+    WRITERS[name](tmp_path / name, values)
+    rows = mercer.open_rows(tmp_path / name)
+    assert (rows.shape, rows.dtype) == ((1000, 5), dtype)
+    where, parts = zip(*rows.blocks(333), strict=True)
+    assert [(w.start, w.stop) for w in where] == [(0, 333), (333, 666), (666, 999), (999, 1000)]
+    np.testing.assert_array_equal(np.concatenate(parts), values)
+    for wanted in ([999, 0, 500, 500, 3], slice(10, 420), np.arange(1000)[::-7], slice(990, 2000), slice(5, 5)):
+        np.testing.assert_array_equal(rows[wanted], values[wanted])
+    some = mercer.open_rows(tmp_path / name, columns=[4, 2])
+    np.testing.assert_array_equal(some[[7, 2]], values[[7, 2]][:, [4, 2]])
+
+
+def test_parquet_by_names_with_whole_numbers_and_words_beside(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"word": ["a", "b"], "count": [1, 2], "x": [0.5, None]}), path)
+    with pytest.raises(ValueError, match=r"column 'word' of .*a\.parquet holds string.*columns="):
+        mercer.open_rows(path)
+    np.testing.assert_array_equal(mercer.open_rows(path, columns=["count"])[[1]], [[2.0]])
+    with pytest.raises(ValueError, match=r"a\.parquet has nan in row 1, column 1"):
+        list(mercer.open_rows(path, columns=["count", "x"]).blocks(1))
+    with pytest.raises(ValueError, match="no column 'y'"):
+        mercer.open_rows(path, columns=["y"])
+
+
+def test_not_finite_names_the_row_of_the_file(tmp_path):
+    values = X.copy()
+    values[777, 3] = np.inf
+    np.save(tmp_path / "a.npy", values)
+    rows = mercer.open_rows(tmp_path / "a.npy")
+    assert rows[:777].shape == (777, 5)
+    for read in (lambda: list(rows.blocks(100)), lambda: rows[[3, 777]], lambda: rows[700:800]):
+        with pytest.raises(ValueError, match=r"a\.npy has inf in row 777, column 3"):
+            read()
+
+
+def test_a_file_that_changes_is_not_read_on(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    rows = mercer.open_rows(tmp_path / "a.npy")
+    blocks = rows.blocks(100)
+    next(blocks)
+    np.save(tmp_path / "a.npy", X[:900])
+    with pytest.raises(ValueError, match=r"was changed after it was opened"):
+        next(blocks)
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(FileNotFoundError, match="no longer there"):
+        rows.take([1])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("a.npy", np.arange(3.0), r"shape \(3,\)"),
+        ("a.npy", np.array([["a"]]), "numbers"),
+        ("a.npy", np.array([[None]]), "cannot be read"),
+        ("a.npy", np.empty((0, 3)), "no rows"),
+        ("a.csv", None, "names no format of rows"),
+        ("b.npy", None, "no file"),
+    ],
+)
+def test_what_holds_no_rows_is_refused(tmp_path, name, values, error):
+    if values is not None:
+        np.save(tmp_path / name, values)
+    with pytest.raises((ValueError, FileNotFoundError), match=error):
+        mercer.open_rows(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.parquet", "a.h5"])
+def test_a_file_that_is_none(tmp_path, name):
+    (tmp_path / name).write_bytes(b"no such format")
+    with pytest.raises(ValueError, match=f"{name} cannot be read as"):
+        mercer.open_rows(tmp_path / name)
+
+
+def test_a_file_cut_off(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    content = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(content[:-400])
+    with pytest.raises(ValueError, match="cannot be read as a NumPy array"):
+        mercer.open_rows(tmp_path / "a.npy")
+
+
+def test_several_arrays_in_a_file(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["one"], file["two"] = X, X[:, :2]
+    with pytest.raises(ValueError, match="2 arrays of two dimensions .'one', 'two'.*array="):
+        mercer.open_rows(tmp_path / "a.h5")
+    assert mercer.open_rows(tmp_path / "a.h5", array="two").shape == (1000, 2)
+
+
+def test_a_missing_reader_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "a.h5").write_bytes(b"")
+    (tmp_path / "a.zarr").mkdir()
+    imported = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.partition(".")[0] in ("h5py", "zarr"):
+            raise ModuleNotFoundError(name)
+        return imported(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for name, package in (("a.h5", "h5py"), ("a.zarr", "zarr")):
+        with pytest.raises(ModuleNotFoundError, match=f"need {package}: pip install {package}"):
+            mercer.open_rows(tmp_path / name)
