@@ -25,6 +25,7 @@ from mercer.backends.arrays import (
     namespace,
     to_numpy,
 )
+from mercer.backends.device import memory_error
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import in_memory, moves, on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
@@ -87,12 +88,22 @@ def declared(**checks: Check) -> Mapping[str, Check]:
 
 
 def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
-    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again."""
+    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again.
+
+    A card that is full is a MemoryError of one sentence.
+    """
 
     @wraps(fit)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         moved = moves((*args, *kwargs.values()))
-        fitted = fit(*args, **kwargs)
+        try:
+            fitted = fit(*args, **kwargs)
+        except Exception as error:
+            X = args[1] if len(args) > 1 else kwargs.get("X")
+            full = memory_error(error, len(X) if hasattr(X, "__len__") else None)
+            if full is None:
+                raise
+            raise full from None
         if not moved:
             return fitted
         model: Any = args[0]

@@ -9,9 +9,10 @@ import sys
 
 import numpy as np
 import pytest
+from fused_forms import FORMS, points
 
 import mercer
-from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
+from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Sigmoid
 from mercer.operators import GramOperator
 
 torch = pytest.importorskip("torch")
@@ -27,19 +28,6 @@ from mercer.backends.torch import triton_products, triton_tuning  # noqa: E402
 from mercer.backends.torch.triton_errors import matrix_units  # noqa: E402
 from mercer.backends.torch.triton_products import COLUMNS, FusedProducts, can_run, cut  # noqa: E402
 
-# A kernel, and features: distances by differences and by inner products, those on matrix units from sixteen features on.
-FORMS = [
-    (Gaussian(1.3), 3),
-    (Gaussian((2.0, 3.0, 4.0)), 3),
-    (Gaussian(3.0), 10),
-    (Gaussian(40.0), 784),
-    (Laplacian(5.0), 4),
-    (Matern(0.5, 2.0), 3),
-    (Matern(2.5, 9.0), 20),
-    (Polynomial(3, 0.1, 1.0), 20),
-    (Cosine(), 5),
-]
-
 
 @pytest.fixture
 def interpreted(monkeypatch):
@@ -48,10 +36,9 @@ def interpreted(monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
-def sides(d, dtype, seed=0):
-    """Points that single precision holds, of numbers that are no multiple of a block."""
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(n, d)).astype(np.float32).astype(np.float64) for n in (70, 67))
+def sides(d, dtype):
+    """Two sets of points, of numbers that are no multiple of a block."""
+    X, Y = points(70, d), points(67, d, seed=1)
     return X, Y, torch.tensor(X, dtype=dtype), torch.tensor(Y, dtype=dtype)
 
 

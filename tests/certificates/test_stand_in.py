@@ -20,7 +20,7 @@ from mercer.certificates import certify_elliptope
 from mercer.certificates import low_rank_bound as stand_in_module
 from mercer.certificates.krylov import deflate
 from mercer.certificates.low_rank_bound import StandIn, bound_by_leftover_lanczos, bound_by_trace
-from mercer.certificates.scaled_matrix import raised_on_isolated_rows
+from mercer.certificates.scaled_matrix import _least_divisor, raised_on_isolated_rows
 from mercer.datasets import three_clusters
 from mercer.embedding.diffusion_problem import DiffusionProblem
 from mercer.linalg.lanczos import RandomStarts
@@ -295,3 +295,26 @@ def test_every_proof_of_a_further_level_agrees():
     assert given.rank == posed.stand_in_rank > 64
     assert max(each.lower for each in found) <= min(each.upper for each in found)
     assert sorted(each.relative_gap for each in found)[-2] < 1e-6
+
+
+@pytest.mark.parametrize("allowance", [0.0, 1e-3, 0.5, 30.0, 1e9])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_the_divisor_is_the_root_of_the_sum(library, allowance):
+    rng = np.random.default_rng(3)
+    y, diagonal = rng.uniform(0.1, 2.0, 500), rng.uniform(-0.5, 1.0, 500)
+    given = y, diagonal
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given = torch.as_tensor(y), torch.as_tensor(diagonal)
+
+    def grown(c):
+        return float(np.maximum(diagonal / c - y, 0).sum())
+
+    found = _least_divisor(*given, allowance)
+    if grown(1.0) > allowance:
+        assert found == 1.0
+    elif grown(1e-3) <= allowance:
+        assert found == 1e-3
+    else:
+        assert grown(found) == pytest.approx(allowance, rel=1e-9, abs=0)
+    assert _least_divisor(given[0], -abs(given[1]), allowance) == 1e-3

@@ -15,7 +15,8 @@ from mercer import (
     nystrom,
     rp_cholesky,
 )
-from mercer.backends import config_context
+from mercer.backends import arrays, config_context
+from mercer.backends.arrays import solve_triangular
 from mercer.linalg import eigen, leading_eigenpairs, least_eigenvalue, prove_definiteness
 from mercer.linalg.definiteness import spectral_radius
 from mercer.linalg.eigen import EigenvalueWarning, deterministic_signs, positive_eigenpairs
@@ -248,3 +249,28 @@ def test_definiteness_is_proved_alike(dense, dtype, shift, refuse_numpy):
     assert least >= -(theirs.shift + theirs.slack)
     assert theirs.shift == 0 or shift < 0 or not dense
     assert spectral_radius(maps[1], ones) == pytest.approx(spectral_radius(maps[0], ones), rel=1e-4)
+
+
+# --- many right-hand sides on a card ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_many_right_hand_sides_are_multiplied_by_the_inverse(refuse_numpy, monkeypatch, lower, transpose):
+    """As a card does it; residuals are those of substitution even for factors of condition 10¹⁰."""
+    rng = np.random.default_rng(4)
+    A = np.tril(rng.normal(size=(30, 30))) * 0.3
+    A[np.diag_indices(30)] = np.logspace(0, -10, 30)
+    A = A if lower else A.T
+    B = rng.normal(size=(30, 900))
+    triangle, right = torch.as_tensor(A + (np.triu(A, 1) if lower else np.tril(A, -1))), torch.as_tensor(B)
+    plain = solve_triangular(triangle, right, lower=lower, transpose=transpose)
+    few = solve_triangular(triangle, right[:, :9], lower=lower, transpose=transpose)
+    monkeypatch.setattr(arrays, "_on_a_card", lambda tensor: True)
+    found = solve_triangular(triangle, right, lower=lower, transpose=transpose)
+    assert not torch.equal(found, plain)
+    assert torch.equal(solve_triangular(triangle, right[:, :9], lower=lower, transpose=transpose), few)
+    a = torch.as_tensor(A.T if transpose else A)
+    size = a.abs() @ plain.abs()
+    for x in (plain, found):
+        assert float(((a @ x - right).abs() / size).max()) < 1e-14

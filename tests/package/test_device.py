@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import weakref
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 import mercer
@@ -170,3 +172,77 @@ def test_without_torch(monkeypatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"needs torch, which is not installed: pip install 'mercer\[gpu\]'"):
         config_context(device="cuda").__enter__()
+
+
+# --- cards that are full, and people who do not wait ------------------------------------------------------------------
+
+
+def full(monkeypatch, message="CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 is full."):
+    """Products end as on a card without room; what they hold is freed with their frames."""
+    held = []
+
+    def fail(self, v, **_):
+        block = torch.zeros(1000)
+        held.append(weakref.ref(block))
+        raise torch.OutOfMemoryError(message)
+
+    monkeypatch.setattr("mercer.backends.torch.matrix.TiledMatrix.multiply", fail)
+    monkeypatch.setattr("mercer.backends.torch.matrix.TiledMatrix.row_sums", lambda self, **_: fail(self, None))
+    return held
+
+
+def test_a_full_card_is_one_sentence_and_left_free(monkeypatch):
+    monkeypatch.setattr(devices, "card_memory", lambda: (4 * 2**30, 8 * 2**30))
+    held = full(monkeypatch)
+    model = mercer.KernelPCA(K, random_state=0)
+    with config_context(device="torch"):
+        with pytest.raises(
+            MemoryError, match="The card ran out of memory: about 43 of these 60 points would fit"
+        ) as said:
+            model.fit(X)
+        assert said.value.__suppress_context__
+        assert held
+        assert all(block() is None for block in held)  # though the error is still in hand
+        assert not hasattr(model, "embedding_")
+        monkeypatch.undo()
+        assert model.fit(X).embedding_.shape == (60, 2)
+
+
+@pytest.mark.parametrize("message", ["CUDA error: out of memory", "Tried to allocate some GiB"])
+def test_a_full_card_that_does_not_say_how_full(monkeypatch, message):
+    full(monkeypatch, message)
+    with pytest.raises(MemoryError, match="pass fewer points; or take landmarks"):
+        mercer.KernelPCA(K).fit(torch.as_tensor(X))
+
+
+def test_other_errors_stay_what_they_are():
+    assert devices.memory_error(RuntimeError("Tried to allocate 1 GiB")) is None
+    with config_context(device="torch"), pytest.raises(ValueError, match="remove"):
+        GramOperator(K, np.full((3, 2), np.nan))
+
+
+def test_free_memory_is_that_of_the_card(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name, size in (
+        ("device_count", 1),
+        ("memory_allocated", 2),
+        ("memory_reserved", 6),
+        ("mem_get_info", (96, 200)),
+    ):
+        monkeypatch.setattr(torch.cuda, name, lambda *_, size=size: size)
+    with config_context(device="cuda") as config:
+        assert config.memory_bytes == 25
+    with config_context(device="cuda", memory_limit=7) as config:
+        assert config.memory_bytes == 7
+    assert devices.free_on_card("cpu") is None
+
+
+def test_an_interrupted_fit_comes_back_too():
+    def impatient(iteration):
+        raise KeyboardInterrupt
+
+    model = mercer.SDPEmbedding(K, solver="power", callback=impatient, random_state=0)
+    with config_context(device="torch"), pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X)
+    assert isinstance(model.embedding_, np.ndarray)
+    assert not tensors_in(model.embedding_)

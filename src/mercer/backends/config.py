@@ -38,7 +38,7 @@ class Config:
         stay on theirs.
     memory_limit : int or None
         Bytes that may be taken beyond the data and the answer, as near as a run can keep to it. None means a quarter of
-        the memory that is free when asked.
+        the memory that is free when asked, on a card of that.
     n_threads : int or None
         Worker threads of a product. None means every core this process may use.
     dtype : {"float64", "float32"}
@@ -68,7 +68,14 @@ class Config:
     @property
     def memory_bytes(self) -> int:
         """The memory limit in bytes, at this moment."""
-        return lately_free_memory() // 4 if self.memory_limit is None else self.memory_limit
+        if self.memory_limit is not None:
+            return self.memory_limit
+        free = None
+        if self.device.startswith("cuda"):
+            from mercer.backends.device import free_on_card
+
+            free = free_on_card(self.device)
+        return (lately_free_memory() if free is None else free) // 4
 
     def share(self, part: float, most: int | None = None) -> int:
         """A part of the memory limit in bytes, at this moment, but no more than ``most``."""

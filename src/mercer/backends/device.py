@@ -6,12 +6,15 @@ tensors in this machine's memory, so that what a card would do can be tried, and
 
 from __future__ import annotations
 
+import gc
 import re
+import traceback
 from importlib.util import find_spec
 from typing import Any
 
 from mercer.backends.config import get_config
 
+_USABLE = 0.9  # of a card's memory, beside what the driver and fragments take
 _NAMES = "'cpu', 'cuda', 'cuda:1' and the like, or 'torch' (torch in this machine's memory)"
 
 
@@ -53,3 +56,71 @@ def torch_device() -> Any | None:
     import torch
 
     return torch.device("cpu" if name == "torch" else name)
+
+
+def memory_error(error: BaseException, rows: int | None = None) -> MemoryError | None:
+    """One sentence on a card that is full and what would fit, where that is the error; None of any other.
+
+    All that the call held on the card is given back first, so that the next one finds it free.
+
+    Parameters
+    ----------
+    error : exception
+        What was raised; the frames of its traceback are cleared where it is torch's.
+    rows : int, optional
+        Points that the call was about.
+    """
+    kind = type(error)
+    if kind.__name__ != "OutOfMemoryError" or not kind.__module__.startswith("torch"):
+        return None
+    fits = _rows_that_fit(str(error), rows)
+    traceback.clear_frames(error.__traceback__)
+    error.__traceback__ = None
+    _give_back()
+    advice = "pass fewer points" if fits is None else f"about {fits} of these {rows} points would fit"
+    return MemoryError(
+        f"The card ran out of memory: {advice}; or take landmarks, store less by memory_limit, or use device='cpu'."
+    )
+
+
+def _rows_that_fit(message: str, rows: int | None) -> int | None:
+    """So many as if memory grew with the points; where it grows with their square, more would fit."""
+    asked = re.search(r"Tried to allocate ([0-9.]+) (\w+)", message)
+    memory = card_memory()
+    if asked is None or memory is None or not rows:
+        return None
+    unit = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}.get(asked[2])
+    if unit is None:
+        return None
+    held, total = memory
+    part = _USABLE * total / (held + float(asked[1]) * unit)
+    return max(1, int(min(part, _USABLE) * rows))
+
+
+def card_memory(device: Any = None) -> tuple[int, int] | None:
+    """Bytes that tensors hold on a card, the current one unless one is named, and all that it has; None without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    return int(torch.cuda.memory_allocated(device)), int(torch.cuda.mem_get_info(device)[1])
+
+
+def free_on_card(device: Any) -> int | None:
+    """Bytes that are free on a card, with those that torch keeps for later; None where the device is no card."""
+    import torch
+
+    device = torch.device(device)
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return None
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + int(kept)
+
+
+def _give_back() -> None:
+    """Return what torch keeps for later to the card."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

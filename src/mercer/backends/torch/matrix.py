@@ -21,6 +21,7 @@ import torch
 from mercer.backends.arrays import like, positions
 from mercer.backends.chunks import STORED_ROWS, panel_bytes, panel_rows, row_chunks, run_of, size_of
 from mercer.backends.config import get_config
+from mercer.backends.device import free_on_card
 from mercer.backends.entries import Which
 from mercer.backends.matrix import EntriesMatrix, KernelMatrix
 from mercer.backends.rounding import EntryError
@@ -47,6 +48,10 @@ class _TensorMatrix(EntriesMatrix):
         super().__init__(entries)
         self._side = _side(entries)  # fixed here, so that the depth of sums stays what was said of it
         self._reference = torch.empty(0, dtype=self.dtype, device=entries.device)
+
+    def worth_storing(self, allowed: int) -> bool:
+        free = free_on_card(self._entries.device)
+        return super().worth_storing(allowed if free is None else min(allowed, free // 4))
 
     def scaled_product(self, v: Any) -> tuple[Tensor, Tensor]:
         v = like(v, self._reference, dtype=torch.float64)
