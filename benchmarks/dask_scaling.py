@@ -36,18 +36,19 @@ PAGE = """\
 # Products on a Dask cluster
 
 One run of `benchmarks/dask_scaling.py{call}`: Gaussian kernel, float64, {features} features, {columns} columns.
-{machine}, {cores} cores that two workers, their scheduler and this process share, with many other jobs beside: the clock
-says little, and seconds are those of the processor. NumPy {numpy}, Mercer {version}.
+{machine}, {cores} cores that two workers, their scheduler and this process share: the clock says little, and seconds
+are those of the processor. NumPy {numpy}, Mercer {version}.
 
 ## Strong and weak scaling
 
-What one thread of this process takes, beside what the busiest worker and this process take; the ratio is of the first two,
-and is the number of workers where nothing is lost. The clock is in the last column but three, that of one thread here in
-brackets. Points are sent once and are not in these bytes.
+What one thread of this process takes, beside what the busiest worker and this process take; the ratio is of the first
+two, and is the number of workers where nothing is lost. The clock is in the last column but three, that of one thread
+here in brackets. Points are sent once and are not in these bytes.
 
 {table}
 
-Two workers of this machine share one memory and one cache, and the smaller pairs of groups cost each of them more an entry.
+Two workers of this machine share one memory and one cache, and the smaller pairs of groups cost each of them more an
+entry.
 
 ## Whole fits
 
@@ -55,14 +56,14 @@ Two workers of this machine share one memory and one cache, and the smaller pair
 
 ## A hundred million points on {machines} machines of {each} cores, computed
 
-From the rate of one thread here ({rate:.3f} billion entries a second), {overhead:.1f} ms of Dask a task, and machines of
-{network:.0f} Gbit a second. Nothing of this was run.
+From the rate of one thread here ({rate:.3f} billion entries a second), {overhead:.1f} ms of Dask a task, and machines
+of {network:.0f} Gbit a second. Nothing of this was run.
 
 {computed}
 
-What breaks first is time: a product takes hours, and a fit some tens of them. Then it is this process: blocks of columns
-come here after every product, and a low-rank factor of all rows does not fit one machine. At this size, fit to landmarks
-and let `transform` run row by row over the Dask array, which moves nothing but the landmarks.
+What breaks first is time: a product takes hours, and a fit some tens of them. Then it is this process: blocks of
+columns come here after every product, and a low-rank factor of all rows does not fit one machine. At this size, fit to
+landmarks and let `transform` run row by row over the Dask array, which moves nothing but the landmarks.
 """
 
 
@@ -162,9 +163,8 @@ def fits(n: int) -> list[str]:
                 there = spent(job, 1, client)
             with config_context(n_threads=1):
                 here = spent(job, 1, None)
-        lines.append(
-            f"| {name} | {here.here:.1f} | {there.worker:.1f} | {there.here:.1f} | {there.clock:.1f} ({here.clock:.1f}) |"
-        )
+        clock = f"{there.clock:.1f} ({here.clock:.1f})"
+        lines.append(f"| {name} | {here.here:.1f} | {there.worker:.1f} | {there.here:.1f} | {clock} |")
         print(lines[-1], flush=True)
     return lines
 
