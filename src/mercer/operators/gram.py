@@ -98,7 +98,7 @@ class GramOperator(LinearMap):
         super().__init__(self._matrix.shape, self._matrix.dtype, symmetric=symmetric, reference=points[0])
         self.weights = None if weights is None else self._checked_weights(weights)
         self._products = 0
-        if not kernel.properties.bounded:
+        if not (kernel.properties.bounded or self._matrix.is_stored):  # values that are given were looked at
             self._require_finite()
 
     def _require_finite(self) -> None:
