@@ -28,7 +28,7 @@ RESULT = Path(__file__).parent / "results" / "race_sdp.md"
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 GOALS = (1e-4, 1e-6)
 SIGMA = 2.0
-PATIENCE = 15.0  # seconds of a processor that a cell may take
+PATIENCE = 60.0  # seconds of a processor that a cell may take
 LARGEST = {"cvxpy, SCS": 200, "cvxpy, Clarabel": 100}  # beyond: more than patience has
 
 Array = np.ndarray[Any, Any]
