@@ -100,7 +100,7 @@ def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
             fitted = fit(*args, **kwargs)
         except Exception as error:
             X = args[1] if len(args) > 1 else kwargs.get("X")
-            full = memory_error(error, len(X) if hasattr(X, "__len__") else None)
+            full = memory_error(error, X.shape[0] if hasattr(X, "shape") else None)
             if full is None:
                 raise
             raise full from None

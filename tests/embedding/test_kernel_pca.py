@@ -306,7 +306,9 @@ def test_what_cannot_be_embedded_is_refused_in_one_sentence():
     with pytest.raises(DegenerateKernelError, match=r"^No eigenvalue of Precomputed\(.*\) is positive on these points"):
         KernelPCA("precomputed", indefinite="lift").fit(-np.eye(5))
     with pytest.raises(DegenerateKernelError, match=r"^Linear\(\) is too large on these points: bring them"):
-        KernelPCA(Linear()).fit(1e154 * X)
+        KernelPCA(Linear()).fit(5e152 * X)
+    with pytest.raises(ValueError, match=r"^Linear\(\) overflows at row 0 of X: bring the points"):
+        KernelPCA(Linear()).fit(1e155 * X)
     with pytest.raises(ValueError, match=r"^indefinite='cut' must be one of 'clip', 'lift', 'refuse'\.$"):
         KernelPCA(indefinite="cut").fit(X)
     with pytest.raises(ValueError, match=r"^alpha"):

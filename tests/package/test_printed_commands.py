@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_iris
@@ -27,6 +28,8 @@ NOT_RUN = {
     '.venv/bin/pip install -e ".[test,lint,docs]"': "needs a network: .ci/run installs",
     ".venv/bin/pre-commit install      # optional: checks each commit as CI does": "changes the clone",
     'python3 -m venv .venv && .venv/bin/pip install -q -e ".[test]" && .venv/bin/pytest': "is the last stage of .ci/run",
+    "python -m benchmarks race": "takes an hour and more",
+    "python -m benchmarks race sdp products": "takes half an hour",
     "embedding-atlas rows.parquet --x projection_x --y projection_y --neighbors neighbors": "is another project's",
 }
 
@@ -86,9 +89,17 @@ def _flowers(folder):
     _table(folder / "new.csv", **{name: [*values[60:62], 12.0] for name, values in columns.items()})
 
 
+def _parquet(folder):
+    X = np.random.default_rng(2).normal(size=(1100, 3))
+    X[:400] += 4
+    for name, rows in (("data", X), ("more", X[:50])):
+        pd.DataFrame(rows, columns=["length", "width", "height"]).to_parquet(folder / f"{name}.parquet")
+
+
 FILES = {
     "docs/index.rst": (_flowers,),
     "docs/user_guide/command.rst": (_flowers,),
+    "docs/user_guide/large_data.rst": (_parquet,),
     "docs/user_guide/testing.rst": (_before_and_after, _plants),
     "tutorials/plot_08_two_samples.py": (_machines,),
 }

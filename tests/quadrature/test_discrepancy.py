@@ -221,5 +221,5 @@ def test_what_cannot_be_written_is_named():
     assert squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=1e-200, y_weights=1e-200) == 0
     with pytest.raises(ValueError, match="weights as large as these overflows"):
         squared_kernel_discrepancy(X, Y, Gaussian(1.0), x_weights=1e160)
-    with pytest.raises(ValueError, match="not a finite number of float64 at 20 of 40 pairs"):
+    with pytest.raises(ValueError, match=r"^Power\(kernel=Linear\(\), exponent=2\) overflows at row 0 of X"):
         squared_kernel_discrepancy(X * 1e200, Y, Linear())

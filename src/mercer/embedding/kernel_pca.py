@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -169,8 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         with one_thread_for(points.shape[0], points), single_threaded_blas():  # our own threads multiply
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named
                 operator = CenteredOperator(GramOperator(self.kernel_, points), weights=support.scaled)
-            if not bool(namespace(operator.reference).isfinite(operator.column_means).all()):
-                raise DegenerateKernelError(self._too_large())
+            self._require_room_for_sums(operator)
             phases.begin("finding the leading eigenpairs")
             pairs = self._solve(operator, given.rng)
             self._measure_negative_part(operator, pairs)
@@ -230,6 +230,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         lifted = self.indefinite == "lift" and pairs.negative.least < 0
         self.lift_ = bound_below(operator, rounding, pairs.vectors, starts) if lifted else 0.0
         return pairs
+
+    def _require_room_for_sums(self, operator: CenteredOperator) -> None:
+        """Refuse a matrix of which a sum of all entries, as means and proofs make them, leaves double precision."""
+        largest = float(abs(operator.gram.diagonal()).max()), float(abs(operator.column_means).max())
+        if not all(math.isfinite(operator.shape[0] ** 2 * each) for each in largest):
+            raise DegenerateKernelError(self._too_large())
 
     def _too_large(self) -> str:
         return f"{self.kernel_!r} is too large on these points: bring them, or its parameters, to a size near one."

@@ -10,10 +10,11 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cast, is_sparse_tensor, is_tensor, like, namespace
 from mercer.backends.chunks import STORED_ROWS, row_chunks
+from mercer.backends.entries import Side
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import TINY, EntryError
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import as_points
+from mercer.kernels.checks import as_points, first_place
 from mercer.kernels.precomputed import Precomputed
 from mercer.operators.base import Index, LinearMap, part_of, require_square
 
@@ -103,10 +104,15 @@ class GramOperator(LinearMap):
 
     def _require_finite(self) -> None:
         """Refuse points at which the kernel leaves floating point: of a semi-definite one the diagonal says so."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.kernel._finite(self._matrix.diagonal())
-            if not self._matrix.symmetric:
-                self.kernel._finite(self._matrix.diagonal("cols"))
+        sides: tuple[tuple[Side, str], ...] = (("rows", "X"), ("cols", "Y"))
+        for side, name in sides[: 1 if self._matrix.symmetric else 2]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                finite = namespace(self.reference).isfinite(self._matrix.diagonal(side))
+            if not bool(finite.all()):
+                raise ValueError(
+                    f"{self.kernel!r} overflows at row {first_place(~finite)[0]} of {name}: bring the points, or its "
+                    "parameters, to a size near one."
+                )
 
     @property
     def is_stored(self) -> bool:
