@@ -43,6 +43,8 @@ def test_a_kernel_that_overflows_cannot_be_normalised(X):
 
 def test_a_kernel_that_saturates_is_finite(X):
     assert set(np.unique(Sigmoid()(1e200 * X[:, :1]))) <= {-1.0, 1.0}
+    with pytest.raises(ValueError, match=r"^Sigmoid\(.*\) overflows at row 3 of X: bring the points"):
+        mercer.Landmarks(5, strategy="uniform", kernel=Sigmoid()).fit(np.where(np.arange(30)[:, None] == 3, 1e200, X))
 
 
 @_BOTH

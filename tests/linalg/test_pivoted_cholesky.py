@@ -197,6 +197,19 @@ def test_a_diagonal_of_rounding_does_not_keep_it_drawing_for_ever():
     np.testing.assert_array_equal(low.residual_diagonal, np.zeros(30))
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-310])
+def test_numbers_that_have_lost_their_digits_do_not_either(size):
+    matrix = size * np.eye(20)
+    low = rp_cholesky(GramOperator(Precomputed(), matrix), 5, random_state=0, weights=np.linspace(1e-12, 1.0, 20))
+    assert low.rank == 0
+
+
+def test_weights_and_residuals_that_are_small_both_are_drawn_all_the_same():
+    weights = np.array([1e-300, 0.0, 1e-300])
+    matrix = GramOperator(Precomputed(), np.diag([1e-200, 1e-200, 1e-200]))
+    assert sorted(rp_cholesky(matrix, 2, random_state=0, weights=weights).landmarks) == [0, 2]
+
+
 # --- quality ------------------------------------------------------------------------------------------------
 
 

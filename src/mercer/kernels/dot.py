@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from mercer.backends import forms, profiles
+from mercer.backends.arrays import namespace
 from mercer.kernels.base import Kernel
-from mercer.kernels.checks import positive_number
+from mercer.kernels.checks import first_place, positive_number
 from mercer.kernels.properties import Properties, of_finite_rank
 
 
@@ -96,6 +97,20 @@ class Sigmoid(Kernel):
 
     def _form(self, n_features: int) -> forms.Form:
         return forms.Pairing("dot", profiles.TanhOfAffine(_gamma(self.gamma, n_features), _finite(self.coef0, "coef0")))
+
+    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Points of one column may overflow, to ±1; a sum of products of more of them may have no value at all."""
+        X, Y = super()._checked(X, Y)
+        for name, points in (("X", X), ("Y", Y)):
+            if points is not None and points.shape[1] > 1:
+                with np.errstate(over="ignore"):
+                    finite = namespace(points).isfinite((points * points).sum(axis=1))
+                if not bool(finite.all()):
+                    raise ValueError(
+                        f"{self!r} overflows at row {first_place(~finite)[0]} of {name}: bring the points to a size "
+                        "near one."
+                    )
+        return X, Y
 
     @property
     def properties(self) -> Properties:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, as_double, cholesky, copied, is_tensor, like, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
-from mercer.backends.rounding import EPS, unit_of
+from mercer.backends.rounding import EPS, TINY, unit_of
 from mercer.backends.threads import run_chunks, single_threaded_blas
 from mercer.kernels.checks import as_generator, checked_weights
 from mercer.operators import LinearMap, LowRankOperator
@@ -90,7 +91,7 @@ def partial_cholesky(
     residual = _cut(copied(as_double(gram.diagonal())))
     factor = xp.zeros((min(rank, n), n), dtype=xp.float64, device=gram.reference.device).T  # touched a column at a time
     chosen: list[Array] = []
-    noise = _NOISE * 2 * unit_of(gram.dtype) * (float(xp.max(residual)) if n else 0.0)
+    noise = max(_NOISE * 2 * unit_of(gram.dtype) * (float(xp.max(residual)) if n else 0.0), TINY)
     enough, k = tolerance * float(xp.sum(residual)), 0
     width = max(_LEAST_WIDTH, min(_BLOCK, max(get_config().share(_SHARE), _LEAST_BYTES) // (3 * 8 * n)))
 
@@ -182,7 +183,8 @@ def schur_complement(gram: LinearMap, factor: Array, residual: Array, rows: Arra
 def _drawn(residual: Array, weights: Array | None, size: int, noise: float, rng: np.random.Generator) -> Array:
     """Indices with probability proportional to the residual above noise, as ``rng.choice`` draws them."""
     xp = namespace(residual)
-    chances = xp.where(residual > noise, residual, 0.0)
+    near_one = 2.0 ** -math.frexp(float(xp.max(residual)))[1]  # so that no product with a weight vanishes
+    chances = xp.where(residual > noise, near_one * residual, 0.0)
     sums = (chances if weights is None else weights * chances).cumsum(0)
     return xp.searchsorted(sums / sums[-1], like(rng.random(size), residual), side="right")
 
