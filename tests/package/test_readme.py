@@ -71,7 +71,7 @@ SENTENCES = {
     "novel rows at defaults": "ahead in {1}, level in {2}, behind in {3} of {0}",
     "two samples told apart": "in {1} of {0} settings",
     "dependence found": "in {1} of {0} settings",
-    "densities, held-out": "in {0} cells: sum of squares, likelihood {1}, kernel density 0, Gaussian mixture 0",
+    "densities, held-out": "in {0} cells: sum of squares, likelihood {1}, kernel density {2}, Gaussian mixture {3}",
 }
 
 
