@@ -117,8 +117,15 @@ def test_points_of_any_size(X, scale):
 def test_new_points_that_are_too_large(X):
     model = QuadratureSparsifier(Polynomial(degree=2, gamma=1.0, coef0=1.0), trace_fraction=0.7).fit(X)
     for values in (model.transform, model.witness):
-        with pytest.raises(ValueError, match=r"Polynomial\(.*\) overflows at row 1 of X"):
+        with pytest.raises(ValueError, match=r"Polynomial\(.*\) is not a finite number of float64 at 1 of 2 pairs"):
             values(np.vstack([X[:1], X[1:2] * 1e200]))
+
+
+def test_given_values_whose_squares_are_too_large(X):
+    kernel = Gaussian(sigma=1.0)
+    model = QuadratureSparsifier(Precomputed(), trace_fraction=0.7).fit(kernel(X))
+    with pytest.raises(ValueError, match=r"Precomputed\(.*\) overflows at row 1 of X"):
+        model.witness(np.vstack([kernel(X[:1], X), 1e200 * kernel(X[1:2], X)]))
 
 
 def test_rows_of_huge_numbers(X):
