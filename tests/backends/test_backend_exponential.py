@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mercer.backends.cpu import exponential, rows
+from mercer.backends.cpu import exponential, row_sums, rows
 
 
 def relative_errors(dtype, t):
@@ -57,8 +57,8 @@ def test_sums_of_a_block_of_rows(dtype):
     e = np.random.default_rng(3).normal(size=(4, 11)).astype(dtype)
     vt, v = np.random.default_rng(4).normal(size=(3, 11)).astype(dtype), np.ones((4, 3), dtype)
     total, total_t = np.ones((4, 3), dtype), np.ones((3, 11), dtype)
-    rows.add_rows(e, 11, vt, 0, total)
-    rows.add_columns(e, 11, v, 0, total_t)
+    row_sums.add_rows(e, 11, vt, 0, total)
+    row_sums.add_columns(e, 11, v, 0, total_t)
     rtol = 1e-5 if dtype == np.float32 else 1e-13
     assert_allclose(total, 1 + e @ vt.T, rtol=rtol, atol=rtol)
     assert_allclose(total_t, 1 + np.tile(e.sum(axis=0), (3, 1)), rtol=rtol, atol=rtol)
