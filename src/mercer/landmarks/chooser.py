@@ -14,7 +14,7 @@ from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import brought_back
 from mercer.backends.threads import one_thread_for
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.checks import as_generator, first_place
+from mercer.kernels.checks import as_generator
 from mercer.kernels.tables import Table
 from mercer.landmarks.standing import Standing, standing, standing_of_rows
 from mercer.landmarks.strategies import STRATEGIES, Strategy
@@ -130,7 +130,6 @@ class Landmarks(OneLine, BaseEstimator):
                 stands = standing_of_rows(kernel, points, rows, weights / unit)
                 return self._stored(kernel, rows, stands, unit)
             gram = GramOperator(kernel, points if present.size == n else _part(points, present, kernel))
-            _require_finite(gram)
             shares = normalised(weights[present], present.size)
             rows = _chosen(strategy, gram, min(count, present.size), shares, rng)
             stands = standing(gram, rows, weights[present] / unit)
@@ -154,7 +153,6 @@ def _rows_of_a_part(
     chances = None if equal else weights / weights.sum()
     part = np.sort(rng.choice(n, min(most, present), replace=False, p=chances))
     gram = GramOperator(kernel, points[part])
-    _require_finite(gram)
     shares = np.full(part.size, 1 / part.size)  # drawn by weight, they count alike
     return part[_chosen(strategy, gram, min(count, part.size), shares, rng)]
 
@@ -166,15 +164,6 @@ def _strategy(strategy: Any) -> Strategy:
         return STRATEGIES[strategy]
     names = ", ".join(map(repr, STRATEGIES))
     raise ValueError(f"strategy={strategy!r} must be one of {names}, or a function that chooses rows.")
-
-
-def _require_finite(gram: GramOperator) -> None:
-    """Refuse a kernel that overflows: no entry of a psd one is larger than its diagonal."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = namespace(gram.reference).isfinite(gram.diagonal())
-    if not finite.all():
-        row, advice = first_place(~finite)[0], "bring the points, or its parameters, to a size near one"
-        raise ValueError(f"{gram.kernel!r} overflows at row {row}: {advice}.")
 
 
 def _in_units(weights: Array, unit: float) -> Array:
