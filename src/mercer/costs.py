@@ -20,6 +20,8 @@ import numpy as np
 
 from mercer.backends import get_config
 from mercer.journal import without_journal
+from mercer.validation import is_precomputed
+from mercer.wording import size_in_words, time_in_words
 
 _FIRST = 200  # rows of the first fit
 _SHARE = 0.2  # of the time allowed, after which no larger fit is begun: the next takes four to eight times as long
@@ -85,9 +87,10 @@ class CostEstimate:
         )
 
     def __str__(self) -> str:
-        room = f"{_size(self.bytes)} of memory, {'within' if self.fits else 'beyond'} the limit of {_size(self.limit)}"
-        span = f"{_time(self.fastest)} to {_time(self.slowest)}"
-        said = f"{self.rows} rows take about {_time(self.seconds)} ({span}) and {room}"
+        needed, limit = size_in_words(self.bytes), size_in_words(self.limit)
+        room = f"{needed} of memory, {'within' if self.fits else 'beyond'} the limit of {limit}"
+        span = f"{time_in_words(self.fastest)} to {time_in_words(self.slowest)}"
+        said = f"{self.rows} rows take about {time_in_words(self.seconds)} ({span}) and {room}"
         return f"{said}: {self.advice}." if self.advice else f"{said}."
 
 
@@ -126,7 +129,7 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     """
     if not math.isfinite(budget) or budget <= 0:
         raise ValueError(f"budget={budget!r} must be a positive number of seconds.")
-    if type(getattr(model, "kernel", None)).__name__ == "Precomputed" or getattr(model, "metric", "") == "precomputed":
+    if is_precomputed(getattr(model, "kernel", None)) or getattr(model, "metric", "") == "precomputed":
         raise ValueError("A kernel matrix has no rows to try a fit on: estimate the cost with the points themselves.")
     n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     order = np.random.default_rng(0).permutation(n)
@@ -219,13 +222,3 @@ def _rows(part: Any, rows: np.ndarray[Any, Any]) -> Any:
     if hasattr(part, "iloc"):
         return part.iloc[rows]
     return part[rows] if hasattr(part, "shape") else [part[row] for row in rows]
-
-
-def _time(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _size(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -18,6 +18,8 @@ from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source
 from mercer.backends.collections import ROW_BY_ROW, lazy_row_by_row, takes_dask
 from mercer.backends.fingerprint import DataSeen
+from mercer.backends.moved import brought_back
+from mercer.backends.row_source import by_blocks
 from mercer.certificates import Certificate
 from mercer.journal import identify, journalled
 from mercer.kernels import Gaussian, Kernel
@@ -27,7 +29,6 @@ from mercer.kernels.tables import Table
 from mercer.progress import make_visible
 from mercer.support import Support
 from mercer.validation import (
-    brought_back,
     checked_kernel,
     checked_pairs,
     checked_points,
@@ -77,8 +78,6 @@ def row_by_row(method: Method) -> Method:
     def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_source(X):
             return method(self, X, *args, **kwargs)
-        from mercer.backends.row_source import by_blocks
-
         rows = self._new_points(X)
         width = 4 * (getattr(self, "_n_features_out", 0) + rows.shape[1])
         return by_blocks(lambda block: method(self, block, *args, **kwargs), rows, width)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -25,9 +24,8 @@ from mercer.backends.arrays import (
     namespace,
     to_numpy,
 )
-from mercer.backends.device import memory_error
 from mercer.backends.fingerprint import DataSeen
-from mercer.backends.moved import in_memory, moves, on_device
+from mercer.backends.moved import on_device
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.bandwidth import some_points
 from mercer.kernels.checks import (
@@ -47,7 +45,6 @@ from mercer.progress import warn_user
 
 __all__ = [
     "at_least",
-    "brought_back",
     "checked_kernel",
     "checked_pairs",
     "checked_points",
@@ -77,43 +74,13 @@ __all__ = [
     "warn_if_not",
 ]
 
-P = ParamSpec("P")
-T = TypeVar("T")
+
 Check = Callable[[Any, str], Any]  # of the value and the name of a parameter
 
 
 def declared(**checks: Check) -> Mapping[str, Check]:
     """The checks of an estimator's parameters, by name."""
     return checks
-
-
-def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
-    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again.
-
-    A card that is full is a MemoryError of one sentence.
-    """
-
-    @wraps(fit)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        moved = moves((*args, *kwargs.values()))
-        try:
-            fitted = fit(*args, **kwargs)
-        except Exception as error:
-            X = args[1] if len(args) > 1 else kwargs.get("X")
-            full = memory_error(error, X.shape[0] if hasattr(X, "shape") else None)
-            if full is None:
-                raise
-            raise full from None
-        if not moved:
-            return fitted
-        model: Any = args[0]
-        given = model.get_params(deep=False)
-        vars(model).update(in_memory({name: value for name, value in vars(model).items() if name not in given}))
-        if hasattr(model, "_fitted_like"):
-            model._fitted_like = None
-        return fitted if fitted is model else in_memory(fitted)
-
-    return wrapped
 
 
 def at_least(least: int) -> Check:
@@ -220,7 +187,7 @@ def _checked_source(estimator: BaseEstimator, X: Any, *, fitting: bool, least: i
     A fit reads all of them once for what the model remembers of its data.
     """
     if is_precomputed(estimator.kernel) or (fitting and not getattr(estimator, "_fits_blocks", False)):
-        np.asarray(X)  # which says that all rows are needed at once
+        X.refuse_whole()
     if fitting and X.shape[0] < least:
         raise ValueError(f"{X.name} has {X.shape[0]} rows, and a fit needs at least {least}.")
     validate_data(estimator, X, reset=fitting, skip_check_array=True)
@@ -343,7 +310,7 @@ def resolved_kernel(kernel: Any, X: Any, sample_weight: Array | None = None) -> 
     copy: Kernel = clone(checked_kernel(kernel))
     if is_source(X) and not copy.is_resolved:
         if copy.is_local:
-            np.asarray(X)  # which says that all rows are needed at once
+            X.refuse_whole()
         X, sample_weight = some_points(X, sample_weight)
     return copy if isinstance(copy, Precomputed) else copy.resolve(X, sample_weight)
 

@@ -1,4 +1,4 @@
-"""Objects in one line: what ``repr`` says of estimators, kernels, certificates and results."""
+"""Objects in one line: what ``repr`` says of estimators, kernels, certificates and results; sizes and times."""
 
 from __future__ import annotations
 
@@ -51,6 +51,22 @@ def parameters_in_a_line(thing: Any, given: Mapping[str, Any], *, ending: str = 
     name = type(thing).__name__
     whole = f"{name}({', '.join(f'{key}={_shown(value)}' for key, value in given.items())}){ending}"
     return whole if len(whole) <= LINE else call_in_a_line(name, _changed(type(thing), given), ending=ending)
+
+
+def size_in_words(size: float) -> str:
+    """Bytes in the unit that suits them, to two digits or more."""
+    if size >= 1e9:
+        return f"{size / 1e9:.1f} GB"
+    if size >= 1e5:
+        return f"{size / 1e6:.0f} MB" if size > 1e7 else f"{size / 1e6:.3g} MB"
+    return f"{size / 1e3:.3g} kB"
+
+
+def time_in_words(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
+    if seconds < 100:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _changed(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -231,3 +231,16 @@ def test_the_stated_depth_of_sums_covers_their_rounding(square):
     unit = np.finfo(np.float32).eps / 2
     assert error <= gamma(made.summation_depth + 2, unit)
     assert error > 3 * unit or not square  # a depth of one would not do
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_parts_of_a_scaled_product_are_added_in_the_larger_scale_of_those_that_add_anything(turned):
+    nothing_near = np.array([-5.0, -5.0, 0.0]), np.array([[0.0], [0.0], [0.0]])
+    something_far = np.array([-800.0, -801.0, -900.0]), np.array([[2.0], [3.0], [0.0]])
+    more = np.array([-800.0, -800.0, -7.0]), np.array([[1.0], [1.0], [0.0]])
+    scale, total = np.full(3, -np.inf), np.zeros((3, 1))
+    parts = [nothing_near, something_far, more]
+    for s, P in parts[::-1] if turned else parts:
+        tasks.add_scaled_product(scale, total, s, P)
+    assert_allclose(scale, [-800.0, -800.0, -np.inf])
+    assert_allclose(total[:, 0], [3.0, 3.0 / np.e + 1.0, 0.0])

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import mercer
-from mercer.cli.checkpoints import KeptIterate
+from mercer.cli.checkpoints import KeptRun
 from mercer.cli.commands import mercer as command
 from mercer.cli.saying import called_again
 from mercer.io import read_table
@@ -189,7 +189,7 @@ def test_a_format_that_cannot_be_written_is_refused_before_the_work(folder, call
 
 def test_a_checkpoint_takes_the_place_of_no_other(folder):
     for expected in ("a.checkpoint.npz", "a.checkpoint2.npz", "a.checkpoint3.npz"):
-        with closing(KeptIterate(None, Path("a.csv"))) as kept:
+        with closing(KeptRun(None, Path("a.csv"))) as kept:
             kept.path.write_text(expected)
             assert str(kept.kept()) == expected
     assert (folder / "a.checkpoint.npz").read_text() == "a.checkpoint.npz"

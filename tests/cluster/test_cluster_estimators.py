@@ -176,5 +176,5 @@ def test_rows_beyond_the_memory_are_fitted_through_landmarks_by_blocks(
 
 def test_rows_that_this_process_cannot_hold_are_refused(cluster: Any) -> None:
     large = da.zeros((10**9, 1000), chunks=(10**6, 1000))
-    with config_context(memory_limit="1GB"), pytest.raises(ValueError, match="8000000 MB.*fit to a part of them"):
+    with config_context(memory_limit="1GB"), pytest.raises(ValueError, match="8000.0 GB.*fit to a part of them"):
         NoveltyDetector().fit(large)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import warnings
 
@@ -290,7 +289,7 @@ def test_a_disk_that_takes_no_checkpoint_loses_no_fit_and_warns_once(X, tmp_path
     def refuse(*args, **kwargs):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     monkeypatch.setattr(checkpoint_module, "_SECONDS_BETWEEN", 0.0)  # every step is written
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

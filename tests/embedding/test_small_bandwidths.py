@@ -169,7 +169,7 @@ def test_memory_that_does_not_suffice_is_named_before_the_work():
     X = digits(300)
     with (
         mercer.config_context(memory_limit="5MB"),
-        pytest.raises(ValueError, match="needs 7 MB for 300 points and the memory limit allows 5 MB: raise memory"),
+        pytest.raises(ValueError, match="needs 7.2 MB for 300 points and the memory limit allows 5 MB: raise memory"),
     ):
         SDPEmbedding(Gaussian(sigma=2.0), solver="interior-point").fit(X)
 

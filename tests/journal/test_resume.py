@@ -30,7 +30,6 @@ from mercer.datasets import two_moons
 from mercer.dependence import shift_sums
 from mercer.embedding import diffusion_problem
 from mercer.journal import Journal, JournalError, JournalWarning
-from mercer.journal import file as journal_file
 
 RUNS = {
     "embedding": lambda: SDPEmbedding(Gaussian(0.5), random_state=0),
@@ -54,7 +53,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch):
     """Files in memory are as good for processes that are killed; a test of disks puts its own in the place."""
-    monkeypatch.setattr(journal_file.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +158,6 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from mercer import QuadratureSparsifier, SDPEmbedding, Gaussian, config_context
-from mercer.journal import file
 
 written = []
 
@@ -170,7 +168,7 @@ def half_a_file(name, target, replace=os.replace):
         os.kill(os.getpid(), signal.SIGKILL)
     replace(name, target)
 
-file.os.replace, file.os.fsync = half_a_file, lambda handle: None
+os.replace, os.fsync = half_a_file, lambda handle: None
 X = np.load(sys.argv[1])
 with config_context(checkpoint=sys.argv[2], checkpoint_every=0):
     {model}.fit(X)
@@ -270,7 +268,7 @@ def test_a_full_disk_costs_the_journal_and_not_the_run(data, tmp_path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     whole = told(QuadratureSparsifier(n_nodes=10).fit(data[0]))
-    monkeypatch.setattr(journal_file.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with (
         config_context(checkpoint=tmp_path / "run.journal", checkpoint_every=0),
         pytest.warns(JournalWarning, match="No space left on device") as warned,

@@ -87,7 +87,7 @@ def test_nothing_is_numpy_between_the_points_and_the_proof(refuse_numpy, monkeyp
         done.append(True)
         return value
 
-    monkeypatch.setattr("mercer.validation.in_memory", returned)
+    monkeypatch.setattr("mercer.backends.moved.in_memory", returned)
     with config_context(device="torch"):
         model = mercer.SDPEmbedding(K, n_levels=1, random_state=0).fit(X)
     assert done

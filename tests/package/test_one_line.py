@@ -43,7 +43,7 @@ from mercer import (
 from mercer.datasets import three_clusters
 from mercer.kernels import Kernel
 from mercer.kernels.base import spelled
-from mercer.wording import LINE
+from mercer.wording import LINE, size_in_words, time_in_words
 
 ESTIMATORS = [
     kind
@@ -160,3 +160,26 @@ def test_results_of_tests(X):
         assert fits(result), repr(result)
         assert f"pvalue={result.pvalue:.8g}" in repr(result)
     assert fits(explain_difference(X[:30], X[30:], **few))
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (480, "0.48 kB"),
+        (48_000, "48 kB"),
+        (9.6e6, "9.6 MB"),
+        (24_400_000, "24 MB"),
+        (999e6, "999 MB"),
+        (8e12, "8000.0 GB"),
+    ],
+)
+def test_sizes_in_words(size, said):
+    assert size_in_words(size) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.034, "0.034 s"), (3, "3 s"), (42.4, "42 s"), (150, "2 min"), (5400, "90 min"), (9000, "2.5 h")],
+)
+def test_times_in_words(seconds, said):
+    assert time_in_words(seconds) == said

@@ -121,6 +121,13 @@ def test_new_points_that_are_too_large(X):
             values(np.vstack([X[:1], X[1:2] * 1e200]))
 
 
+def test_given_values_whose_squares_are_too_large(X):
+    kernel = Gaussian(sigma=1.0)
+    model = QuadratureSparsifier(Precomputed(), trace_fraction=0.7).fit(kernel(X))
+    with pytest.raises(ValueError, match=r"Precomputed\(.*\) overflows at row 1 of X"):
+        model.witness(np.vstack([kernel(X[:1], X), 1e200 * kernel(X[1:2], X)]))
+
+
 def test_rows_of_huge_numbers(X):
     huge = np.repeat(X * 1e300, 2, axis=0)
     model = QuadratureSparsifier(Laplacian(sigma=1e300), n_nodes=5).fit(huge)

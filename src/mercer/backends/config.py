@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mercer.wording import size_in_words
+
 _NOT_COUNTED = 16 * 10**6
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -44,7 +46,7 @@ class Config:
     dtype : {"float64", "float32"}
         The arithmetic of estimators and certificates.
     cluster : Cluster or None
-        The Dask cluster on which large kernel matrices are multiplied, see :mod:`mercer.backends.dask`.
+        The Dask cluster on which large kernel matrices are multiplied: :doc:`/user_guide/cluster`.
     checkpoint : str or None
         The file, or the folder of files, from which a run that was killed is taken up again.
     checkpoint_every : float or None
@@ -56,7 +58,6 @@ class Config:
     n_threads: int | None = None
     dtype: Literal["float64", "float32"] = "float64"
     cluster: Any = field(default=None, repr=False)
-
     checkpoint: str | None = None
     checkpoint_every: float | None = None
 
@@ -115,7 +116,7 @@ def require_memory(needed: float, what: str, advice: str) -> None:
     limit = get_config().memory_limit
     if limit is not None and needed > max(limit, _NOT_COUNTED):
         raise MemoryError(
-            f"{what} takes about {needed / 1e6:.0f} MB beyond the data, above memory_limit={limit / 1e6:.0f} MB: "
+            f"{what} takes about {size_in_words(needed)} beyond the data, above memory_limit={size_in_words(limit)}: "
             f"{advice}, or raise memory_limit."
         )
 
@@ -128,13 +129,9 @@ def require_free_memory(needed: float, what: str, advice: str, error: type[Excep
     limit = get_config().memory_bytes
     if needed > limit:
         raise error(
-            f"{what} {_megabytes(needed)}, beyond the memory limit of {_megabytes(limit)}: {advice}, or raise "
+            f"{what} {size_in_words(needed)}, beyond the memory limit of {size_in_words(limit)}: {advice}, or raise "
             "memory_limit."
         )
-
-
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:.0f} MB" if size > 1e7 else f"{size / 1e6:.3g} MB"
 
 
 @contextmanager

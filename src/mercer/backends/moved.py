@@ -8,21 +8,23 @@ multiplies by a :class:`MovedMatrix`: points and columns go over, products come 
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, final
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
 from mercer.backends.arrays import is_sparse_tensor, is_tensor, like, to_numpy
-from mercer.backends.device import torch_device
+from mercer.backends.device import memory_error, torch_device
 from mercer.backends.entries import Side
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 
 _OURS = "mercer."
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def moves(arguments: Iterable[Any]) -> bool:
@@ -36,21 +38,12 @@ def on_device(array: Any) -> Any:
     if device is None or is_tensor(array):
         return array
     if hasattr(array, "toarray"):
-        return _sparse_tensor(array.tocsr()).to(device=device)
+        from mercer.backends.torch.stored import csr_tensor
+
+        return csr_tensor(array.tocsr(), device)
     import torch
 
     return like(array, torch.empty(0, device=device))
-
-
-def _sparse_tensor(matrix: Any) -> Any:
-    """A CSR tensor of the same entries, as :mod:`mercer.backends.torch.stored` makes them."""
-    import torch
-
-    starts, columns = (torch.as_tensor(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
-    values = torch.as_tensor(matrix.data)
-    with warnings.catch_warnings():  # torch calls the layout a beta
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(starts, columns, values, tuple(matrix.shape), check_invariants=False)
 
 
 def in_memory(value: Any) -> Any:
@@ -118,6 +111,35 @@ def _array(tensor: Any) -> Any:
     rows = tensor.to_sparse_csr()
     parts = (to_numpy(part) for part in (rows.values(), rows.col_indices(), rows.crow_indices()))
     return csr_array(tuple(parts), shape=tuple(tensor.shape))
+
+
+def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
+    """The same ``fit`` of a model; where NumPy arrays went to a device for it, all that it leaves is NumPy's again.
+
+    A card that is full is a MemoryError of one sentence.
+    """
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        moved = moves((*args, *kwargs.values()))
+        try:
+            fitted = fit(*args, **kwargs)
+        except Exception as error:
+            X = args[1] if len(args) > 1 else kwargs.get("X")
+            full = memory_error(error, X.shape[0] if hasattr(X, "shape") else None)
+            if full is None:
+                raise
+            raise full from None
+        if not moved:
+            return fitted
+        model: Any = args[0]
+        given = model.get_params(deep=False)
+        vars(model).update(in_memory({name: value for name, value in vars(model).items() if name not in given}))
+        if hasattr(model, "_fitted_like"):
+            model._fitted_like = None
+        return fitted if fitted is model else in_memory(fitted)
+
+    return wrapped
 
 
 @final

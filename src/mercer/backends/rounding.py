@@ -104,6 +104,12 @@ class EntryError:
         )
         return EntryError(*(_MORE * (a + b) for a, b in pairs))
 
+    def worse(self, other: EntryError) -> EntryError:
+        """What holds of the entries of two matrices."""
+        return EntryError(
+            max(self.relative, other.relative), max(self.scaled, other.scaled), max(self.absolute, other.absolute)
+        )
+
     def doubled(self) -> EntryError:
         """Between two evaluations, and so between either of them and the exact value."""
         return EntryError(2 * _MORE * self.relative, 2 * _MORE * self.scaled, 2 * _MORE * self.absolute)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NoReturn, final
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class RowSource(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Block:
         """Refuse to become an array: what asks for one needs all rows at once."""
+        self.refuse_whole()
+
+    def refuse_whole(self) -> NoReturn:
+        """Say that all rows are needed at once, which is not how they come."""
         raise TypeError(
             f"{self.name} is read a block at a time, and this needs all {self.shape[0]} rows at once: pass some of "
             "them, such as rows[:10_000], or a method that works on landmarks."
@@ -83,22 +87,22 @@ class JoinedRows(RowSource):
     """The rows of several sources, or arrays, one after the other."""
 
     def __init__(self, *parts: Any) -> None:
-        self._parts = tuple(part if isinstance(part, RowSource) else ArrayRows(part) for part in parts)
-        self._starts = np.cumsum([0, *(len(part) for part in self._parts)])
-        self.shape = (int(self._starts[-1]), self._parts[0].shape[1])
-        self.dtype = np.result_type(*(part.dtype for part in self._parts))
+        self.parts = tuple(part if isinstance(part, RowSource) else ArrayRows(part) for part in parts)
+        self._starts = np.cumsum([0, *(len(part) for part in self.parts)])
+        self.shape = (int(self._starts[-1]), self.parts[0].shape[1])
+        self.dtype = np.result_type(*(part.dtype for part in self.parts))
 
     def take(self, rows: Any) -> Block:
         wanted = np.arange(len(self))[rows]
         out = np.empty((wanted.size, self.shape[1]), self.dtype)
-        for part, start in zip(self._parts, self._starts, strict=False):
+        for part, start in zip(self.parts, self._starts, strict=False):
             inside = (wanted >= start) & (wanted < start + len(part))
             if inside.any():
                 out[inside] = part.take(wanted[inside] - start)
         return out
 
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
-        for part, start in zip(self._parts, self._starts, strict=False):
+        for part, start in zip(self.parts, self._starts, strict=False):
             for rows, block in part.blocks(most):
                 yield slice(int(start) + rows.start, int(start) + rows.stop), block.astype(self.dtype, copy=False)
 
@@ -118,8 +122,9 @@ class FiniteRows(RowSource):
     @property
     def parts(self) -> tuple[FiniteRows, ...]:
         """The sources whose rows are joined here; itself alone where there are no others."""
-        joined = getattr(self._source, "_parts", None)
-        return (self,) if joined is None else tuple(FiniteRows(part, self.dtype) for part in joined)
+        if not isinstance(self._source, JoinedRows):
+            return (self,)
+        return tuple(FiniteRows(part, self.dtype) for part in self._source.parts)
 
     def astype(self, dtype: Any, copy: bool = False) -> FiniteRows:
         """The same rows in another precision."""

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
-from mercer.cli.by_blocks import large_file, limited, transformed_by_blocks
+from mercer.backends import config_context
+from mercer.cli.by_blocks import large_file, transformed_by_blocks
 from mercer.cli.data import FitData, new_data
 from mercer.cli.errors import NOT_CERTIFIED, collected_warnings, one_sentence
 from mercer.cli.model_files import is_model, load_with
@@ -27,14 +28,14 @@ def transformed(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer transform``."""
     reading, account = Reading.taken(options), Account()
     limit = options.pop("memory_limit")
-    with one_sentence(), limited(limit), collected_warnings(account.notes):
+    with one_sentence(), config_context(memory_limit=limit), collected_warnings(account.notes):
         output = _transformed_large(options, reading, account)
     if output is not None:
         _say(account, options, output)
         return
     output = options["output"] or beside(options["data"], "-coordinates.csv")
     refuse_table(output)
-    with one_sentence(), limited(limit), collected_warnings(account.notes):
+    with one_sentence(), config_context(memory_limit=limit), collected_warnings(account.notes):
         model, data = opened(options, reading, account)
         _require(model, "transform", options["model"], "gives rows no coordinates")
         coordinates = np.asarray(model.transform(data.points))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -12,7 +11,7 @@ from typing import Any, final
 import click
 import numpy as np
 
-from mercer.backends import config_context, get_config
+from mercer.backends import get_config
 from mercer.backends.row_source import RowSource
 from mercer.cli.options import Reading
 from mercer.cli.saying import Account, beside, certified
@@ -20,16 +19,6 @@ from mercer.cli.tables import listed, split
 from mercer.io import Preparation, open_rows, write_rows
 from mercer.io.parquet_rows import columns_of_numbers
 from mercer.io.row_sources import SUFFIXES
-
-
-@contextmanager
-def limited(limit: str | None) -> Iterator[None]:
-    """Hold what is inside to the memory limit that was given."""
-    if limit is None:
-        yield
-        return
-    with config_context(memory_limit=limit):
-        yield
 
 
 @final
@@ -63,7 +52,7 @@ def large_file(path: Path, reading: Reading, wanted: Sequence[str] = ()) -> Larg
         if name not in names and name not in words:
             raise ValueError(f"{path} has no column {name!r}; it has {listed(names)}.")
     kept = tuple(name for name in chosen if name not in gone)
-    numbers: Any = kept if path.suffix.lower() in (".parquet", ".pq") else [names.index(name) for name in kept]
+    numbers: Any = kept if _is_parquet(path) else [names.index(name) for name in kept]
     rows = open_rows(path, columns=numbers, array=reading.array)
     if 8 * rows.shape[0] * rows.shape[1] <= limit:
         return None
@@ -74,9 +63,13 @@ def large_file(path: Path, reading: Reading, wanted: Sequence[str] = ()) -> Larg
 
 def _names(path: Path, array: str | None) -> tuple[list[str], list[str]]:
     """The columns that hold numbers, by name or counted from 1, and those that do not."""
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if _is_parquet(path):
         return columns_of_numbers(path)
     return [str(k + 1) for k in range(open_rows(path, array=array).shape[1])], []
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def embedded_by_blocks(request: Any, large: LargeFile, account: Account) -> None:
@@ -94,8 +87,7 @@ def embedded_by_blocks(request: Any, large: LargeFile, account: Account) -> None
     account.sentence = f"{large.path}: {large.words()}, embedded in {count} coordinates by {name} in {seconds:.1f} s."
     account.lines.append(("Certificate", f"of the {request.model.landmarks} landmarks: {proof}"))
     if request.output is not None:
-        written = model.embedding_
-        write_rows(lambda block: block, written, request.output)
+        write_rows(lambda block: block, model.embedding_, request.output)
         account.lines.append(("Coordinates", str(request.output)))
     path = request.model_path
     if path is not None:
@@ -120,6 +112,7 @@ def _refuse_options(request: Any, large: LargeFile) -> None:
     if request.model.landmarks is None:
         raise click.UsageError(f"{size}: say by --landmarks 1000 on how many rows it is solved, or raise the limit.")
     for name, given in {
+        "--estimate": request.estimate,
         "--label": request.label,
         "--scale": request.scale,
         "--report": request.report_path,
@@ -130,10 +123,10 @@ def _refuse_options(request: Any, large: LargeFile) -> None:
     }.items():
         if given:
             raise click.UsageError(f"{size}: {name} needs all rows at once. Leave it out, or raise the limit.")
-    require_npy(request.output)
+    _require_npy(request.output)
 
 
-def require_npy(output: Path | None) -> None:
+def _require_npy(output: Path | None) -> None:
     """Refuse to write coordinates of many rows in another format."""
     if output is not None and output.suffix != ".npy":
         raise click.UsageError(f"Coordinates of rows that are read by blocks are written as .npy, not to {output}.")
@@ -144,7 +137,7 @@ def transformed_by_blocks(
 ) -> Path:
     """Write the coordinates of all rows, and tell."""
     output = beside(large.path, "-coordinates.npy") if output is None else output
-    require_npy(output)
+    _require_npy(output)
     means = np.zeros(len(large.columns)) if preparation.means is None else np.array(preparation.means)
     scales = np.ones(len(large.columns)) if preparation.scales is None else np.array(preparation.scales)
     written = write_rows(lambda block: model.transform((block - means) / scales), large.rows, output)

@@ -20,8 +20,8 @@ _JOURNAL = ".journal"
 
 
 @final
-class KeptIterate:
-    """Where the best iterate is kept: where the person said, or in a temporary folder until it is needed.
+class KeptRun:
+    """The file that keeps a run: where the person said, or in a temporary folder until it is needed.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class KeptIterate:
 
     @property
     def path(self) -> Path:
-        """Where the fit writes it."""
+        """Where it is written."""
         return Path(self._folder or ".", f"kept{self._ending}") if self._given is None else self._given
 
     def kept(self) -> Path | None:
@@ -82,14 +82,14 @@ class KeptIterate:
 
 
 @contextmanager
-def kept_run(options: dict[str, object], data: Path) -> Iterator[KeptIterate]:
+def kept_run(options: dict[str, object], data: Path) -> Iterator[KeptRun]:
     """The journal of a command: named by ``--checkpoint``, or temporary until Ctrl-C makes it worth keeping.
 
     Ctrl-C where there is no answer yet ends the command, and says how to go on.
     """
     given, every = options.pop("checkpoint"), options.pop("checkpoint_every")
     assert given is None or isinstance(given, Path)
-    with closing(KeptIterate(given, data, _JOURNAL)) as kept:
+    with closing(KeptRun(given, data, _JOURNAL)) as kept:
         try:
             with config_context(checkpoint=kept.path, checkpoint_every=every):  # type: ignore[arg-type]
                 yield kept

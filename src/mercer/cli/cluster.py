@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -37,19 +37,14 @@ def _on_cluster(address: str, *, shown: bool) -> Iterator[None]:
     """The configuration of the cluster; at the end it is told what was moved."""
     from mercer.backends import config_context
 
-    with one_sentence():
-        client = _connected(address)
-    try:
+    with ExitStack() as opened:
         with one_sentence():
-            context = config_context(client=client)
-            config = context.__enter__()
+            client = opened.enter_context(closing(_connected(address)))
+            config = opened.enter_context(config_context(client=client))
         try:
             yield
         finally:
             say(f"Dask at {address}: {config.cluster.traffic}", shown=shown)
-            context.__exit__(None, None, None)
-    finally:
-        client.close()
 
 
 def _connected(address: str) -> Any:

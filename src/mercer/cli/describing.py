@@ -12,6 +12,7 @@ from typing import Any
 from mercer.cli.errors import one_sentence
 from mercer.cli.saying import Account
 from mercer.cli.tables import listed
+from mercer.wording import size_in_words
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "safetensors")
 _OPTIONAL = {
@@ -53,7 +54,7 @@ def _of_model(path: Path) -> Account:
         account.lines.append((f"Level {number}", each["words"] if each else "not certified"))
     if not said.get("levels"):
         account.lines.append(("Certificate", proof["words"] if proof else "none"))
-    account.lines.append(("Size", f"{said['file_bytes'] / 1000:.0f} kB in {said['arrays']} arrays"))
+    account.lines.append(("Size", f"{size_in_words(said['file_bytes'])} in {said['arrays']} arrays"))
     account.notes.append("This is what the file says; mercer verify finds out whether it is true.")
     return account
 

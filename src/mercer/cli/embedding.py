@@ -12,8 +12,8 @@ import click
 import numpy as np
 
 from mercer.backends import config_context
-from mercer.cli.by_blocks import embedded_by_blocks, large_file, limited
-from mercer.cli.checkpoints import KeptIterate
+from mercer.cli.by_blocks import embedded_by_blocks, large_file
+from mercer.cli.checkpoints import KeptRun
 from mercer.cli.data import FitData, fit_data
 from mercer.cli.errors import INTERRUPTED, collected_warnings, one_sentence
 from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
@@ -88,16 +88,13 @@ def embedded(options: dict[str, Any]) -> None:
     limit = options.pop("memory_limit")
     request = EmbedRequest.of(options)
     account = Account()
-    with one_sentence(), limited(limit):
+    with one_sentence(), config_context(memory_limit=limit):
         large = large_file(request.data, request.reading)
         if large is not None:
-            for name in ("estimate", "checkpoint"):
-                if getattr(request, name):
-                    raise click.UsageError(f"--{name} is for files that fit into memory: leave it out.")
             embedded_by_blocks(request, large, account)
             account.say(as_json=request.as_json, quiet=request.quiet)
             return
-    with one_sentence(), limited(limit), closing(KeptIterate(request.checkpoint, request.data)) as kept:
+    with one_sentence(), config_context(memory_limit=limit), closing(KeptRun(request.checkpoint, request.data)) as kept:
         data = fit_data(
             request.data,
             request.reading,
@@ -120,7 +117,7 @@ def embedded(options: dict[str, Any]) -> None:
     account.say(as_json=request.as_json, quiet=request.quiet, aside=request.aside)
 
 
-def _fitted(request: EmbedRequest, data: FitData, account: Account, kept: KeptIterate) -> Any:
+def _fitted(request: EmbedRequest, data: FitData, account: Account, kept: KeptRun) -> Any:
     """The model; Ctrl-C before there is one to return ends the command."""
     model, shown = request.model.estimator(len(data.table)), not request.quiet
     description = _DESCRIPTIONS[request.model.method]
@@ -199,7 +196,7 @@ def _drawn_map(path: Path, account: Account, model: Any, data: FitData) -> Any:
     return plane
 
 
-def _leave(request: EmbedRequest, account: Account, kept: KeptIterate) -> NoReturn:
+def _leave(request: EmbedRequest, account: Account, kept: KeptRun) -> NoReturn:
     """End after Ctrl-C: say what is kept and how to go on."""
     account.notes = [note for note in account.notes if not note.startswith(Status.INTERRUPTED.message)]
     kept.tell(account, "the best iterate so far" if request.journal is None else "the run so far")

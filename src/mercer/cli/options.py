@@ -16,7 +16,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DATA = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 TARGET = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 SEED = click.IntRange(min=0)
-FORMATS = "Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input."
 
 
 def names(help: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from rich.table import Column
 
 from mercer.progress import TimeLeft
 from mercer.solvers import Iteration
+from mercer.wording import time_in_words
 
 _SECONDS_BETWEEN = 2.0  # lines in a pipe
 _WIDE = 160  # columns of a terminal that take a bar, what is fitted, and all that is known of it, in a line
@@ -190,7 +191,7 @@ class _TimeLeft:
         seconds = self._left.seconds(fraction)
         if not 0.05 <= fraction < 1:
             return ""
-        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+        return f"about {time_in_words(round(seconds))} left"
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from mercer.cli.saying import Account, called_again
 from mercer.experiments import CATALOGUE, Comparison, description
 from mercer.experiments.registry import PAPERS, Registered, registered
 from mercer.experiments.report import shown
+from mercer.wording import time_in_words
 
 _HEAD = ("quantity", "paper", "here", "")
 _QUICK = 30.0  # seconds that a quick version takes at most, on two cores under load
@@ -126,9 +127,7 @@ def _mark(numbers: dict[int, int], comparison: Comparison) -> str:
 
 def _takes(known: Registered) -> str:
     """Time, and marks for what else is needed."""
-    seconds = known.seconds or 0.0
-    time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-    return f"{time}{'*' if known.quick else ' '}{'†' if known.data else ' '}"
+    return f"{time_in_words(known.seconds or 0.0)}{'*' if known.quick else ' '}{'†' if known.data else ' '}"
 
 
 def _needs(known: Registered) -> dict[str, Any]:

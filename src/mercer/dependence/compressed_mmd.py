@@ -11,7 +11,6 @@ Both ways end in the matrix of the bins of :mod:`mercer.dependence.bins`, in whi
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -137,8 +136,7 @@ def _feature_matrix_by_blocks(features: LandmarkFeatures, rows: Any, weights: Ar
         matrix = kernel.matrix(block, features.components)
         into = csr_array((weights[where], (place[where], np.arange(block.shape[0]))), shape=(count, block.shape[0]))
         sums += into @ as_double(matrix.block(slice(None), slice(None)))
-        found = matrix.entry_error
-        error = EntryError(*(max(pair) for pair in zip(astuple(error), astuple(found), strict=True)))
+        error = error.worse(matrix.entry_error)
         scale, passes = max(scale, _largest_diagonal(kernel, block)), passes + 1
     return _of_sums(features, sums, scale, error, int(lengths.max()) + passes)
 

@@ -20,7 +20,7 @@ from mercer.backends.rounding import UNIT, gamma
 from mercer.dependence.landmark_features import LandmarkFeatures
 from mercer.operators import GramOperator
 
-_MORE = 1.01
+_MORE = 1.01  # for the rounding of roots and of their sum
 
 
 @final

@@ -112,17 +112,8 @@ class MeanEmbedding:
         X : array of shape (k, d) or data frame
             The next rows.
         """
-        growth = getattr(self, "_growth", None)
-        if growth is None:
-            part = self.parts[0]
-            if (
-                getattr(self, "_n_first", None) is None
-                or len(self.parts) > 1
-                or is_source(part.means)
-                or is_tensor(part.means)
-            ):
-                raise ValueError("partial_fit goes on from a sample in memory whose rows count alike: give no weights.")
-            growth = Growth.of(self.kernel, part.means)
+        growth: Growth | None = getattr(self, "_growth", None)
+        growth = self._begun() if growth is None else growth
         X = cast(as_points(X if self._table is None else self._table.coded(X)), self.parts[0].means.dtype)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, and the embedding is of points with {self.n_features}.")
@@ -131,6 +122,14 @@ class MeanEmbedding:
         for kept in ("_in_unit", "_energy"):
             self.__dict__.pop(kept, None)
         return self
+
+    def _begun(self) -> Growth:
+        """Nothing yet beyond the rows of the constructor, which must count alike and lie in memory."""
+        points = self.parts[0].means
+        alike = getattr(self, "_n_first", None) is not None and len(self.parts) == 1
+        if not alike or is_source(points) or is_tensor(points):
+            raise ValueError("partial_fit goes on from a sample in memory whose rows count alike: give no weights.")
+        return Growth.of(self.kernel, points)
 
     @property
     def projection_error(self) -> float:

@@ -13,6 +13,7 @@ from mercer.backends.arrays import Array, as_double, is_source, like, namespace
 from mercer.backends.chunks import THREAD_BYTES, THREAD_ENTRIES, panel_rows, row_chunks, rows_within, source_rows
 from mercer.backends.collections import takes_dask
 from mercer.backends.matrix import KernelMatrix
+from mercer.backends.row_source import regrouped
 from mercer.backends.threads import run_chunks_of, watch
 from mercer.dependence.vectors import as_tables
 from mercer.kernels import Kernel
@@ -253,7 +254,7 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
         )
     n, m = X.shape[0] // count, Y.shape[0] // count
     if is_source(X) or is_source(Y):
-        return linear_by_blocks(kernel, X, Y, count)
+        return _linear_by_blocks(kernel, X, Y, count)
     xp, coefficients = namespace(X), _u_statistic(n, m, X)
     parts = (xp.reshape(points[: count * rows], (count, rows, -1)) for points, rows in ((X, n), (Y, m)))
     blocks = xp.reshape(xp.concat(tuple(parts), axis=1), (count * (n + m), -1))
@@ -269,7 +270,7 @@ def _linear(kernel: Kernel, X: Array, Y: Array, block_size: int | None) -> tuple
     return float(xp.mean(values)), float(xp.std(values, correction=1)) / float(np.sqrt(count))
 
 
-def linear_by_blocks(kernel: Kernel, X: Any, Y: Any, count: int) -> tuple[float, float]:
+def _linear_by_blocks(kernel: Kernel, X: Any, Y: Any, count: int) -> tuple[float, float]:
     """As :func:`_linear` of so many blocks, of rows that come a block at a time: some blocks of the estimate each."""
     n, m = X.shape[0] // count, Y.shape[0] // count
     together = max(1, source_rows(4 * X.shape[1]) // (n + m))
@@ -288,8 +289,6 @@ def _runs(points: Any, n: int, most: int) -> Iterator[Array]:
     if not is_source(points):
         yield from (points[rows] for rows in row_chunks(n, most))
         return
-    from mercer.backends.row_source import regrouped
-
     for rows, block in regrouped((block for _, block in points.blocks(most)), most):
         if rows.start < n:
             yield block[: n - rows.start]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from mercer.kernels import Kernel
 from mercer.progress import warn_user
 from mercer.solvers import Iteration
 from mercer.solvers.elliptope.method import Iterate
+from mercer.whole_files import written_whole
 
 _SECONDS_BETWEEN = 10.0
 _LENGTH_ERROR = 1e-4  # how far the length of a row of an iterate may be from one, in single precision too
@@ -129,15 +129,8 @@ class Checkpoint:
         for level, (H, history) in enumerate(self._kept):
             lines = np.array([_as_numbers(iteration) for iteration in history], np.float64).reshape(-1, _FIELDS)
             parts.update(zip(_names(level), (to_numpy(H), lines), strict=True))
-        handle, temporary = tempfile.mkstemp(suffix=".npz", dir=self._path.resolve().parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **parts)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        with written_whole(self._path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **parts)
 
     def _is_iterate(self, H: Array) -> bool:
         if H.dtype.kind != "f" or H.ndim != 2 or not self._size <= H.shape[0] <= self._most or H.shape[1] == 0:

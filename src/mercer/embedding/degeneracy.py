@@ -12,6 +12,7 @@ from mercer.operators.diffusion import DegenerateKernelError
 from mercer.problems.elliptope import bytes_needed
 from mercer.progress import warn_user
 from mercer.validation import distinct_rows
+from mercer.wording import size_in_words
 
 _BANDWIDTHS = ("sigma", "length_scale", "n_neighbors", "gamma")  # names of parameters of kernels
 _ISOLATED = 1e-12
@@ -98,8 +99,8 @@ def check_dense(n: int, max_products: int | None) -> None:
     needed, allowed = bytes_needed(n), get_config().memory_bytes
     if needed > allowed:
         raise ValueError(
-            f"solver='interior-point' needs {needed / 1e6:.0f} MB for {n} points and the memory limit allows "
-            f"{allowed / 1e6:.0f} MB: raise memory_limit, or use solver='auto'."
+            f"solver='interior-point' needs {size_in_words(needed)} for {n} points and the memory limit "
+            f"allows {size_in_words(allowed)}: raise memory_limit, or use solver='auto'."
         )
     if max_products is not None and max_products < n:
         raise ValueError(

@@ -168,7 +168,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             self._log_volume = _log_volume(operator, support.unit)
             embedded = support.lengths(values ** float(self.time) * vectors / operator.weights[:, None] ** 0.5)
         if support.indices is not None:
-            everywhere = row_by_row(DiffusionMaps._extended)(self, X)
+            everywhere = self._extended(X)
             everywhere[support.indices] = cast(embedded, everywhere.dtype)
             embedded = everywhere
         self.embedding_ = pad_components(embedded, count, values.shape[0])
@@ -190,6 +190,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         """Extend the coordinates to new points: ψ(x) = λ⁻¹ Σⱼ p(x, xⱼ) ψ(xⱼ), and u(x) = √(m(x)/vol) ψ(x)."""
         return widened(self._extended(self._new_points(X)), self._n_features_out)
 
+    @row_by_row
     def _extended(self, X: Any) -> Array:
         functions = self._eigenfunctions
         if isinstance(self.kernel_, Precomputed) and self.landmarks_ is not None:

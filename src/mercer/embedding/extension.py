@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, cast, is_source, like, namespace
+from mercer.backends.row_source import by_blocks
 from mercer.embedding.prescribed import Prescribed, rows_among
 from mercer.kernels import Kernel
 from mercer.kernels.checks import first_place
@@ -150,8 +151,6 @@ class Extension:
     def coordinates(self, X: Any, *, capped: bool) -> Array:
         """Ξ(x) of all levels, weighed and side by side, for every row of X, in the unit of the user's weights."""
         if is_source(X):
-            from mercer.backends.row_source import by_blocks
-
             width = 4 * int(self.slopes.shape[1]) + X.shape[1]
             return by_blocks(lambda block: self.coordinates(block, capped=capped), X, width)
         return self.weighed(self.level_coordinates(X, capped=capped))

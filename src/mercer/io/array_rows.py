@@ -15,6 +15,7 @@ from mercer.io.file_state import FileState
 
 _NUMBERS = "fiub"
 _TAKEN_AT_ONCE = 2**14  # rows in any order that are read at a time, in the order of the file
+_NEAR = 64  # rows between two that are wanted, which are read along with them
 Opener = Callable[[], AbstractContextManager[Any]]
 
 
@@ -86,10 +87,7 @@ def _by_runs(array: Any, rows: Any) -> Block:
     return np.concatenate(runs) if runs else np.array(array[0:0])
 
 
-_NEAR = 64  # rows between two that are wanted, which are read along with them
-
-
-def open_npy(path: Path, columns: Sequence[Any] | None, array: str | None) -> RowSource:
+def open_npy(path: Path, columns: Sequence[Any] | None) -> RowSource:
     """Rows of a file ``.npy``, read with plain calls, so that pages of the file do not count as memory of ours."""
     state = FileState.of(path)
     try:
@@ -134,14 +132,14 @@ def open_hdf5(path: Path, columns: Sequence[Any] | None, array: str | None) -> R
     except ModuleNotFoundError:
         raise ModuleNotFoundError("HDF5 files need h5py: pip install h5py.") from None
 
-    def table_in(file: Any) -> dict[str, Any]:
+    def arrays_in(file: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
         return found
 
     try:
         with h5py.File(path, "r") as file:
-            chosen = _only_one(path, table_in(file), array)
+            chosen = _only_one(path, arrays_in(file), array)
     except OSError as error:
         raise ValueError(f"{path} cannot be read as HDF5: {error}") from None
 

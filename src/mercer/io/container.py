@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from mercer.io.refusals import ModelFileError, damaged
+from mercer.whole_files import written_whole
 
 FORMAT = 1  # the newest that is read, and the one that is written
 MOST_TEXT = 2**25  # bytes of JSON in a file: a few times this is what reading it can take in memory
@@ -44,25 +43,16 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Mappin
     from safetensors.numpy import save_file
 
     target = _target(path)
-    temporary = target.parent / f".mercer-{secrets.token_hex(8)}.part"
     metadata = {**{f"mercer.{name}": text for name, text in texts.items()}, "mercer.digest": _NO_DIGEST}
     try:
-        temporary.open("xb").close()
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)  # save_file has one of its own
-        save_file(dict(arrays), temporary, metadata=metadata)
-        os.chmod(temporary, mode)
-        with temporary.open("r+b") as file:
-            place, digest = _place_and_digest(file)
-            file.seek(place)
-            file.write(digest.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with written_whole(target) as temporary:
+            save_file(dict(arrays), temporary, metadata=metadata)
+            with temporary.open("r+b") as file:
+                place, digest = _place_and_digest(file)
+                file.seek(place)
+                file.write(digest.encode())
     except OSError as error:
         raise OSError(f"{target} cannot be written ({error.strerror or error}): nothing was changed.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
 
 
 @contextmanager
@@ -157,17 +147,6 @@ def _target(path: str | os.PathLike[str]) -> Path:
     if target.exists() and not target.is_file():
         raise OSError(f"{str(path)!r} is no file that can be replaced: name another.")
     return target
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a power failure, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 __all__ = ["FORMAT", "MOST_TEXT", "Content", "ModelFileError", "opened", "write"]

@@ -22,7 +22,7 @@ class ParquetRows(RowSource):
     Rows that are asked for one by one are found by reading the groups of rows that hold them.
     """
 
-    def __init__(self, path: Path, columns: Sequence[Any] | None, array: str | None = None) -> None:
+    def __init__(self, path: Path, columns: Sequence[Any] | None) -> None:
         try:
             from pyarrow import ArrowException, parquet
         except ModuleNotFoundError:
@@ -49,8 +49,7 @@ class ParquetRows(RowSource):
         order = np.argsort(wanted, kind="stable")
         sorted_rows = wanted[order]
         out = np.empty((wanted.size, self.shape[1]), self.dtype)
-        groups = np.unique(np.searchsorted(self._starts, sorted_rows, side="right") - 1)
-        for group in groups:
+        for group in np.unique(np.searchsorted(self._starts, sorted_rows, side="right") - 1):
             at = int(self._starts[group])
             for block in self._batches([int(group)]):
                 lo, hi = np.searchsorted(sorted_rows, [at, at + block.shape[0]])
@@ -111,7 +110,6 @@ def _chosen(path: Path, schema: Any, columns: Sequence[Any] | None) -> list[str]
             if not (column in known if isinstance(column, str) else 0 <= int(column) < len(known)):
                 raise UnknownColumnError(path, str(column), known)
         known = [column if isinstance(column, str) else known[int(column)] for column in columns]
-
     words = [name for name in known if not _is_number(schema.field(name).type)]
     if words:
         kind = schema.field(words[0]).type

@@ -14,15 +14,9 @@ from mercer.io.array_rows import open_hdf5, open_npy, open_zarr
 from mercer.io.parquet_rows import ParquetRows
 
 Columns = Sequence[str | int] | None
-_KINDS = {
-    ".npy": open_npy,
-    ".parquet": ParquetRows,
-    ".pq": ParquetRows,
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-    ".zarr": open_zarr,
-}
-SUFFIXES = tuple(_KINDS)
+_TABLES = {".npy": open_npy, ".parquet": ParquetRows, ".pq": ParquetRows}  # by suffix: files of one table
+_ARRAYS = {".h5": open_hdf5, ".hdf5": open_hdf5, ".zarr": open_zarr}  # and of several arrays, which have names
+SUFFIXES = (*_TABLES, *_ARRAYS)
 
 
 def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, array: str | None = None) -> RowSource:
@@ -72,13 +66,13 @@ def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, ar
 
 def _opened(path: Path, columns: Columns, array: str | None) -> RowSource:
     kind = path.suffix.lower()
-    if kind not in _KINDS:
-        raise ValueError(f"{path} has a suffix that names no format of rows: use one of {', '.join(_KINDS)}.")
+    if kind not in SUFFIXES:
+        raise ValueError(f"{path} has a suffix that names no format of rows: use one of {', '.join(SUFFIXES)}.")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}.")
-    if kind in (".npy", ".parquet", ".pq") and array is not None:
+    if kind in _TABLES and array is not None:
         raise ValueError(f"{path} holds one table alone: leave array={array!r} out.")
-    source: RowSource = _KINDS[kind](path, columns, array)
+    source: RowSource = _TABLES[kind](path, columns) if kind in _TABLES else _ARRAYS[kind](path, columns, array)
     if not source.shape[0] or not source.shape[1]:
         raise ValueError(f"{path} has no rows of numbers: its shape is {source.shape}.")
     return source

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,30 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from mercer.backends.arrays import Array
-
-
-@contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` once all is written, and else leaves no trace."""
-    path = Path(path).resolve()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or choose another.")
-    handle, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_mask())
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+from mercer.whole_files import written_whole
 
 
 def write_table(columns: Mapping[str, Any], path: str | os.PathLike[str] | BinaryIO) -> None:
@@ -69,7 +44,7 @@ def write_table(columns: Mapping[str, Any], path: str | os.PathLike[str] | Binar
         path.write(whole.getvalue())
         return
     writer_for(path)  # before a file is made
-    with written_whole(path) as file:
+    with written_whole(path) as temporary, temporary.open("wb") as file:
         writer_for(path)(arrays, file)
 
 

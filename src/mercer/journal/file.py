@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from mercer.whole_files import written_whole
 
 FORMAT = 1
 _MOST_TEXT = 2**26  # bytes of JSON
@@ -20,35 +18,6 @@ _MOST_TEXT = 2**26  # bytes of JSON
 
 class JournalError(ValueError):
     """A journal cannot be used: it is damaged, or of another run."""
-
-
-@contextmanager
-def written_whole(target: Path) -> Iterator[Path]:
-    """Yield the name of a file that takes the place of the target when the block ends, for good and at once.
-
-    Where the block fails nothing is changed. A file that a killed process left half written is none of the target's,
-    and goes when the same process number or a later writer meets it.
-    """
-    temporary = target.parent / f".{target.name}-{os.getpid()}-{secrets.token_hex(4)}.part"
-    try:
-        temporary.open("xb").close()
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
-        yield temporary
-        os.chmod(temporary, mode)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
-
-
-def sweep(target: Path) -> None:
-    """Delete what writers of this file left half written and do not live any more."""
-    for left in target.parent.glob(f".{target.name}-*.part"):
-        number = left.name.removeprefix(f".{target.name}-").partition("-")[0]
-        if number.isdigit() and int(number) != os.getpid() and not _lives(int(number)):
-            left.unlink(missing_ok=True)
 
 
 def write(target: Path, content: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -102,24 +71,3 @@ def _digest(text: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:
         whole.update(f"{name} {array.dtype.str} {array.shape}".encode())
         whole.update(array.reshape(-1).view(np.uint8).data)
     return whole.hexdigest()
-
-
-def _lives(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a power failure, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,13 +15,7 @@ from mercer.backends.arrays import is_tensor
 from mercer.backends.fingerprint import fingerprint
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_HOW = (
-    "callback",
-    "progress",
-    "verbose",
-    "n_jobs",
-    "checkpoint",
-)  # parameters that change what is seen, and nothing else
+_HOW = ("callback", "progress", "verbose", "n_jobs", "checkpoint")  # which change what is seen, and nothing else
 
 
 class Identity(NamedTuple):

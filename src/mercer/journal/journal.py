@@ -24,14 +24,15 @@ from mercer.backends import get_config
 from mercer.journal.anchors import Anchors
 from mercer.journal.decoding import DamagedStateError, Decoder, set_state
 from mercer.journal.encoding import Encoder, UnkeptStateError
-from mercer.journal.file import JournalError, read, sweep, write
+from mercer.journal.file import JournalError, read, write
 from mercer.journal.identity import Identity
 from mercer.progress import warn_user
+from mercer.whole_files import sweep
 
 _log = logging.getLogger("mercer")
 _FIRST, _PART, _MOST = 1.0, 0.25, 60.0  # seconds; a part of those spent; and no more seconds than the last
-_COPY_COST, _COPIED_BYTES = 50.0, 2**26  # as _COST, for a copy in memory, and how large it may be
 _COST = 20.0  # times what a writing takes, at least, before the next
+_COPY_COST, _COPIED_BYTES = 50.0, 2**26  # the same for a copy in memory, and how large it may be
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -297,11 +298,6 @@ class Journal:
 
 
 _current: ContextVar[Journal | None] = ContextVar("mercer_journal", default=None)
-
-
-def current_journal() -> Journal | None:
-    """The journal of the run under way, if there is one."""
-    return _current.get()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from mercer.backends.arrays import (
 )
 from mercer.backends.ordering import as_indices
 from mercer.backends.rounding import times_power_of_two
+from mercer.backends.row_source import FiniteRows
 from mercer.journal import adopted
 
 COMPLEX_MATRIX = "Complex data not supported: a precomputed kernel must be real."
@@ -35,8 +36,6 @@ def as_points(X: Any, name: str = "X") -> Array:
     Rows of a source stay there, and are looked at as they are read.
     """
     if is_source(X):
-        from mercer.backends.row_source import FiniteRows
-
         require_columns(X, name)
         return FiniteRows(X, np.float32 if X.dtype == np.float32 else np.float64)
     array = _as_tensor(X, name) if is_tensor(X) else _as_numpy(X, name)

@@ -31,7 +31,6 @@ _TREE_NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _QUERIES = 2048  # points a call of a tree
 _LEAF = 32  # points of a leaf of a tree
 _LEAST_SHARED = 2**15  # points whose search is shared by the workers of a cluster
-_PARTS_A_THREAD = 4
 _TABLE = 2**21  # entries of a table that is made at a time
 _DESCENDED = ("euclidean", "manhattan", "cosine")  # metrics of the approximate search
 _SAME_METRIC = {"minkowski": "euclidean", "l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
@@ -169,24 +168,8 @@ def _searcher(points: Array, metric: str) -> Any:
     """A function of row numbers and a count, which gives distances and numbers of the nearest points."""
     cluster = get_config().cluster
     if cluster is not None and points.shape[0] >= _LEAST_SHARED:
-        return _shared_search(points, metric, cluster)
+        return cluster.shared(_numbered_finder, points, metric)
     return _numbered_finder(points, metric)
-
-
-def _shared_search(points: Array, metric: str, cluster: Any) -> Any:
-    """The same by the workers of a cluster, each of which has all points and answers for some of the rows."""
-    from mercer.backends.dask import tasks
-
-    makers = cluster.on_all(_numbered_finder, points, metric)
-    parts_of = _PARTS_A_THREAD * cluster.threads()
-
-    def query(rows: Array, wanted: int) -> Any:
-        parts = [part for part in np.array_split(rows, parts_of) if part.size]
-        asked = [makers[i % len(makers)] for i in range(len(parts))]
-        found = cluster.gather(cluster.apply(tasks.asked, asked, parts, [wanted] * len(parts)))
-        return tuple(np.concatenate([part[i] for part in found]) for i in (0, 1))
-
-    return query
 
 
 def _numbered_finder(points: Array, metric: str) -> Any:

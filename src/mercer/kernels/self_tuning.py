@@ -7,7 +7,6 @@ linear by the approximate search); a product takes some twenty entries a row. A 
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -151,7 +150,11 @@ class SelfTuning(TrainedKernel):
             return _with_scales(sample, X), None if Y is None else _with_scales(sample, Y)
         logs = sample.log_affinities(*sides)
         own = None if Y is None else sample.log_diagonal(Y.shape[0])
-        return (logs, own) if not is_tensor(X) else (_as_tensor(logs, X), None if own is None else _as_tensor(own, X))
+        if not is_tensor(X):
+            return logs, own
+        from mercer.backends.torch.stored import csr_tensor
+
+        return csr_tensor(logs, X.device), None if own is None else csr_tensor(own, X.device)
 
 
 def _roundings(metric: str, n_features: int) -> EntryError:
@@ -178,12 +181,3 @@ def _tile(sample: Sample, rows: Any, cols: Any) -> Any:
 def _with_scales(sample: Sample, points: Any) -> Any:
     """The points with their scales as one more column, in double precision and the unit of the sample."""
     return like(np.column_stack(sample.with_scales(to_numpy(points))), points)
-
-
-def _as_tensor(matrix: Any, reference: Any) -> Any:
-    import torch
-
-    starts, columns, values = (like(part, reference) for part in (matrix.indptr, matrix.indices, matrix.data))
-    with warnings.catch_warnings():  # torch calls the layout a beta
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(starts, columns, values, matrix.shape, check_invariants=False)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from mercer.backends import get_config
 from mercer.backends.arrays import Array, is_source, is_tensor, like, namespace, taken, to_numpy
 from mercer.backends.fingerprint import DataSeen
+from mercer.backends.moved import brought_back
 from mercer.backends.threads import one_thread_for
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.checks import as_generator
@@ -19,7 +20,6 @@ from mercer.landmarks.standing import Standing, standing, standing_of_rows
 from mercer.landmarks.strategies import STRATEGIES, Strategy
 from mercer.operators import GramOperator
 from mercer.validation import (
-    brought_back,
     checked_points,
     checked_weights,
     is_precomputed,

@@ -73,7 +73,7 @@ class _Among:
         with single_threaded_blas():
             values, vectors = positive_eigenpairs(block, 2 * unit)
         self._whiten, self._rounding, self._own = vectors / xp.sqrt(values), _ROUNDING * unit**0.5, own
-        total = float(xp.sum(values))  # else a part of the spectrum is negative
+        total = float(xp.sum(values))  # above the trace where a part of the spectrum is negative
         self._definite = total - float(xp.sum(block.diagonal())) <= self._rounding * total
 
     def of(self, gram: LinearMap, chosen: Array, own: Array, mass: Array) -> _Part:

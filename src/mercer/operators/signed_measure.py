@@ -13,6 +13,7 @@ import numpy as np
 from mercer.backends.arrays import Array, as_double, is_source, is_tensor, namespace, unique_rows
 from mercer.backends.config import require_free_memory
 from mercer.backends.rounding import TINY
+from mercer.backends.row_source import FiniteRows, JoinedRows
 from mercer.kernels.base import Kernel
 from mercer.operators.gram import GramOperator
 
@@ -41,8 +42,6 @@ def joined(X: Any, Y: Any) -> Any:
     """The points of both samples, those of X first; of rows that come a block at a time, such rows."""
     if not is_source(X) and not is_source(Y):
         return namespace(X).concat([X, Y])
-    from mercer.backends.row_source import FiniteRows, JoinedRows
-
     rows = JoinedRows(X, Y)
     return FiniteRows(rows, rows.dtype)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mercer.whole_files import written_whole
 
 
 def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -> tuple[Any, list[Any]]:
@@ -27,23 +26,8 @@ def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a figure, in the format its suffix names, through a temporary file that is then renamed."""
-    with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=150)
-    return Path(path).resolve()
-
-
-@contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to write, which takes the place of ``path`` once all is written, and else leaves no trace."""
-    path = Path(path).resolve()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it, or choose another output.")
-    handle, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        yield Path(temporary)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    """Write a figure, in the format its suffix names, whole or not at all."""
+    target = Path(path).resolve()
+    with written_whole(target) as temporary:
+        figure.savefig(temporary, dpi=150, format=target.suffix[1:] or "png")
+    return target

@@ -5,48 +5,36 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.backends.arrays import Array, as_double, double, is_source, like, namespace
+from mercer.backends.arrays import Array, double, is_source
 from mercer.backends.ordering import place_of
 from mercer.certificates import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.sampled_level import Level
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
 from mercer.kernels import Precomputed
-from mercer.kernels.integrals.law_sections import law_sections
 from mercer.kernels.integrals.measures import Measure
-from mercer.operators import GramOperator
 from mercer.problems import Discrepancy
-from mercer.progress import progress_bar, warn_user
+from mercer.progress import progress_bar
 from mercer.quadrature import streaming
-from mercer.quadrature.dense_penalties import warn_of_dense_penalty, warn_of_dense_solution
+from mercer.quadrature.dense_penalties import warn_of_dense_penalty
 from mercer.quadrature.eigenpairs import ApproximateEigenpairs, approximate_eigenpairs
 from mercer.quadrature.features import NystromFeatures
+from mercer.quadrature.fit_warnings import warn_of_fit
 from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.proof_on_request import ProvedOnRequest, Unproved, at_sampled_level
 from mercer.quadrature.request import CHECKS, Choice, Claim, choice_of, is_plain, nodes_asked, refuse_idle
-from mercer.quadrature.sample import Sample, discrepancy_kernel, make_problem, make_sample, read_law, rows_and_columns
+from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
 from mercer.quadrature.sampled import Potential, leaves_out_pass, pays
 from mercer.quadrature.selection import Selection, heaviest_first, select, settled
 from mercer.quadrature.stream import MeasureStream
+from mercer.quadrature.witness import finite_values, witness_values
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
 from mercer.validation import checked_kernel, checked_weights
-
-_FINE = (Status.CONVERGED, Status.STALLED, Status.STOPPED)
-_SENTENCES = {
-    Status.STALLED: (
-        "The measure no longer moves, at the limit of rounding: accept the gap that the certificate states, or "
-        "set dtype='float64' by config_context."
-    ),
-}
-_UNPROVED = 1e-6  # gap of a solver that stalled, beyond which a person is told
-_ZERO_OBJECTIVE = 1e-13  # of D(0): an objective below that is zero
 
 
 class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -298,8 +286,8 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
     def transform(self, X: Any) -> Array:
         """Nyström features k(x, I) K_II^(-1/2): their inner products complete the kernel from the nodes."""
         X = self._new_points(X)
-        with np.errstate(over="ignore", invalid="ignore"):  # named below
-            return self._finite(self._features.transform(X))
+        with np.errstate(over="ignore", invalid="ignore"):  # named by finite_values
+            return finite_values(self.kernel_, self._features.transform(X))
 
     def witness(self, X: Any) -> Array:
         """The function g = Σ (v - ω)ₖ s(·, xₖ) at some points, which tells ν from μ best (QUAD 5.1-5.3); s is k² or k.
@@ -309,28 +297,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         """
         self._require_sample("witness")
         X = self._new_points(X)
-        signed = -self._weights if self.measure_ is None else 0.0 * self._weights
-        signed[place_of(self.indices_, self._rows)] += self.weights_
-        with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if isinstance(self.kernel_, Precomputed):
-                part = rows_and_columns(X, None, self._rows)
-                if self.discrepancy == "squared":
-                    part = part.multiply(part) if issparse(part) else part * part
-                return self._finite(part @ like(signed, signed, dtype=part.dtype))
-            kernel = discrepancy_kernel(self.kernel_, self.discrepancy)
-            values = as_double(GramOperator(kernel, X, self._points) @ signed)
-            if self.measure_ is not None:
-                values = values - law_sections(kernel, X, self.measure_).values
-            return self._finite(values)
-
-    def _finite(self, values: Any) -> Array:
-        """Values at some points, in double precision, refused where the kernel has none that can be written."""
-        values = as_double(values)
-        finite = namespace(values).isfinite(values).reshape((values.shape[0], -1))
-        if not finite.all():
-            row = [bool(each.all()) for each in finite].index(False)
-            raise ValueError(f"{self.kernel_!r} overflows at row {row} of X: such a point is too large for it.")
-        return values
+        return witness_values(self, X)
 
     def eigenpairs(self, n: int, upsilon: bool = True, *, refine: bool = False) -> ApproximateEigenpairs:
         """Approximate eigenpairs of T_μ from the nodes (QUAD section 4).
@@ -409,7 +376,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         self._features = NystromFeatures(self.kernel_, X, self.indices_)
         self.components_ = self._features.components
         self._n_features_out = int(self.indices_.shape[0])
-        self._warn(choice, problem)
+        warn_of_fit(self, problem, choice)
 
     def _problem(
         self, X: Any, sample: Sample, dtype: Any = None, title: str = "Sω", *, without_pass: bool = False
@@ -420,27 +387,3 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
             return make_problem(
                 X, self.kernel_, sample, **options, report=report, law=self.measure_, without_pass=without_pass
             )
-
-    def _warn(self, choice: Choice, problem: Discrepancy) -> None:
-        if self.status_ not in _FINE or (self.status_ is Status.STALLED and self._is_far(problem)):
-            warn_user(_SENTENCES.get(self.status_, self.status_.message), ConvergenceWarning)
-        wanted, found = self.n_nodes, int(self.indices_.shape[0])
-        if wanted is not None and getattr(self.reduction_, "exhausted", False) and found > wanted:
-            warn_user(
-                f"n_nodes={wanted} were asked for, but max_weight leaves no room to merge {found}: raise max_weight "
-                "or n_nodes."
-            )
-        ended = self.status_ in (Status.CONVERGED, Status.STALLED)  # no fewer for having been cut short
-        few = wanted is not None and found < min(wanted, problem.size)
-        if few and ended and choice.max_increase is None:
-            warn_user(
-                f"n_nodes={wanted} were asked for, but {found} do all that can be told apart in this arithmetic "
-                f"(discrepancy {self.discrepancy_:.1e}): lower n_nodes, or pass a kernel of a smaller sigma.",
-            )
-        if self.penalty is not None:
-            warn_of_dense_solution(problem, choice, found)
-
-    def _is_far(self, problem: Discrepancy) -> bool:
-        """Whether the proof leaves a gap that matters."""
-        proof = self.certificate_
-        return not proof.holds(_UNPROVED) and proof.upper > _ZERO_OBJECTIVE * problem.constant

@@ -20,12 +20,13 @@ import numpy as np
 from mercer.backends import forms
 from mercer.backends.arrays import Array, is_source
 from mercer.backends.chunks import depth_of_sum, panel_rows, row_chunks, source_rows
+from mercer.backends.cpu.tasks import add_scaled_product
 from mercer.backends.entries import Side
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
 from mercer.backends.rounding import EntryError
 
 _OUTER_BYTES, _OUTER_SHARE = 2**30, 1 / 5  # of the rows that stay while all columns go by
-_CENTRES = 4.1
+_CENTRES = 4.1  # times the error, about a centre twice as far
 _COPIES = 3  # of a block in memory: as read, as checked, as prepared for products
 
 
@@ -107,12 +108,7 @@ class StreamedMatrix(KernelMatrix):
         v = np.asarray(v, np.float64)
         scale, product = np.full(self.shape[0], -np.inf), np.zeros((self.shape[0], v.shape[1]))
         for i, j, part in self._parts():
-            s, P = part.scaled_product(np.ascontiguousarray(v[j]))
-            s = np.where((P != 0).any(axis=1), s, -np.inf)  # what adds nothing has no scale
-            top = np.maximum(scale[i], s)
-            seen = np.where(top > -np.inf, top, 0.0)
-            product[i] = product[i] * np.exp(scale[i] - seen)[:, None] + P * np.exp(s - seen)[:, None]
-            scale[i] = top
+            add_scaled_product(scale[i], product[i], *part.scaled_product(np.ascontiguousarray(v[j])))
         return np.where(scale > -np.inf, scale, 0.0), product
 
     @cached_property
@@ -129,12 +125,10 @@ class StreamedMatrix(KernelMatrix):
         """
         if self.dtype != np.float64:
             return EntryError(math.inf)
-        relative, scaled, absolute = 0.0, 0.0, 0.0
+        worst = EntryError(0.0)
         for _, _, part in self._parts():
-            error = part.entry_error
-            relative, scaled = max(relative, error.relative), max(scaled, error.scaled)
-            absolute = max(absolute, error.absolute)
-        return EntryError(_CENTRES * relative, _CENTRES * scaled, _CENTRES * absolute)
+            worst = worst.worse(part.entry_error)
+        return EntryError(_CENTRES * worst.relative, _CENTRES * worst.scaled, _CENTRES * worst.absolute)
 
     @property
     def summation_depth(self) -> int:

@@ -124,18 +124,23 @@ def scaled_product(compiled: Compiled, v: Array) -> tuple[Array, Array]:
         scales = np.full(out.shape[:2], -np.inf)
         _run(sweeps.SCALED, part, v[second], out, sizes, scales=scales)
         for chunk, scale in zip(out, scales, strict=True):
-            _add_scaled(top[first], total[first], scale, chunk)
+            add_scaled(top[first], total[first], scale, chunk)
     top[top == -np.inf] = 0.0  # no positive entry at all: the product is zero
     return top, total
 
 
-def _add_scaled(top: Array, total: Array, scale: Array, part: Array) -> None:
+def add_scaled(top: Array, total: Array, scale: Array, part: Array) -> None:
     """Add exp(scale) part to exp(top) total, row by row, in place."""
     high = np.maximum(top, scale)
     safe = np.where(high > -np.inf, high, 0.0)
     total *= np.exp(top - safe)[:, None]
     total += np.exp(scale - safe)[:, None] * part
     top[:] = high
+
+
+def add_scaled_product(top: Array, total: Array, scale: Array, part: Array) -> None:
+    """The same of what :meth:`mercer.backends.matrix.KernelMatrix.scaled_product` gives: zeros have no scale."""
+    add_scaled(top, total, np.where((part != 0).any(axis=1), scale, -np.inf), part)
 
 
 def fill(compiled: Compiled, rows: Any, cols: Any, out: Array, *, log: bool = False) -> None:

@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple, final
@@ -23,12 +23,14 @@ from mercer.backends.dask import tasks
 from mercer.backends.dask.failures import as_one_sentence, require_alike, require_client, require_workers
 from mercer.backends.fingerprint import fingerprint
 from mercer.backends.threads import watcher
+from mercer.wording import size_in_words
 
 _log = logging.getLogger("mercer")
 _TASKS_A_THREAD = 6  # of a symmetric product: so that workers of other speeds end together
 _FEWEST_ROWS = 512  # of a group: shorter ones are less work than a task is to Dask
 _MOST_GROUPS = 256  # tens of thousands of tasks a product are as much as a scheduler likes
 _KEPT = 4  # data sets that stay on the workers
+_PARTS_A_THREAD = 4  # of rows that are shared out
 _PATIENCE, _GLANCE = 10.0, 0.2  # seconds between looks whether the cluster is there, and how far a product is
 
 
@@ -56,9 +58,9 @@ class Traffic(NamedTuple):
         """In a line."""
         if not self.products:
             return "no product of it was large enough to be sent."
-        sent, received = (_told(size / self.products) for size in (self.sent, self.received))
+        sent, received = (size_in_words(size / self.products) for size in (self.sent, self.received))
         passes = f"{self.products} product{'s' * (self.products > 1)}"
-        return f"{passes}, {_told(self.points)} of points once, {sent} a product sent and {received} received."
+        return f"{passes}, {size_in_words(self.points)} of points once, {sent} a product sent and {received} received."
 
     def __sub__(self, other: Any) -> Traffic:
         """What went since another account."""
@@ -170,7 +172,7 @@ class Cluster:
         content = cloudpickle.dumps(form)
         key = blake2b(content, digest_size=16).digest()
         if key not in self._forms:
-            self._forms[key] = self._submitted(tasks.loaded, [[content]])[0]
+            self._forms[key] = self.apply(tasks.loaded, [content])[0]
             self._count(sent=len(content))
             while len(self._forms) > _KEPT:
                 self._forms.popitem(last=False)
@@ -183,34 +185,49 @@ class Cluster:
 
     def send(self, values: Sequence[Array]) -> list[Any]:
         """Futures of values of this process, which Dask can make again."""
-        return self._submitted(tasks.same, [values])
+        return self.apply(tasks.same, values)
 
-    def apply(self, function: tasks.Task, *arguments: Sequence[Any]) -> list[Any]:
+    def apply(self, function: tasks.Task, *arguments: Sequence[Any], worker: str | None = None) -> list[Any]:
         """Futures of a function of the first of all arguments, of the second of all, and so on."""
-        return self._submitted(function, arguments)
+        import dask
+
+        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        with as_one_sentence(self.client), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures: list[Any] = self.client.map(function, *arguments, pure=False, **place)
+        return futures
 
     def apply_at(self, places: list[str], function: tasks.Task, *arguments: Sequence[Any]) -> list[Any]:
         """The same, each on its own worker, or on another one where that is lost."""
         made: dict[int, Any] = {}
         for worker in dict.fromkeys(places):
             own = [i for i, place in enumerate(places) if place == worker]
-            futures = self._submitted(function, [[each[i] for i in own] for each in arguments], worker)
+            futures = self.apply(function, *([each[i] for i in own] for each in arguments), worker=worker)
             made.update(zip(own, futures, strict=True))
         return [made[i] for i in range(len(places))]
 
-    def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
-        """The future of what is made of all points, on every worker its own.
+    def shared(self, make: tasks.Task, X: Array, *arguments: Any) -> Callable[..., tuple[Array, ...]]:
+        """What is made of all points, on every worker its own: asked about some rows, each answers for a part of them.
 
+        ``make`` makes a function of rows and of what else is asked, whose answers are arrays with a row for each.
         Memory: all points on each worker, and what is made of them. What a worker that dies had is made by another.
         """
         groups = self.rows(X).futures
         with as_one_sentence(self.client):
-            return [
+            makers = [
                 self.client.submit(
                     tasks.of_all, make, groups, arguments, workers=[worker], allow_other_workers=True, pure=False
                 )
                 for worker in self.client.nthreads()
             ]
+        most = _PARTS_A_THREAD * self.threads()
+
+        def ask(rows: Array, *further: Any) -> tuple[Array, ...]:
+            parts = [part for part in np.array_split(rows, most) if part.size]
+            made = [makers[i % len(makers)] for i in range(len(parts))]
+            futures = self.apply(tasks.asked, made, parts, *([each] * len(parts) for each in further))
+            return tuple(np.concatenate(column) for column in zip(*self.gather(futures), strict=True))
+
+        return ask
 
     def gather(self, futures: list[Any], steps: Sequence[Any] = ()) -> list[Any]:
         """The values of futures; the part of the steps on their way that are done is reported while one waits."""
@@ -258,22 +275,8 @@ class Cluster:
             **{name: getattr(self.traffic, name) + value for name, value in more.items()}
         )
 
-    def _submitted(
-        self, function: tasks.Task, arguments: Sequence[Sequence[Any]], worker: str | None = None
-    ) -> list[Any]:
-        import dask
-
-        place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        with as_one_sentence(self.client), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            futures: list[Any] = self.client.map(function, *arguments, pure=False, **place)
-        return futures
-
 
 def _size(value: Any) -> int:
     if isinstance(value, (tuple, list)):
         return sum(_size(part) for part in value)
     return int(getattr(value, "nbytes", 0))
-
-
-def _told(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB" if size >= 1e5 else f"{size / 1e3:.3g} kB"

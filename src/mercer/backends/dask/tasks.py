@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,24 +18,13 @@ from mercer.backends.arrays import Array
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.backends.config import config_context, free_memory
 from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
+from mercer.backends.cpu.tasks import add_scaled_product
 from mercer.backends.forms import Form
 from mercer.backends.matrix import KernelMatrix
 from mercer.backends.rounding import EntryError
 
+Task = Callable[..., Any]
 _SHARE = 4  # tasks take that part of a worker's memory, all of them together
-
-
-class Pair(NamedTuple):
-    """A block of a kernel matrix: of a group of rows with another, or with itself where ``cols`` is None."""
-
-    form: Form
-    rows: Array
-    cols: Array | None
-    dtype: str
-
-    def matrix(self) -> KernelMatrix:
-        """The block, made when it is multiplied with."""
-        return cpu_matrix(self.form, self.rows, self.cols, dtype=np.dtype(self.dtype))
 
 
 class Accuracy(NamedTuple):
@@ -71,7 +61,7 @@ def products(
 ) -> tuple[Array | None, Array | None]:
     """K v of the columns, for the rows, and Kᵀ v of the rows, for the columns, where these are given."""
     with _on_one_thread():
-        matrix = Pair(form, rows, cols, dtype).matrix()
+        matrix = _block(form, rows, cols, dtype)
         if v_rows is not None and v_cols is not None and isinstance(matrix, TiledMatrix):
             return matrix.multiply_both(v_rows, v_cols)
         down = None if v_cols is None else _doubled(matrix.multiply(v_cols))
@@ -84,7 +74,7 @@ def absolute_products(
 ) -> tuple[Array | None, Array | None]:
     """The same of the absolute values of K, for one vector: entries a few rows at a time, each made once."""
     with _on_one_thread():
-        matrix = Pair(form, rows, cols, dtype).matrix()
+        matrix = _block(form, rows, cols, dtype)
         down = None if v_cols is None else np.zeros(matrix.shape[0])
         across = None if v_rows is None else np.zeros(matrix.shape[1])
         for part in row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])):
@@ -99,13 +89,13 @@ def absolute_products(
 def scaled_products(form: Form, rows: Array, cols: Array | None, v: Array, dtype: str) -> tuple[Array, Array]:
     """K v = exp(s) P, row by row."""
     with _on_one_thread():
-        return Pair(form, rows, cols, dtype).matrix().scaled_product(v)
+        return _block(form, rows, cols, dtype).scaled_product(v)
 
 
 def accuracy(form: Form, rows: Array, cols: Array | None, dtype: str) -> Accuracy:
     """What is known of the rounding of a block."""
     with _on_one_thread():
-        matrix = Pair(form, rows, cols, dtype).matrix()
+        matrix = _block(form, rows, cols, dtype)
         return Accuracy(matrix.entry_error, matrix.summation_depth)
 
 
@@ -118,29 +108,22 @@ def summed(parts: list[tuple[tuple[Array, Array], int]]) -> Array:
 
 
 def summed_scaled(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Σ exp(sᵢ) Pᵢ, row by row, as exp(s) P with s the largest of them; a product of zero has no say in the scale."""
-    scale = np.full(parts[0][0].shape, -np.inf)
+    """Σ exp(sᵢ) Pᵢ, row by row and in this order, as exp(s) P with s the largest of them."""
+    scale, total = np.full(parts[0][0].shape, -np.inf), np.zeros(parts[0][1].shape)
     for s, P in parts:
-        np.maximum(scale, np.where((P != 0).any(axis=1) | (s != 0), s, -np.inf), out=scale)
+        add_scaled_product(scale, total, s, P)
     scale[scale == -np.inf] = 0.0
-    total = np.zeros(parts[0][1].shape)
-    for s, P in parts:
-        with np.errstate(under="ignore", over="ignore"):
-            total += np.exp(np.minimum(s - scale, 0.0))[:, None] * P
     return scale, total
 
 
 def worst(parts: list[Accuracy]) -> Accuracy:
     """What holds of all blocks."""
-    errors = [part.entries for part in parts]
-    return Accuracy(
-        EntryError(
-            max(error.relative for error in errors),
-            max(error.scaled for error in errors),
-            max(error.absolute for error in errors),
-        ),
-        max(part.depth for part in parts),
-    )
+    return Accuracy(reduce(EntryError.worse, (part.entries for part in parts)), max(part.depth for part in parts))
+
+
+def _block(form: Form, rows: Array, cols: Array | None, dtype: str) -> KernelMatrix:
+    """A block of a kernel matrix: of a group of rows with another, or with itself where ``cols`` is None."""
+    return cpu_matrix(form, rows, cols, dtype=np.dtype(dtype))
 
 
 def _doubled(values: Array) -> Array:
@@ -154,6 +137,3 @@ def _on_one_thread() -> Any:
     worker = get_worker()
     limit = worker.memory_manager.memory_limit or free_memory()
     return config_context(n_threads=1, memory_limit=min(limit, free_memory()) // (_SHARE * worker.state.nthreads))
-
-
-Task = Callable[..., Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, final
 
-import numpy as np
 import torch
 
 from mercer.backends.arrays import like
@@ -15,8 +14,7 @@ from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Tensor
 from mercer.backends.torch.profiles import applied
 from mercer.backends.torch.triton_errors import EXPONENT, matrix_units
-from mercer.backends.torch.triton_plan import ABSOLUTE, PRODUCTS, SQUARES, Plan, pairs_by_dot, profile_numbers, side_of
-from mercer.backends.torch.triton_plan import Side as PlannedSide
+from mercer.backends.torch.triton_plan import ABSOLUTE, PRODUCTS, SQUARES, Plan
 
 _PREPARE_ROWS = 4096
 
@@ -60,39 +58,24 @@ class DistanceEntries(DistanceForm, Entries):
         return scaled, scaled.double().square().sum(dim=1).to(self._work)
 
     def plan(self) -> Plan | None:
-        profile = profile_numbers(self._profile)
-        if profile is None or self._metric not in ("sqeuclidean", "cityblock"):
+        if self._metric not in ("sqeuclidean", "cityblock"):
             return None
-        number, degree, first, second = profile
-        pair = ABSOLUTE if self._metric == "cityblock" else PRODUCTS if self._by_products else SQUARES
-        by_dot = pairs_by_dot(self.n_features, pair)
-        sides = [self._planned(side, by_dot) for side in self._sides()]
-        factor, points = 1.0 if self._by_products else self._factor, self._points["rows"]
-        weights = self._weights if self._weighed and not self._by_products else np.empty(0)
-        return Plan(
-            pair=pair,
-            norms=self._by_products,
-            by_dot=by_dot,
-            weights=like(weights, points, dtype=torch.float64),
-            numbers=like([factor, LARGEST_DISTANCE[self._name], first, second], points, dtype=torch.float64),
-            profile=number,
-            degree=degree,
-            n_features=self.n_features,
-            symmetric=self.symmetric,
-            rows=sides[0],
-            cols=sides[-1],
-            diagonal=self.diagonal() if self.symmetric else self.full((0,), 0.0),
-        )
+        limits = 1.0 if self._by_products else self._factor, LARGEST_DISTANCE[self._name]
+        if self._by_products:
+            return self._planned(self._profile, PRODUCTS, self._all_centered, norms=True, limits=limits)
+        pair = ABSOLUTE if self._metric == "cityblock" else SQUARES
+        weights = self._weights if self._weighed else ()
+        return self._planned(self._profile, pair, self._all_scaled, limits=limits, weights=weights)
 
     def fused_error(self, plan: Plan) -> EntryError:
         narrow = plan.by_dot and self._work == torch.float32
         return self._error_with(EXPONENT * self.unit, matrix_units(self.n_features) if narrow else 0.0)
 
-    def _planned(self, side: Side, by_dot: bool) -> PlannedSide:
-        points = self._points[side]
-        if self._by_products:
-            return side_of(*self._centered(points), by_dot)
-        return side_of(points.to(self._work) * self._multipliers, None, by_dot)
+    def _all_centered(self, side: Side) -> tuple[Tensor, Tensor]:
+        return self._centered(self._points[side])
+
+    def _all_scaled(self, side: Side) -> tuple[Tensor, None]:
+        return self._points[side].to(self._work) * self._multipliers, None
 
     def panel(self, side: Side, which: Which) -> Any:
         points = self._points[side][which]

@@ -6,14 +6,13 @@ from typing import Any, final
 
 import torch
 
-from mercer.backends.arrays import like
 from mercer.backends.entries import Side, Which
 from mercer.backends.pairings import InnerProductForm
 from mercer.backends.rounding import EntryError
 from mercer.backends.torch.entries import Entries, Tensor
 from mercer.backends.torch.profiles import applied
 from mercer.backends.torch.triton_errors import matrix_units
-from mercer.backends.torch.triton_plan import PRODUCTS, Plan, pairs_by_dot, profile_numbers, side_of
+from mercer.backends.torch.triton_plan import PRODUCTS, Plan
 
 
 @final
@@ -21,26 +20,7 @@ class InnerProductEntries(InnerProductForm, Entries):
     """A profile of inner products of the points, or of their directions."""
 
     def plan(self) -> Plan | None:
-        profile = profile_numbers(self._profile)
-        if profile is None:
-            return None
-        number, degree, first, second = profile
-        by_dot, points = pairs_by_dot(self.n_features, PRODUCTS), self._points["rows"]
-        sides = [side_of(self.panel(side, slice(None)), None, by_dot) for side in self._sides()]
-        return Plan(
-            pair=PRODUCTS,
-            norms=False,
-            by_dot=by_dot,
-            weights=points.new_empty(0, dtype=torch.float64),
-            numbers=like([1.0, 0.0, first, second], points, dtype=torch.float64),
-            profile=number,
-            degree=degree,
-            n_features=self.n_features,
-            symmetric=self.symmetric,
-            rows=sides[0],
-            cols=sides[-1],
-            diagonal=self.diagonal() if self.symmetric else self.full((0,), 0.0),
-        )
+        return self._planned(self._profile, PRODUCTS, lambda side: (self.panel(side, slice(None)), None))
 
     def fused_error(self, plan: Plan) -> EntryError:
         narrow = plan.by_dot and self.dtype == torch.float32

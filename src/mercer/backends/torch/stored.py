@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any, final
 
+import numpy as np
 import torch
 
 from mercer.backends import forms
@@ -46,6 +48,16 @@ class StoredEntries(StoredForm, Entries):
         on = at == matrix.col_indices()
         zeros = torch.zeros(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
         return zeros.index_add_(0, at[on], matrix.values()[on])
+
+
+def csr_tensor(matrix: Any, device: Any) -> Tensor:
+    """A sparse matrix of SciPy by rows as a tensor of the same entries."""
+    places = (matrix.indptr, matrix.indices)
+    starts, columns = (torch.as_tensor(part.astype(np.int64), device=device) for part in places)
+    values = torch.as_tensor(matrix.data, device=device)
+    with warnings.catch_warnings():  # torch calls the layout a beta
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(starts, columns, values, tuple(matrix.shape), check_invariants=False)
 
 
 def sparse_form(form: forms.Form, rows: Tensor, cols: Tensor | None, dtype: Any, diagonal: Any) -> Tensor:

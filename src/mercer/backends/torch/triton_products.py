@@ -26,8 +26,7 @@ from mercer.backends.torch.triton_tuning import chosen
 
 Tensor = Any
 
-SEPARATE = 4  # columns with a sum each
-_PADDED = (16, 32)  # columns of one launch beyond, rounded up
+_PADDED = (16, 32)  # columns of one launch, rounded up; up to four have a sum each
 _PROGRAMS, _MOST_RUNS = 512, 16  # what fills a card, and how often the columns are cut for it
 _MATRIX_PRECISION = "tf32x3"  # float32 on the matrix units, as three products of ten bits each
 COLUMNS = 64  # of a tile; the same for all blocks, as sums depend on it

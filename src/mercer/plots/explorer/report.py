@@ -17,7 +17,7 @@ from mercer.plots.explorer.packing import Packer
 from mercer.plots.explorer.page import compose
 from mercer.plots.explorer.quantities import landmarks_of, quantities_of
 from mercer.plots.explorer.views import View, embedding_view, n_rows, plane_view, views_beside
-from mercer.plots.figures import written_whole
+from mercer.whole_files import written_whole
 
 _FRAME = (
     '<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts allow-downloads allow-popups" '

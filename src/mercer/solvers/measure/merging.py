@@ -26,7 +26,7 @@ from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import checked_measure
 from mercer.solvers.measure.elimination import TakingOut, counted_down
 from mercer.solvers.run import Goal, Report, solve
-from mercer.wording import brief
+from mercer.wording import brief, size_in_words
 
 _FETCHED = 32  # columns a time
 
@@ -254,8 +254,8 @@ class _Strong(_State):
         size, limit = 8 * self.size**2, get_config().memory_bytes
         if size > limit:
             raise ValueError(
-                f"Strong merging of {self.size} nodes keeps an array of {size / 1e9:.1f} GB, above the limit of "
-                f"{limit / 1e9:.1f} GB: use strategy='weak', or raise memory_limit with mercer.config_context."
+                f"Strong merging of {self.size} nodes keeps an array of {size_in_words(size)}, above the limit of "
+                f"{size_in_words(limit)}: use strategy='weak', or raise memory_limit with mercer.config_context."
             )
         self._matrix = problem.block(nodes, nodes)
         self._matrix /= self.penalty[:, None]

@@ -27,7 +27,7 @@ from mercer.backends.symmetric_entries import SymmetricEntries
 
 LARGEST_SYSTEM = 2500  # equations of a step that it is reasonable to solve
 _MANY_ROWS, _FEW_ENTRIES = 8000, 150  # beyond both, the equations of a part of the points are factored
-_PART_ROWS, _SHARE = 2000, 20
+_PART_ROWS, _SHARE = 2000, 20  # points of that part at least, and one in so many of all
 _EQUATIONS, _MOST_PRODUCTS = 1e-3, 30  # how well the equations of all are then solved
 _TO_BOUNDARY = 0.98
 _MARGIN = 0.1
