@@ -86,8 +86,8 @@ def row_by_row(method: Method) -> Method:
 
 
 def _tell_end(model: Any, seconds: float) -> None:
-    """Log how long a fit took, and what is proved of it."""
-    proof = getattr(model, "certificate_", None)
+    """Log how long a fit took, and what is proved of it by then."""
+    proof = vars(model).get("certificate_")
     _log.info("%s fitted in %.1f s%s", type(model).__name__, seconds, "" if proof is None else f". {proof}")
 
 

@@ -79,7 +79,7 @@ _HOMES = {
     "quadrature.path": "QuadraturePath",
     "quadrature.request": "Claim",
     "quadrature.sparsifier": "QuadratureSparsifier",
-    "quadrature.stream": "MeasureStream Summary",
+    "quadrature.stream": "MeasureStream Summary Waiting",
     "density.affine_squares": "AffineSquares",
     "density.gaussian_squares": "GaussianSquares",
     "density.optimal": "OptimalDensity",

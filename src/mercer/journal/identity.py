@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import is_tensor
+from mercer.backends.arrays import is_source, is_tensor
 from mercer.backends.fingerprint import fingerprint
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -67,7 +67,7 @@ def _told(value: Any) -> str:
     """A value in one line that is the same in every process; arrays by their fingerprint."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
-    if isinstance(value, np.ndarray) or is_tensor(value) or hasattr(value, "tocsr"):
+    if isinstance(value, np.ndarray) or is_source(value) or is_tensor(value) or hasattr(value, "tocsr"):
         return _told_array(value)
     if hasattr(value, "to_numpy"):  # a data frame, or a column of one
         return f"{list(getattr(value, 'columns', ()))} {_told_array(np.asarray(value.to_numpy()))}"

@@ -7,6 +7,7 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
 from mercer.backends.rounding import EPS
+from mercer.backends.threads import blas_for
 
 _FIRST = 1e-11  # of the largest diagonal entry: the inverse then keeps about five digits
 _MORE = 10.0
@@ -41,7 +42,8 @@ def damped_inverse(matrix: Array) -> Array:
     damping = 0.0
     for _ in range(_TRIES):
         try:
-            inverse = _inverse(matrix + damping * identity, identity, strict=damping == 0)
+            with blas_for(int(matrix.shape[0])):
+                inverse = _inverse(matrix + damping * identity, identity, strict=damping == 0)
         except np.linalg.LinAlgError:
             damping = max(_FIRST * float(xp.max(matrix.diagonal())), _MORE * damping)
             continue

@@ -54,10 +54,10 @@ class NystromFeatures:
         matrix = as_double(gram.to_dense())
         with single_threaded_blas():
             values, vectors = positive_eigenpairs(matrix, 2 * unit_of(gram.dtype))
-        if not values.shape[0]:
-            raise ValueError("The kernel vanishes on every node: choose others.")
+            if not values.shape[0]:
+                raise ValueError("The kernel vanishes on every node: choose others.")
+            self.normalization = (vectors / values**0.5) @ vectors.T
         self.rank = int(values.shape[0])
-        self.normalization = (vectors / values**0.5) @ vectors.T
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × m; for ``Precomputed()`` from their kernel values with the whole sample."""

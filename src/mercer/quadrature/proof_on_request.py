@@ -1,7 +1,8 @@
-"""A fit that was made without the pass Sω is proved when somebody asks for its certificate.
+"""What a sparsifier finds out when somebody asks: the proof of a fit without the pass Sω, all that a stream stands for.
 
 Nodes and weights need Sω on some points alone. What the pass is for is the level of D, one number: whoever takes the
-landmarks and never looks at it does not wait for it, and whoever does gets the proof that a fit with the pass has.
+landmarks and never looks at it does not wait for it, and whoever does gets the proof that a fit with the pass has. Of
+a stream nothing is made as long as rows only come.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mercer.certificates.sampled_level import Level, widened
 from mercer.kernels import Kernel
 from mercer.problems import Discrepancy
 from mercer.progress import progress_bar
+from mercer.quadrature import streaming
 from mercer.quadrature.request import Claim
 from mercer.quadrature.sample import Sample, make_problem
 from mercer.quadrature.sampled import Potential
@@ -35,7 +37,7 @@ class ProvedOnRequest:
     """The part of a sparsifier that proves its measure, at the end of the fit or when an attribute is asked for.
 
     The attributes of a proof are plain ones as soon as they are there. Until then ``_unproved`` is, and the first of
-    them that is read makes all.
+    them that is read makes all; so it is with those of ``_stream``.
     """
 
     kernel_: Kernel
@@ -57,6 +59,9 @@ class ProvedOnRequest:
     def __getattr__(self, name: str) -> Any:
         if name in PROVED and "_unproved" in self.__dict__:
             self._prove_now()
+            return self.__dict__[name]
+        if name in streaming.SETTLED and "_stream" in self.__dict__:
+            streaming.settle(self)
             return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

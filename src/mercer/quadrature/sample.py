@@ -71,8 +71,7 @@ def make_sample(X: Any, kernel: Kernel, sample_weight: Any = None, penalty: Any 
     Weights count by their ratios: they are multiplied by a power of two, which changes no digit, before anything is
     added up. Sums are taken without rounding but for that of equal points.
     """
-    if kernel.properties.positive_definite is False:
-        raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
+    require_semidefinite(kernel)
     n = int(X.shape[0])
     given = 1.0 if sample_weight is None else sample_weight
     weights = scale_free(checked_weights(given, n, "sample_weight", reference=X))
@@ -161,11 +160,7 @@ def make_problem(
     """
     _check_memory(int(sample.rows.shape[0]))
     squared = GramOperator(discrepancy_kernel(kernel, discrepancy), sample.points(X, kernel), dtype=dtype)
-    if not squared.nonnegative:
-        raise ValueError(
-            f"{kernel!r} takes negative values, or may: discrepancy='mmd' needs a kernel that has none, such as the "
-            "Gaussian; discrepancy='squared' takes any."
-        )
+    require_nonnegative(squared, kernel)
     n, reference = int(X.shape[0]), sample.weights
     caps = None if max_weight is None else _per_row(max_weight, "max_weight", n, reference)[sample.rows]
     full = isinstance(ridge, Kernel) or np.ndim(ridge) == 2
@@ -196,6 +191,21 @@ def make_problem(
             f"The {what} of {kernel!r} overflow in {dtype_name(squared.dtype)}: divide the kernel by a constant."
         )
     return problem
+
+
+def require_semidefinite(kernel: Kernel) -> None:
+    """Refuse a kernel that is known not to be positive semi-definite."""
+    if kernel.properties.positive_definite is False:
+        raise ValueError(f"{kernel!r} is not positive semi-definite, so that its squared discrepancy has no meaning.")
+
+
+def require_nonnegative(squared: GramOperator, kernel: Kernel) -> None:
+    """Refuse a kernel whose S may have negative entries."""
+    if not squared.nonnegative:
+        raise ValueError(
+            f"{kernel!r} takes negative values, or may: discrepancy='mmd' needs a kernel that has none, such as the "
+            "Gaussian; discrepancy='squared' takes any."
+        )
 
 
 def read_law(measure: Any, kernel: Any, X: Any, sample_weight: Any) -> Measure | None:

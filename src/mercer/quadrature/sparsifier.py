@@ -14,6 +14,7 @@ from mercer.certificates import Certificate
 from mercer.certificates.measure_definiteness import SquareDefiniteness, prove_square_definite
 from mercer.certificates.sampled_level import Level
 from mercer.estimator import KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.journal import without_journal
 from mercer.kernels import Precomputed
 from mercer.kernels.integrals.measures import Measure
 from mercer.problems import Discrepancy
@@ -204,7 +205,9 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
             streaming.require_wishes(self, X)
             given = self._begin_fit(X, sample_weight=sample_weight)
             self.kernel_ = given.kernel
+            streaming.require_kernel(self, given.points)
             streaming.store(self, streaming.of_source(self, given.points, given.weights))
+            streaming.settle(self)
             return self
         least = 1 if checked_kernel(self.kernel).is_resolved else 2
         given = self._begin_fit(X, sample_weight=sample_weight, least=least)
@@ -254,10 +257,12 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         """Take further rows of a stream, and stand for all rows so far; they need not be kept.
 
         The bandwidth is fixed from the first rows given, so that these should be some thousand. Rows become measures on
-        twice the nodes asked for, 8192 at a time, and measures are merged and reduced as a binary tree.
-        ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
-        :func:`mercer.verify` finds with the rows at hand. ``indices_`` counts the rows of the stream. Weights of all
-        calls are in one unit.
+        twice the nodes asked for, 8192 at a time whatever portions they come in, and measures are merged and reduced as
+        a binary tree. Nodes, weights and their proof are made when an attribute is read, from the measures and the
+        fewer than 8192 rows that wait, at the cost of a fit to so many: read them when they are needed, not after every
+        call. ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
+        :func:`mercer.verify` finds with the rows at hand, but for streams of less than a block. ``indices_`` counts the
+        rows of the stream. Weights of all calls are in one unit.
 
         Parameters
         ----------
@@ -268,12 +273,15 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         sample_weight : array of shape (n,), optional
             Their weights, ones if left out.
         """
-        if not hasattr(self, "_stream"):
-            streaming.require_wishes(self, X)
+        self._check_parameters()
+        streaming.require_wishes(self, X)
+        if "_stream" not in vars(self):
             least = 1 if checked_kernel(self.kernel).is_resolved else 2
-            self.kernel_ = self._begin_fit(X, sample_weight=sample_weight, least=least).kernel
-        stream = getattr(self, "_stream", MeasureStream())
-        X = self._new_points(X)
+            with without_journal():  # what keeps a stream is its model
+                given = self._begin_fit(X, sample_weight=sample_weight, least=least)
+            self.kernel_ = given.kernel
+            streaming.require_kernel(self, given.points)
+        stream, X = streaming.begun(self), self._new_points(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
         streaming.store(self, streaming.grown(self, stream, X, weights))
         return self

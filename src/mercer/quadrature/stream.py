@@ -1,8 +1,9 @@
 """Landmarks of a stream of rows by merge and reduce, with a bound on their discrepancy that is carried along.
 
-A block of rows becomes a measure on a few of them. Two measures of as many blocks lie side by side, and are reduced to
-one of as few nodes again: a binary tree, of which one measure a level is kept, so that N rows in blocks of B go through
-log₂(N/B) reductions at most. The last one leaves the nodes that were asked for.
+Rows wait until a block of them is full, whatever portions they come in, and the block becomes a measure on a few of
+them. Two measures of as many blocks lie side by side, and are reduced to one of as few nodes again: a binary tree, of
+which one measure a level is kept, so that N rows in blocks of B go through log₂(N/B) reductions at most. The last one,
+of all measures and the rows that still wait, leaves the nodes that were asked for, whenever somebody asks.
 :mod:`mercer.certificates.stream` has the bound.
 """
 
@@ -17,7 +18,6 @@ from typing import NamedTuple, final
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, distinct_rows
-from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import UNIT, exact_sum
 
 BLOCK = 8192  # rows that become a measure at a time: all pairs of them are looked at
@@ -75,6 +75,22 @@ class Summary:
         return self.points, self.weights, self.rows
 
 
+class Waiting(NamedTuple):
+    """Rows of the stream that are kept until their block is full, and their weights."""
+
+    points: Array
+    weights: Array
+
+    @property
+    def size(self) -> int:
+        """How many rows they are."""
+        return int(self.weights.shape[0])
+
+    def before(self, other: Waiting) -> Waiting:
+        """These rows and then others."""
+        return Waiting(np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights]))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class MeasureStream:
@@ -82,38 +98,64 @@ class MeasureStream:
 
     Attributes
     ----------
-    summaries : tuple of Summary
-        At most one of each level, the highest first.
+    discrepancy : str
+        What its distances are of.
+    n_nodes : int
+        How many nodes it is to have in the end.
     n_seen, n_columns : int
         Rows so far, and columns of S evaluated.
     trace : float
         Σ w k(x, x).
     digits : int
         Of the rows, for the fingerprint.
+    summaries : tuple of Summary
+        At most one of each level, the highest first.
+    waiting : tuple of Waiting
+        The newest rows, fewer than a block, in parts each of which is half as long as the one before at most: a row is
+        copied a few times until its block is full, however few come at a time.
     """
 
-    summaries: tuple[Summary, ...] = ()
+    discrepancy: str
+    n_nodes: int = 0
     n_seen: int = 0
     n_columns: int = 0
     trace: float = 0.0
     digits: int = 0
+    summaries: tuple[Summary, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def mass(self) -> float:
         """The weight of all rows."""
-        return exact_sum([each.mass for each in self.summaries])
+        return exact_sum([each.mass for each in self._parts()])
+
+    @property
+    def n_waiting(self) -> int:
+        """How many rows wait for their block to be full."""
+        return sum(each.size for each in self.waiting)
 
     def grown(self, points: Array, weights: Array, n_nodes: int, of: Reduction) -> MeasureStream:
         """With further rows."""
         stream = self
-        for part in row_chunks(points.shape[0], BLOCK):
-            stream = stream._with_block(points[part], weights[part], KEPT * n_nodes, of)
+        while points.shape[0]:
+            part = max(0, BLOCK - stream.n_waiting)
+            stream = stream._with_rows(points[:part], weights[:part])
+            points, weights = points[part:], weights[part:]
+            if stream.n_waiting >= BLOCK:
+                stream = stream._with_block(KEPT * n_nodes, of)
         return stream
 
-    def _with_block(self, points: Array, weights: Array, kept: int, of: Reduction) -> MeasureStream:
-        rows = self.n_seen + np.arange(points.shape[0])
-        block, columns = Summary(points, weights, rows, exact_sum(weights)), self.n_columns
-        summaries = [*self.summaries]
+    def _with_rows(self, points: Array, weights: Array) -> MeasureStream:
+        """With further rows that wait; they are copied, for their owner may write others in their place."""
+        waiting = [*self.waiting, Waiting(np.array(points), np.array(weights))]
+        while len(waiting) > 1 and waiting[-2].size < 2 * waiting[-1].size:
+            waiting[-2:] = [waiting[-2].before(waiting[-1])]
+        return replace(self, waiting=tuple(waiting), n_seen=self.n_seen + points.shape[0])
+
+    def _with_block(self, kept: int, of: Reduction) -> MeasureStream:
+        """With a measure in the place of the rows that wait, and measures of as many blocks merged."""
+        *summaries, block = self._parts()
+        columns = self.n_columns
         if block.mass > 0:
             block, spent = of(block, kept, raw=True)
             columns += spent
@@ -122,11 +164,19 @@ class MeasureStream:
             merged, spent = of(summaries[-2].beside(summaries[-1]), kept)
             columns += spent
             summaries[-2:] = [merged]
-        return replace(self, summaries=tuple(summaries), n_seen=self.n_seen + points.shape[0], n_columns=columns)
+        return replace(self, summaries=tuple(summaries), n_columns=columns, waiting=())
 
     def collapsed(self, n_nodes: int, of: Reduction) -> tuple[Summary, int]:
         """One measure of the nodes asked for, and the columns evaluated on the way."""
-        return of(reduce(Summary.beside, self.summaries), n_nodes)
+        return of(reduce(Summary.beside, self._parts()), n_nodes, raw=not self.summaries)
+
+    def _parts(self) -> tuple[Summary, ...]:
+        """The measures, and the rows that wait as one of their own."""
+        if not self.waiting:
+            return self.summaries
+        points, weights = reduce(Waiting.before, self.waiting)
+        rows = np.arange(self.n_seen - self.n_waiting, self.n_seen)
+        return *self.summaries, Summary(points, weights, rows, exact_sum(weights))
 
 
 @final

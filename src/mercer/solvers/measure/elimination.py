@@ -19,7 +19,7 @@ from scipy.linalg import lapack
 from mercer.backends.arrays import Array, copied, is_tensor, like, namespace
 from mercer.backends.ordering import among, as_indices, as_integers, places, without
 from mercer.backends.rounding import TINY
-from mercer.backends.threads import single_threaded_blas
+from mercer.backends.threads import blas_for, single_threaded_blas
 from mercer.linalg.deferred_updates import DeferredUpdates
 from mercer.linalg.factors import damped_inverse, upper_factor
 from mercer.problems import Discrepancy
@@ -170,6 +170,10 @@ class Elimination(TakingOut[EliminationSequence]):
 
     def start(self, problem: Discrepancy, point: Array) -> Report[EliminationSequence]:
         """Without the nodes that get no weight or are combinations of others."""
+        with blas_for(int(point.shape[0])):
+            return self._begun(problem, point)
+
+    def _begun(self, problem: Discrepancy, point: Array) -> Report[EliminationSequence]:
         self._nodes, self._reference = point, problem.distortion
         level = problem.regularised(self._alpha) if self._kappa is None else problem.constrained(self._kappa)
         useful = point if self._weighted else point[solve_on(level, point) > 0]
