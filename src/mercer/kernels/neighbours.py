@@ -178,7 +178,7 @@ def _shared_search(points: Array, metric: str, cluster: Any) -> Any:
     from mercer.backends.dask import tasks
 
     makers = cluster.on_all(_numbered_finder, points, metric)
-    parts_of = _PARTS_A_THREAD * cluster.threads()
+    parts_of = _PARTS_A_THREAD * cluster.divided_for
 
     def query(rows: Array, wanted: int) -> Any:
         parts = [part for part in np.array_split(rows, parts_of) if part.size]
