@@ -61,9 +61,11 @@ of {network:.0f} Gbit a second. Nothing of this was run.
 
 {computed}
 
-What breaks first is time: a product takes hours, and a fit some tens of them. Then it is this process: blocks of
-columns come here after every product, and a low-rank factor of all rows does not fit one machine. At this size, fit to
-landmarks and let `transform` run row by row over the Dask array, which moves nothing but the landmarks.
+What breaks first is time: a fit takes some tens of such products, and with a machine that is lost go the pairs that
+its threads had in hand. Then it is the memory of this process: blocks of columns come here after every product, and a
+low-rank factor of all rows, which is made here, does not fit one machine. Then it is the scheduler, through which
+points and columns go and which keeps them. At this size, fit to landmarks and let `transform` run row by row over the
+Dask array, which moves nothing but the landmarks.
 """
 
 
@@ -182,21 +184,23 @@ def extrapolated(rate: float, overhead: float) -> list[str]:
     groups = min(256, math.ceil(math.sqrt(2 * TASKS_A_THREAD * threads)))
     tasks = groups * (groups + 1) // 2
     vector, data = 8.0 * n * r, 8.0 * n * FEATURES
-    entries = n * (n + 1) / 2
-    grid = math.sqrt(2 * MACHINES)  # a machine needs the groups of its share of the triangle
+    entries, root = n * (n + 1) / 2, math.sqrt(MACHINES)
+    partial, spread = (groups + 1) * vector, 2 * root * vector  # products of pairs, and columns for them
     rows = [
         ("Entries of the upper triangle", f"{entries:.2g}"),
         ("Groups of rows, and pairs of them", f"{groups} and {tasks}"),
         ("Seconds a pair on one thread", f"{entries / tasks / rate:.0f}"),
         ("Seconds a product of 10 columns, all threads", f"{entries / rate / threads:.0f}"),
-        ("Of these for Dask's own work", f"{tasks * overhead:.0f}"),
+        ("Dask's own work beside it, seconds", f"{tasks * overhead:.0f}"),
         ("Points, sent once", f"{data / 1e9:.0f} GB, {data / NETWORK:.0f} s"),
-        ("Points a machine holds in the end, at least", f"{data * 2 / grid / 1e9:.1f} GB"),
+        ("Points that a machine holds, at least", f"{data * 2 / root / 1e9:.1f} GB"),
         ("Columns sent and received a product", f"{vector / 1e9:.0f} GB each, {2 * vector / NETWORK:.0f} s"),
+        ("Points and columns that the scheduler holds", f"{(data + vector) / 1e9:.0f} GB"),
         (
             "Between machines a product",
-            f"{(groups + 1) * vector / 1e9:.0f} GB, {(groups + 1) * vector / MACHINES / NETWORK:.0f} s side by side",
+            f"{(partial + spread) / 1e9:.0f} GB, {(partial + spread) / MACHINES / NETWORK:.0f} s side by side",
         ),
+        ("Products of pairs that a machine holds, at most", f"{partial / MACHINES / 1e9:.0f} GB"),
         ("One block of columns here", f"{vector / 1e9:.0f} GB; a factor of rank 300 {2400.0 * n / 1e9:.0f} GB"),
     ]
     return ["| quantity | value |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)]

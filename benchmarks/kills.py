@@ -1,10 +1,13 @@
 """Kill every long fit at random moments by SIGKILL, take it up, and compare the bits of the answer.
 
-    python benchmarks/kills.py --kills 20 --out benchmarks/results/kills.md
+    python benchmarks/kills.py            # on this machine alone
+    python benchmarks/kills.py --dask     # as a client of a Dask cluster of two workers
 
-Each attempt is a process of its own that is killed after a random part of the time that the whole run takes; the next
-goes on from the journal. When a run is finished its digest is compared with that of a run that nobody killed, and the
-next run begins with a new journal, until there were so many kills. Processes are forked from one that imported Mercer.
+Either call writes its table to benchmarks/results/kills.md and leaves the other one there. Each attempt is a process of
+its own that is killed after a random part of the time that the whole run takes; the next goes on from the journal. When
+a run is finished its digest is compared with that of a run that nobody killed, and the next run begins with a new
+journal, until there were so many kills. Processes are forked from one that imported Mercer. The cluster is no child of
+theirs: the scheduler and its workers outlive every client, and the next client connects to them again.
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ import dataclasses
 import hashlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import threadpoolctl
@@ -28,6 +35,8 @@ from mercer import Gaussian
 from mercer.journal import JournalWarning
 
 EVERY = 0.02  # seconds between two writings
+RESULTS = Path(__file__).parent / "results" / "kills.md"
+BEGUN = b"."  # what a process says when its fit begins
 
 
 def runs():
@@ -97,86 +106,150 @@ def digest(value, whole=None):
     return whole.hexdigest()
 
 
-def attempt(run, place: Path | None, seconds: float | None) -> tuple[str | None, float]:
-    """One process, killed after some seconds if it is not done before: the digest of what it said, and its seconds."""
+@contextmanager
+def cluster_elsewhere() -> Iterator[str]:
+    """The address of a scheduler with two workers of one thread, in processes that no client is the parent of."""
+    command = [sys.executable, __file__, "--serve"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        yield server.stdout.readline().strip()
+        server.communicate()
+
+
+def serve() -> None:
+    """Be the cluster until the standard input ends."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+
+
+def client_of(address: str) -> Any:
+    """A client to whose cluster everything goes whatever its size, in groups of a hundred rows or so."""
+    from distributed import Client
+
+    from mercer.backends.dask import cluster, matrix
+    from mercer.kernels import neighbours
+
+    matrix.LEAST_ENTRIES = neighbours._LEAST_SHARED = 1
+    cluster._FEWEST_ROWS = 16
+    return Client(address)
+
+
+def said_by(run, options: dict[str, Any], address: str | None, outlet: int) -> str:
+    """The digest of what a run answers, and how many products of it ran on the cluster; or the error."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", JournalWarning)
+    try:
+        if address is not None:
+            options["client"] = client_of(address)
+        with mercer.config_context(n_threads=1, memory_limit="500MB", **options) as config:
+            os.write(outlet, BEGUN)
+            answer = digest(run())
+            return f"{answer} {0 if config.cluster is None else config.cluster.traffic.products}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def attempt(run, place: Path | None, seconds: float | None, address: str | None) -> tuple[str | None, float]:
+    """One process, killed so many seconds after its fit began if it is not done: what it said, and its seconds."""
     inlet, outlet = os.pipe()
-    began = time.monotonic()
     child = os.fork()
     if child == 0:
         os.close(inlet)
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", JournalWarning)
         options = {} if place is None else {"checkpoint": place, "checkpoint_every": EVERY}
-        try:
-            with mercer.config_context(n_threads=1, memory_limit="500MB", **options):
-                said = digest(run())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(outlet, said.encode()[:4000])
+        os.write(outlet, said_by(run, options, address, outlet).encode()[:4000])
         os._exit(0)
     os.close(outlet)
-    killer = time.monotonic() + (1e9 if seconds is None else seconds)
+    first, began = os.read(inlet, 1), time.monotonic()
+    killer = began + (1e9 if seconds is None else seconds)
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         if time.monotonic() >= killer:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             break
         time.sleep(0.001)
-    with os.fdopen(inlet) as pipe:
-        return pipe.read() or None, time.monotonic() - began
+    with os.fdopen(inlet, "rb") as pipe:
+        return (first + pipe.read()).removeprefix(BEGUN).decode() or None, time.monotonic() - began
 
 
-def tortured(name: str, run, kills: int, rng: np.random.Generator) -> str:
+def tortured(name: str, run, kills: int, rng: np.random.Generator, address: str | None) -> str:
     """A row of the table."""
-    attempt(run, None, None)  # compiles
-    whole, seconds = attempt(run, None, None)
+    attempt(run, None, None, address)  # compiles
+    whole, seconds = attempt(run, None, None, address)
+    expected, products = whole.split(" ", 1)
     made = finished = equal = writing = longest = 0
     while made < kills or finished == 0:
         with tempfile.TemporaryDirectory() as folder:
             place, said, in_a_row = Path(folder) / "run.journal", None, 0
             while said is None:
                 more = made < kills
-                said, _ = attempt(run, place, rng.uniform(0.1, 0.7) * seconds if more else None)
+                said, _ = attempt(run, place, rng.uniform(0.1, 0.7) * seconds if more else None, address)
                 writing += bool(list(Path(folder).glob(".*.part")))
                 made, in_a_row = made + (said is None), in_a_row + (said is None)
                 longest = max(longest, in_a_row)
                 size = place.stat().st_size if place.exists() else 0
-            finished, equal = finished + 1, equal + (said == whole)
-            if said != whole:
+            same = said.split(" ", 1)[0] == expected
+            finished, equal = finished + 1, equal + same
+            if not same:
                 print(name, said, whole, file=sys.stderr)
     print(name, made, finished, equal, file=sys.stderr, flush=True)
-    return f"| `{name}` | {seconds:.1f} | {made} | {writing} | {longest} | {finished} | {equal} | {size / 1e6:.2f} |"
+    cells = [f"`{name}`", f"{seconds:.1f}", made, writing, longest, finished, equal, f"{size / 1e6:.2f}"]
+    cells += [] if address is None else [products]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def table(options: argparse.Namespace, address: str | None) -> list[str]:
+    """The rows of all runs that are asked for, under their heading."""
+    rng = np.random.default_rng(1)
+    rows = [
+        tortured(name, run, options.kills, rng, address)
+        for name, run in runs().items()
+        if any(part in name for part in options.only)
+    ]
+    names = [*COLUMNS, *([] if address is None else ["products"])]
+    return ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names), *rows]
+
+
+def write(title: str, rows: list[str], kills: int) -> None:
+    """Put a table in the page, whose other table stays."""
+    old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    tables = {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in old.split("\n## ")[1:]}
+    tables[title] = "\n".join(rows)
+    head = HEAD.format(version=mercer.__version__, every=EVERY, kills=kills)
+    parts = [f"## {name}\n\n{tables[name]}\n" for name in (HERE, THERE) if name in tables]
+    RESULTS.write_text("\n".join([head, *parts]), encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=[""])
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--shown", action="store_true", help="print the table and leave the page as it is")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    rng = np.random.default_rng(1)
+    if options.serve:
+        serve()
+        return
     threadpoolctl.threadpool_limits(1)  # a fork copies no threads
-    rows = [
-        tortured(name, run, options.kills, rng)
-        for name, run in runs().items()
-        if any(part in name for part in options.only)
-    ]
-    table = "\n".join([HEAD.format(version=mercer.__version__, every=EVERY), *rows, ""])
-    print(table)
-    if options.out is not None:
-        options.out.write_text(table)
+    with cluster_elsewhere() if options.dask else nullcontext() as address:
+        rows = table(options, address)
+    print("\n".join(rows))
+    if not options.shown:
+        write(THERE if options.dask else HERE, rows, options.kills)
 
 
-HEAD = """# Kills
+HERE, THERE = "On one machine", "Through Dask"
+COLUMNS = ("run", "seconds", "kills", "in a write", "in a row", "finished", "equal", "MB")
+HEAD = """\
+# Kills
 
 Every fit is killed by SIGKILL at random moments and taken up from its journal, which is written as often as every
 {every} s here. "In a write" are kills that left a half-written file behind; "in a row" is the longest chain of kills of
 one run; "equal" are the finished runs whose numbers, all of them but seconds, have the same bits as those of a run that
-nobody killed. The size is that of the journal at the end, in MB. Mercer {version}, one thread, memory_limit 500 MB,
-two cores with other jobs beside. Made by `python benchmarks/kills.py --kills 20`.
-
-| run | seconds | kills | in a write | in a row | finished | equal | MB |
-| --- | --- | --- | --- | --- | --- | --- | --- |"""
+nobody killed. The size is that of the journal at the end, in MB.
+"""
 
 
 if __name__ == "__main__":

@@ -19,13 +19,20 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture
-def cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The configuration in which every kernel matrix of dense points is multiplied on the workers, in six pairs."""
-    from mercer import config_context
+def small_matrices_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel matrix of dense points is multiplied on the workers of a client that is given, in six pairs."""
     from mercer.backends.dask import cluster, matrix
 
     monkeypatch.setattr(matrix, "LEAST_ENTRIES", 1)
     monkeypatch.setattr(cluster, "_FEWEST_ROWS", 16)
     monkeypatch.setattr(cluster, "_TASKS_A_THREAD", 2)
+
+
+@pytest.fixture
+def cluster(client: Any, small_matrices_go_there: None) -> Iterator[Any]:
+    """The cluster of a configuration in which they do, with all its workers alive."""
+    from mercer import config_context
+
+    client.wait_for_workers(2)
     with config_context(client=client) as config:
         yield config.cluster

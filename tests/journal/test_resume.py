@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import shutil
@@ -12,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from exact_bits import told
 
 from mercer import (
     Gaussian,
@@ -82,21 +82,6 @@ def counted(model):
         lines.append(iteration)
 
     return model.set_params(callback=callback), lines
-
-
-def bits(value):
-    """All numbers of a fitted model but seconds, as they lie in memory."""
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, (tuple, list)):
-        return [bits(each) for each in value]
-    if dataclasses.is_dataclass(value):
-        return [bits(getattr(value, each.name)) for each in dataclasses.fields(value) if each.name != "seconds"]
-    return value if isinstance(value, (int, float, str, type(None))) else repr(type(value))
-
-
-def told(model):
-    return {name: bits(value) for name, value in vars(model).items() if name.endswith("_") and name != "phases_"}
 
 
 @pytest.mark.parametrize("name", RUNS)

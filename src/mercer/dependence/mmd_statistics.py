@@ -120,19 +120,15 @@ def quadratic_forms(matrices: Sequence[KernelMatrix], block: Callable[[slice], A
     Each tile of the upper half of K is made once, multiplied by a tile of the vectors, and forgotten. Memory: five
     tiles a thread. The result is the same whatever the number of threads.
     """
-    reference = matrices[0].diagonal()
     chunks = _row_tiles(matrices[0].shape[0], count)
-
-    def of_rows(k: int) -> Array:
-        with unwatched():
-            return np.stack(_of_tile_row(matrices, block, chunks, k))
-
     with entry("tiles") as kept:
         done, total, width = kept.result or kept.state or (0, np.zeros((len(matrices), count)), chunks[0].stop)
         chunks = row_chunks(matrices[0].shape[0], width)  # sums are rounded as those of the tiles they began with
+        of_rows = None
         while done < len(chunks):
+            of_rows = of_rows or _shared(matrices, block, chunks)
             rows = range(done, min(len(chunks), done + _rows_at_once(kept, len(chunks))))
-            for part in run_chunks_of(reference, of_rows, rows):
+            for part in of_rows(rows):
                 total += part
             done = rows.stop
             kept.offer(partial(tuple, (done, total, width)))
@@ -140,15 +136,36 @@ def quadratic_forms(matrices: Sequence[KernelMatrix], block: Callable[[slice], A
     return total
 
 
+def _shared(
+    matrices: Sequence[KernelMatrix], block: Callable[[slice], Array], chunks: list[slice]
+) -> Callable[[Sequence[int]], list[Array]]:
+    """What makes the shares of rows of tiles: the workers of a cluster that has the matrices, or our threads."""
+    if get_config().cluster is not None:
+        from mercer.backends.dask.matrix import shared_by_cluster
+
+        by_workers = shared_by_cluster(matrices, _of_tile_row, block, chunks)
+        if by_workers is not None:
+            return by_workers
+    reference = matrices[0].diagonal()
+
+    def of_row(k: int) -> Array:
+        with unwatched():
+            return _of_tile_row(matrices, block, chunks, k)
+
+    return partial(run_chunks_of, reference, of_row)
+
+
 def _rows_at_once(kept: Entry, all_of_them: int) -> int:
     """Rows of tiles between two chances to write a journal: all where there is none."""
-    return _ROWS_A_THREAD * get_config().threads if kept.is_written else all_of_them
+    config = get_config()
+    threads = config.threads if config.cluster is None else config.cluster.divided_for
+    return _ROWS_A_THREAD * threads if kept.is_written else all_of_them
 
 
 def _of_tile_row(
     matrices: Sequence[KernelMatrix], block: Callable[[slice], Array], chunks: list[slice], k: int
-) -> list[Array]:
-    """The share of the tiles (k, k), (k, k + 1), … of each matrix; those beside the diagonal count twice."""
+) -> Array:
+    """The shares of the tiles (k, k), (k, k + 1), … of all matrices; those beside the diagonal count twice."""
     shares = [np.zeros(()) for _ in matrices]
     own = None
     for right in chunks[k:]:
@@ -160,7 +177,7 @@ def _of_tile_row(
             tile = first if place == 0 else as_double(matrix.block(chunks[k], right))
             product = vectors @ tile.T
             shares[place] = shares[place] + factor * to_numpy(xp.einsum("ci,ci->c", own, product))
-    return shares
+    return np.stack(shares)
 
 
 def _row_tiles(n_rows: int, count: int) -> list[slice]:

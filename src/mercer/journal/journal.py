@@ -119,6 +119,8 @@ class Journal:
         self._counts: Counter[str] = Counter()
         self._generators: list[np.random.Generator] = []
         self._seeds: list[Any] = []
+        self._cluster: Any = None
+        self._division: int | None = None  # of rows on a cluster, by which sums are rounded
         self._began = self._last = time.monotonic()
         self._cost, self._copied, self._copying = 0.0, self._began, 0.0
         self._open = self._busy = self._written = self._changed = self._warned = False
@@ -149,6 +151,10 @@ class Journal:
         if self._path.exists():
             self._read(self._path, identity)
         self._open = True
+        self._cluster = get_config().cluster
+        if self._cluster is not None:
+            self._division = self._division or self._cluster.divided_for
+            self._cluster.divide_for(self._division)
 
     def adopt(self, generator: np.random.Generator) -> np.random.Generator:
         """A generator of the run, which begins as it did when the run was first begun."""
@@ -249,7 +255,7 @@ class Journal:
             return
         began = time.monotonic()
         parts = {name: written for name, (written, _) in self._parts.items()}
-        content = {"identity": list(self._identity), "seeds": self._seeds, "parts": parts}
+        content = {"identity": list(self._identity), "seeds": self._seeds, "parts": parts, "division": self._division}
         arrays: dict[str, np.ndarray[Any, Any]] = {}
         for name, (_, own) in self._parts.items():
             arrays |= {f"{name}/{each}": array for each, array in own.items()}
@@ -275,17 +281,19 @@ class Journal:
         if self._open and not finished and self._written:
             _log.info("The same call goes on from the journal %s.", self._path)
         self._open = False
+        if self._cluster is not None:
+            self._cluster.divide_for(None)
 
     def _read(self, path: Path, identity: Identity) -> None:
         content, arrays = read(path)
         try:
             difference = identity.difference(Identity(*(str(part) for part in content["identity"])))
-            seeds, parts = list(content["seeds"]), dict(content["parts"])
+            seeds, parts, division = list(content["seeds"]), dict(content["parts"]), content.get("division")
         except (KeyError, TypeError, ValueError):
             raise JournalError(f"The journal {path} is damaged: delete it, or name another file.") from None
         if difference is not None:
             raise JournalError(f"The journal {path} is of {difference}: delete it, or name another file.")
-        self._seeds, self._written = seeds, True
+        self._seeds, self._division, self._written = seeds, division, True
         for name, written in parts.items():
             own = {each.removeprefix(f"{name}/"): arrays[each] for each in arrays if each.startswith(f"{name}/")}
             self._parts[name] = (written, own)

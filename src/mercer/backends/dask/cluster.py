@@ -109,6 +109,24 @@ class Cluster:
         require_alike(client)
         self._workers: list[str] = []
         self._see_workers()
+        self._most_threads = self._threads()
+        self._division: int | None = None
+
+    @property
+    def divided_for(self) -> int:
+        """Threads for which rows are divided into groups: the most there were, or those of the run that is taken up.
+
+        Sums over groups are rounded as the groups are, so that workers who are lost must not change their number.
+        """
+        if self._division is None:
+            self._most_threads = max(self._most_threads, self._threads())
+        return self._division or self._most_threads
+
+    def divide_for(self, threads: int | None) -> None:
+        """Divide rows as for so many threads from now on; None means the most there are."""
+        if threads is not None and threads != self.divided_for:
+            self._rows.clear()
+        self._division = threads
 
     def rows(self, X: Array) -> Groups:
         """The points in groups of rows on the workers; the same points are sent once."""
@@ -172,11 +190,18 @@ class Cluster:
         content = cloudpickle.dumps(form)
         key = blake2b(content, digest_size=16).digest()
         if key not in self._forms:
-            self._forms[key] = self.apply(tasks.loaded, [content])[0]
-            self._count(sent=len(content))
+            self._forms[key] = self._sent(form)
             while len(self._forms) > _KEPT:
                 self._forms.popitem(last=False)
         return self._forms[key]
+
+    def _sent(self, value: Any) -> Any:
+        """The future of anything that can be pickled."""
+        import cloudpickle
+
+        content = cloudpickle.dumps(value)
+        self._count(sent=len(content))
+        return self.apply(tasks.loaded, [content])[0]
 
     def columns(self, v: Array, slices: Iterable[slice]) -> list[Any]:
         """Columns in the groups of rows that they are multiplied with."""
@@ -205,21 +230,27 @@ class Cluster:
             made.update(zip(own, futures, strict=True))
         return [made[i] for i in range(len(places))]
 
-    def shared(self, make: tasks.Task, X: Array, *arguments: Any) -> Callable[..., tuple[Array, ...]]:
-        """What is made of all points, on every worker its own: asked about some rows, each answers for a part of them.
+    def on_all(self, make: tasks.Task, X: Array, *arguments: Any) -> list[Any]:
+        """The future of what is made of all points, on every worker its own.
 
-        ``make`` makes a function of rows and of what else is asked, whose answers are arrays with a row for each.
         Memory: all points on each worker, and what is made of them. What a worker that dies had is made by another.
         """
-        groups = self.rows(X).futures
+        groups, rest = self.rows(X).futures, [self._sent(argument) for argument in arguments]
+        self._see_workers()
         with as_one_sentence(self.client):
-            makers = [
+            return [
                 self.client.submit(
-                    tasks.of_all, make, groups, arguments, workers=[worker], allow_other_workers=True, pure=False
+                    tasks.of_all, make, groups, rest, workers=[worker], allow_other_workers=True, pure=False
                 )
-                for worker in self.client.nthreads()
+                for worker in self._workers
             ]
-        most = _PARTS_A_THREAD * self.threads()
+
+    def shared(self, make: tasks.Task, X: Array, *arguments: Any) -> Callable[..., tuple[Array, ...]]:
+        """The same, asked about some rows: each answers for a part of them.
+
+        ``make`` makes a function of rows and of what else is asked, whose answers are arrays with a row for each.
+        """
+        makers, most = self.on_all(make, X, *arguments), _PARTS_A_THREAD * self.divided_for
 
         def ask(rows: Array, *further: Any) -> tuple[Array, ...]:
             parts = [part for part in np.array_split(rows, most) if part.size]
@@ -255,10 +286,10 @@ class Cluster:
 
     def group_rows(self, n: int) -> int:
         """Rows of a group: so that the triangle of pairs of groups is some tasks for every thread."""
-        groups = math.ceil(math.sqrt(2 * _TASKS_A_THREAD * max(1, self.threads())))
+        groups = math.ceil(math.sqrt(2 * _TASKS_A_THREAD * self.divided_for))
         return max(_FEWEST_ROWS, math.ceil(n / min(groups, _MOST_GROUPS)))
 
-    def threads(self) -> int:
+    def _threads(self) -> int:
         """Threads of all workers together."""
         with as_one_sentence(self.client):
             return sum(self.client.nthreads().values())

@@ -11,6 +11,7 @@ groups of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -174,3 +175,26 @@ class ClusterMatrix(KernelMatrix):
 
     def stored(self) -> KernelMatrix:
         return self
+
+
+def shared_by_cluster(
+    matrices: Sequence[KernelMatrix], function: Callable[..., Any], *arguments: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    """What answers ``function(matrices, *arguments, part)`` for some parts, shared by the workers of a cluster.
+
+    Each has all points and makes blocks of the matrices as this process would, so that answers are the same to the last
+    bit. None where the matrices are not those of one set of points on a cluster.
+    """
+    of_cluster = [matrix for matrix in matrices if isinstance(matrix, ClusterMatrix) and matrix.symmetric]
+    if len(of_cluster) < len(matrices) or any(one._points[0] is not of_cluster[0]._points[0] for one in of_cluster):
+        return None
+    cluster, points = of_cluster[0]._cluster, of_cluster[0]._points[0]
+    forms = [(matrix._form, matrix.dtype.name) for matrix in of_cluster]
+    makers = cluster.on_all(tasks.of_matrices, points, forms, function, arguments)
+
+    def answers(parts: Sequence[Any]) -> list[Any]:
+        asked = [makers[i % len(makers)] for i in range(len(parts))]
+        futures = cluster.apply(tasks.asked, asked, list(parts))
+        return cluster.gather(futures, futures)
+
+    return answers

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.chunks import THREAD_ENTRIES, row_chunks, rows_within
 from mercer.backends.config import config_context, free_memory
 from mercer.backends.cpu.matrix import TiledMatrix, cpu_matrix
 from mercer.backends.cpu.tasks import add_scaled_product
@@ -44,7 +44,7 @@ def same(value: Any) -> Any:
     return value
 
 
-def of_all(make: Callable[..., Any], groups: list[Array], arguments: tuple[Any, ...]) -> Any:
+def of_all(make: Callable[..., Any], groups: list[Array], arguments: list[Any]) -> Any:
     """What is made of all points, on one thread."""
     with _on_one_thread():
         return make(np.concatenate(groups), *arguments)
@@ -54,6 +54,19 @@ def asked(made: Callable[..., Any], *arguments: Any) -> Any:
     """What something that was made answers, on one thread."""
     with _on_one_thread():
         return made(*arguments)
+
+
+def of_matrices(
+    points: Array, forms: list[tuple[Form, str]], function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """A function of kernel matrices of all points, which are made when it is asked; so the whole can be pickled."""
+    return partial(_of_matrices, points, forms, function, arguments)
+
+
+def _of_matrices(
+    points: Array, forms: list[tuple[Form, str]], function: Callable[..., Any], arguments: tuple[Any, ...], *asked: Any
+) -> Any:
+    return function([cpu_matrix(form, points, dtype=np.dtype(name)) for form, name in forms], *arguments, *asked)
 
 
 def products(
@@ -77,7 +90,7 @@ def absolute_products(
         matrix = _block(form, rows, cols, dtype)
         down = None if v_cols is None else np.zeros(matrix.shape[0])
         across = None if v_rows is None else np.zeros(matrix.shape[1])
-        for part in row_chunks(matrix.shape[0], panel_rows(matrix.shape[1])):
+        for part in row_chunks(matrix.shape[0], rows_within(THREAD_ENTRIES, matrix.shape[1])):
             entries = abs(_doubled(matrix.block(part, slice(None))))
             if down is not None:
                 down[part] = entries @ v_cols
@@ -131,9 +144,12 @@ def _doubled(values: Array) -> Array:
 
 
 def _on_one_thread() -> Any:
-    """One thread, and this task's part of the memory that Dask gives the worker."""
+    """One thread, and this task's part of the memory that Dask gives the worker: not of what is free at the moment.
+
+    Where memory is short it decides how many rows are multiplied at a time, and so how sums are rounded.
+    """
     from distributed import get_worker
 
     worker = get_worker()
     limit = worker.memory_manager.memory_limit or free_memory()
-    return config_context(n_threads=1, memory_limit=min(limit, free_memory()) // (_SHARE * worker.state.nthreads))
+    return config_context(n_threads=1, memory_limit=limit // (_SHARE * worker.state.nthreads))
