@@ -5,7 +5,8 @@
 
 PHATE and datafold ask for older packages than ours and run in an environment of their own:
 
-    python -m venv /tmp/race_venv && /tmp/race_venv/bin/pip install phate datafold     # or name one in RACE_PYTHON
+    python -m venv /tmp/race_venv                                               # or name one in RACE_PYTHON
+    /tmp/race_venv/bin/pip install phate datafold "scikit-learn<1.5" "numpy<2"
 """
 
 from __future__ import annotations
@@ -151,8 +152,8 @@ class _Datafold:
 
         manifold = pcfold.PCManifold(X)
         manifold.optimize_parameters()
-        kernel = pcfold.GaussianKernel(epsilon=manifold.kernel.epsilon)
-        self.model = dynfold.DiffusionMaps(kernel=kernel, n_eigenpairs=3, dist_kwargs={"cut_off": manifold.cut_off})
+        kernel = pcfold.GaussianKernel(epsilon=manifold.kernel.epsilon, distance={"cut_off": manifold.cut_off})
+        self.model = dynfold.DiffusionMaps(kernel=kernel, n_eigenpairs=3)
         self.embedding_ = np.asarray(self.model.fit_transform(manifold))[:, 1:]
         return self
 
@@ -278,7 +279,8 @@ def table(n: int, last: dict[str, float]) -> list[str]:
             found = {"error": f"would take more than {PATIENCE[n]} s"}
         else:
             found = run(name, n)
-        last[name] = found["seconds"] / n if "seconds" in found else float("inf")
+        patient = "seconds" in found or found["error"].startswith("failed")
+        last[name] = found.get("seconds", 0.0) / n if patient else float("inf")
         lines.append(line(name, found))
         print(lines[-1], flush=True)
     return lines
