@@ -119,6 +119,12 @@ def _sdp(n: int) -> Any:
     return SDPEmbedding(random_state=0)
 
 
+def _sdp_by_landmarks(n: int) -> Any:
+    from mercer import SDPEmbedding
+
+    return SDPEmbedding(landmarks=min(n, 1000), random_state=0)
+
+
 def _maps(n: int) -> Any:
     from mercer import DiffusionMaps
 
@@ -163,6 +169,7 @@ class _Datafold:
 
 METHODS: dict[str, Maker] = {
     "**SDPEmbedding()**": _sdp,
+    "**SDPEmbedding(landmarks=1000)**": _sdp_by_landmarks,
     "**DiffusionMaps()**": _maps,
     "**KernelPCA()** of mercer": _our_kernel_pca,
     "PCA": _pca,

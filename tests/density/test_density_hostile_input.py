@@ -150,3 +150,15 @@ def test_points_that_the_kernel_does_not_connect():
         model = SumOfSquaresDensity(Gaussian(1e-8), random_state=0).fit(X)
     assert np.all(np.isfinite(model.score_samples(X)))
     assert np.isfinite(model.certificate_.lower)
+
+
+@pytest.mark.parametrize("regularization", [0.01, 0.1])
+def test_points_that_no_section_joins_are_fitted(regularization):
+    """Steps of the solver have no digits left there."""
+    rng = np.random.default_rng(80)
+    rng.standard_normal((25, 3))
+    X = 1e8 * rng.integers(-2, 3, (25, 3))
+    model = SumOfSquaresDensity(Gaussian(sigma=1e-3), regularization=regularization, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert model.fit(X).certificate_.holds(1e-6)

@@ -154,6 +154,12 @@ def test_weights_are_repetitions(name, indefinite):
         np.testing.assert_allclose(weighted.inverse_transform(coordinates), back, atol=1e-6)
 
 
+def test_shares_of_the_variance_do_not_depend_on_the_unit_of_weights():
+    plain = KernelPCA(Linear()).fit(1e-20 * X)
+    light = KernelPCA(Linear()).fit(1e-20 * X, sample_weight=np.full(len(X), 1e-300))
+    np.testing.assert_allclose(light.explained_variance_ratio_, plain.explained_variance_ratio_, rtol=1e-12, atol=0)
+
+
 def test_points_of_weight_zero_take_no_part():
     weights = np.where(np.arange(160) < 100, 1.0, 0.0)
     weighted = KernelPCA(GAUSS).fit(X, sample_weight=weights)

@@ -15,6 +15,7 @@ from sklearn.neighbors import kneighbors_graph
 import mercer
 from mercer import MaximumVarianceUnfolding, verify
 from mercer.datasets import swiss_roll
+from mercer.embedding.spread_landmarks import spread_landmarks
 from mercer.solvers.solution import Status
 
 KINDS = ("kept", "not exceeded")
@@ -161,6 +162,13 @@ def test_rows_of_weight_zero_are_new_points(roll):
     assert np.allclose(model.embedding_[:50], alone.embedding_)
     assert np.array_equal(model.embedding_, model.transform(X))
     verify(model, X)
+
+
+@pytest.mark.parametrize("factor", [2.0**600, 2.0**-600])
+def test_landmarks_do_not_depend_on_the_unit(factor):
+    X, weights = np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)
+    for here, plain in zip(spread_landmarks(factor * X, weights, 7), spread_landmarks(X, weights, 7), strict=True):
+        np.testing.assert_array_equal(here, plain)
 
 
 def test_landmarks_have_the_weight_of_the_points_around_them():

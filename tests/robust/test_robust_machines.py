@@ -216,6 +216,12 @@ def test_weights_are_repetitions_and_rows_without_weight_are_none(loss):
     assert verify(weighted, X, y).holds(1e-7)
 
 
+def test_kernels_too_large_for_exact_products_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(2, 12, 2))
+    with pytest.raises(ValueError, match=r"^Linear\(\) is too large on these points: bring them"):
+        RobustKernelRegressor(Linear()).fit(1e150 * X, y[:, 0])
+
+
 @pytest.mark.parametrize("loss", LOSSES[:3])
 def test_units_of_the_targets(loss):
     X, y, _ = sample(6)

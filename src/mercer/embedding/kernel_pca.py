@@ -259,8 +259,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.eigenvectors_ = widened(pairs.vectors, count)
         self.eigenvalues_ = unit * widened(lifted[None, :], count)[0]
         self.residual_bounds_ = unit * widened(self.residual_bounds_[None, :], count)[0]
-        self.explained_variance_ = self.eigenvalues_ / (unit * weight)
-        self.explained_variance_ratio_ = self.eigenvalues_ / (unit * everything)
+        self.explained_variance_ = widened(lifted[None, :], count)[0] / weight  # neither depends on the unit
+        self.explained_variance_ratio_ = widened(lifted[None, :], count)[0] / everything
         self.lift_ = unit * self.lift_
         if self.eigenvalue_bounds_ is not None and self.largest_left_out_ is not None:
             self.eigenvalue_bounds_ = unit * (self.eigenvalue_bounds_ + self.lift_ / unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.backends.arrays import Array
+from mercer.kernels.checks import in_one_unit
 
 
 def spread_landmarks(points: Array, weights: Array, count: int) -> tuple[Array, Array]:
@@ -21,7 +22,7 @@ def spread_landmarks(points: Array, weights: Array, count: int) -> tuple[Array, 
         The weight of the points that have each as their nearest.
     """
     heavy = np.flatnonzero(weights > 0)
-    X = points[heavy]
+    X = in_one_unit(points[heavy])[0]
     nearest, owner = np.full(heavy.size, np.inf), np.zeros(heavy.size, np.int64)
     taken: list[int] = []
     candidate = int(np.argmin(((X - X.mean(axis=0)) ** 2).sum(axis=1)))

@@ -25,6 +25,7 @@ from mercer.solvers.solution import Solution, Status
 
 _MARGIN = 0.5  # of the gap to reach, the rest is for rounding
 _ROUNDING = 1e-13  # of entries of a kernel matrix: eigenvalues below are no functions
+_LARGEST = 2.0**500  # entry of a kernel matrix: products of two, and the halves that exact ones are made of, have room
 _ARRAYS = 24  # of N² numbers at a time: the Hessian and its factor count for four each
 
 
@@ -113,7 +114,12 @@ class CandidateProblem:
     def __init__(self, candidates: Candidates, kernel: Kernel, similarity: Ball, stakes: Stakes) -> None:
         self.candidates, self.stakes = candidates, stakes
         points = Points(candidates.place, candidates.targets, candidates.exact_shares)
-        self.enclosures = CandidateEnclosures(kernel_ball(kernel, candidates.inputs), similarity, points, stakes.loss)
+        gram = kernel_ball(kernel, candidates.inputs)
+        if not float(abs(gram.hi).max()) < _LARGEST:
+            raise ValueError(
+                f"{kernel!r} is too large on these points: bring them, or its parameters, to a size near one."
+            )
+        self.enclosures = CandidateEnclosures(gram, similarity, points, stakes.loss)
 
     @cached_property
     def bases(self) -> tuple[Array, Array]:

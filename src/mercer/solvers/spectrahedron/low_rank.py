@@ -237,5 +237,7 @@ def _newton_direction(problem: SquaresProblem, point: _Point, F: Array) -> Array
             break
         ready = precondition(residual)
         along, before = float((residual * ready).sum()), along
+        if along <= 0:  # what is left has no digits
+            break
         step = ready + (along / before) * step
     return D
