@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_iris
 
 from mercer.cli.commands import mercer as command
+from mercer.io import write_table
 
 ROOT = Path(__file__).parents[2]
 # Lines that no test can run, and why. Each is compared whole, so that a changed line is looked at again.
@@ -28,6 +29,8 @@ NOT_RUN = {
     ".venv/bin/pre-commit install      # optional: checks each commit as CI does": "changes the clone",
     'python3 -m venv .venv && .venv/bin/pip install -q -e ".[test]" && .venv/bin/pytest': "is the last stage of .ci/run",
     "embedding-atlas rows.parquet --x projection_x --y projection_y --neighbors neighbors": "is another project's",
+    "python -m benchmarks race": "runs for an hour beside peers: by hand",
+    "python -m benchmarks race sdp products": "runs for an hour beside peers: by hand",
 }
 
 
@@ -86,9 +89,16 @@ def _flowers(folder):
     _table(folder / "new.csv", **{name: [*values[60:62], 12.0] for name, values in columns.items()})
 
 
+def _numbers(folder):
+    rng = np.random.default_rng(2)
+    for name, n in (("data", 1200), ("more", 300)):
+        write_table({column: rng.normal(size=n) for column in "xyz"}, folder / f"{name}.parquet")
+
+
 FILES = {
     "docs/index.rst": (_flowers,),
     "docs/user_guide/command.rst": (_flowers,),
+    "docs/user_guide/large_data.rst": (_numbers,),
     "docs/user_guide/testing.rst": (_before_and_after, _plants),
     "tutorials/plot_08_two_samples.py": (_machines,),
 }
