@@ -54,6 +54,32 @@ def test_embed_and_transform_by_blocks(file, folder, told):
     np.testing.assert_allclose(np.load("whole.npy"), np.load("data-coordinates.npy"), atol=1e-12)
 
 
+def _as_hdf5(folder):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["points"], file["others"] = X, X[:9]
+    return "data.h5", "--array", "points"
+
+
+def _as_zarr(folder):
+    zarr = pytest.importorskip("zarr")
+    zarr.open(str(folder / "data.zarr"), mode="w", shape=X.shape, dtype="float64")[:] = X
+    return ("data.zarr",)
+
+
+@pytest.mark.parametrize("made", [_as_hdf5, _as_zarr])
+def test_formats_that_are_read_by_blocks_alone(made, folder, told, call):
+    data = made(folder)
+    options = ("--landmarks", 40, "--kernel", "gaussian", "--sigma", 2, "--output", "c.npy")
+    assert told("embed", *data, *LIMITED, *options)["rows"] == 600
+    with mercer.config_context(memory_limit="12kB"):
+        model = mercer.SDPEmbedding(mercer.Gaussian(2.0), landmarks=40, random_state=0).fit(mercer.open_rows(X))
+    np.testing.assert_allclose(np.load("c.npy"), model.embedding_, atol=1e-9)
+    result = call("landmarks", *data)
+    assert result.exit_code == 1
+    assert ("is a folder" if data[0].endswith(".zarr") else "names no format of tables") in result.output
+
+
 def test_columns_are_chosen_and_what_needs_all_rows_is_refused(file, told, call):
     name = "2" if file == "data.npy" else "y"
     answer = told("embed", file, *LIMITED, "--memory-limit", "9kB", "--landmarks", 20, "--without", name)

@@ -64,7 +64,8 @@ def embed(**options: Any) -> None:
     A file that is larger than --memory-limit is read a block at a time: it is solved on --landmarks and extended to
     all rows, and coordinates are written as .npy.
 
-      mercer embed data.parquet --memory-limit 1GB --landmarks 1000 --output coordinates.npy
+    \b
+      mercer embed data.parquet --memory-limit 1GB --landmarks 1000 -o map.npy
 
     The columns that hold numbers are used, the others are left out and named. Ctrl-C keeps the best so far and says
     how to go on. --checkpoint keeps it too: in a file .npz the best iterate, from which other options may go on, and in

@@ -13,7 +13,20 @@ from mercer.cli.completion import complete_columns
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DATA = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
+class _DataPath(click.Path):
+    """A file that exists, - for standard input, or a folder ``.zarr``, which is a file to those who use it."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).suffix.lower() == ".zarr" and Path(value).is_dir():
+            return Path(value)
+        return super().convert(value, param, ctx)
+
+
+DATA = _DataPath()
 TARGET = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 SEED = click.IntRange(min=0)
 
@@ -76,7 +89,11 @@ def reading_options(command: Command) -> Command:
             ),
             click.option("--delimiter", metavar="CHARACTER", help="What stands between two values. [default: found]"),
             click.option("--encoding", help="Of text files. [default: UTF-8]"),
-            click.option("--array", metavar="NAME", help="Of .npz: this array. Of .h5ad: this layer or obsm, not X."),
+            click.option(
+                "--array",
+                metavar="NAME",
+                help="Of .npz, .h5 and .zarr: this array. Of .h5ad: this layer or obsm, not X.",
+            ),
             click.option(
                 "--longest-line",
                 type=click.IntRange(min=1),

@@ -54,10 +54,10 @@ def novelty(**options: Any) -> None:
       mercer novelty data.csv new.csv               new rows unlike those of the table
       mercer novelty data.mercer new.csv --output scores.csv
 
-    Of a table, scores compare the distances of a row's neighbours with those of theirs, a row of the table itself not
-    counted (NoveltyDetector). Of a model they are its own: of an embedding -log of the affinity of a row with the data
-    of the fit, which is a poor detector among many outliers. The higher, the farther away. Exit codes: 0 done, 1 data
-    or a model that cannot be used, 2 a wrong call.
+    Of a table, a score says how empty it is around a row, or how much emptier than around its neighbours, whichever is
+    more unusual; a row of the table itself is not counted (NoveltyDetector). Of a model scores are its own: of an
+    embedding -log of the affinity of a row with the data of the fit, which is a poor detector among many outliers. The
+    higher, the farther away. Exit codes: 0 done, 1 data or a model that cannot be used, 2 a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.asking import scored
 

@@ -90,6 +90,45 @@ def _wait(progress, panel, turn, yield_address):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _wait_for_panels(mode, first, second, turn, panels, players, progress, yield_address):  # type: ignore[no-untyped-def]
+    """Until both panels of a task have finished the round before."""
+    if mode in (BOTH_WAYS, SYMMETRIC):
+        _wait(progress, first, turn, yield_address)
+    if mode == BOTH_WAYS:
+        _wait(progress, players + second, turn, yield_address)
+    elif mode == SYMMETRIC and second < panels:
+        _wait(progress, second, turn, yield_address)
+
+
+@njit(nogil=True, cache=True)
+def _finish(mode, first, second, panels, players, progress):  # type: ignore[no-untyped-def]
+    """Say that the panels of a task have finished its round."""
+    if mode in (BOTH_WAYS, SYMMETRIC):
+        atomic_add(progress, first, 1)
+    if mode == BOTH_WAYS:
+        atomic_add(progress, players + second, 1)
+    elif mode == SYMMETRIC and first != second and second < panels:
+        atomic_add(progress, second, 1)
+
+
+@njit(nogil=True, cache=True)
+def _task_of(mode, task, n, m, panels, players, sizes):  # type: ignore[no-untyped-def]
+    """The round and the panels of a task; its chunk, first row and rows, and its first and last column."""
+    side = sizes.side
+    if mode in (SYMMETRIC, FILL_SYMMETRIC):
+        turn, first, second = pairing_of(task, panels)
+        start = second * side
+    elif mode == BOTH_WAYS:
+        turn, first, second = match_of(task, players)
+        start = second * side if first * side < n else m
+    else:
+        chunk, lo, h, start, stop = _rectangle(mode, task, n, m, sizes)
+        return 0, 0, 0, chunk, lo, h, start, stop
+    lo = first * side
+    return turn, first, second, 0, lo, min(side, n - lo), start, min(start + side, m)
+
+
+@njit(nogil=True, cache=True)
 def _rectangle(mode, task, n, m, sizes):  # type: ignore[no-untyped-def]
     """The chunk, the first row, the rows, the first and the last column of a task that is not in a tournament."""
     side, height = sizes.side, sizes.height
@@ -193,13 +232,75 @@ def _write(tile, lo, h, col, w, mirror, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _clear_below(e, height, w):  # type: ignore[no-untyped-def]
+    """Zeros in those of four rows that are beyond the last one."""
+    for b in range(height, BLOCK):
+        for j in range(w):
+            e[b, j] = 0
+
+
+@njit(nogil=True, cache=True)
+def _keep(e, w, i, tile):  # type: ignore[no-untyped-def]
+    """Four rows of entries as rows of a tile."""
+    for b in range(BLOCK):
+        for j in range(w):
+            tile[i + b, j] = e[b, j]
+
+
+@njit(nogil=True, cache=True)
+def _add_products(  # type: ignore[no-untyped-def]
+    fused, both, tile, lo, h, col, w, v_rows, vt, total, total_t, part, blas, out, chunk
+):
+    """Add what a tile makes of the columns, and for the other side; where it is not made yet, by BLAS and by rows."""
+    r, side = vt.shape
+    if not fused:  # total = tile vtᵀ and part = tileᵀ v_rows
+        gemm(blas, _T, _N, r, h, w, vt, 0, side, tile, 0, side, total, 0, r)
+    _add_to(out[chunk], lo, h, total)
+    if both and fused:
+        _add_transposed_to(out[0], col, w, total_t)
+    elif both:
+        gemm(blas, _N, _T, r, w, h, v_rows, 0, r, tile, 0, side, part, 0, r)
+        _add_to(out[0], col, w, part)
+
+
+@njit(nogil=True, cache=True)
+def _padded(sizes):  # type: ignore[no-untyped-def]
+    return (max(sizes.side, sizes.height) + BLOCK - 1) // BLOCK * BLOCK
+
+
+@njit(nogil=True, cache=True)
+def _points_at_work(program, rows, sizes, turned):  # type: ignore[no-untyped-def]
+    """Room for prepared rows and columns with their norms, columns transposed, scales, pairings and steps."""
+    leaves, _, d = rows[0].shape
+    side, padded, real = sizes.side, _padded(sizes), rows[0].dtype
+    normalised = program.row_scales.shape[0]
+    x, row_norms = np.zeros((leaves, padded if turned else 1, d), real), np.zeros((leaves, padded), real)
+    y, col_norms = np.zeros((leaves, side if turned else 1, d), real), np.zeros((leaves, side), real)
+    yt = np.zeros((leaves, d, side if turned else 1), real)
+    row_scales, col_scales = np.zeros((normalised, padded), real), np.zeros((normalised, side), real)
+    g, stack = np.zeros((leaves, sizes.strip, side), real), np.zeros((program.depth, BLOCK, side), real)
+    return x, row_norms, y, col_norms, yt, row_scales, col_scales, g, stack
+
+
+@njit(nogil=True, cache=True)
+def _columns_at_work(rows, r, sizes):  # type: ignore[no-untyped-def]
+    """Room for columns on either side, in both precisions, for sums, for a tile where BLAS multiplies, for a row."""
+    side, padded, real = sizes.side, _padded(sizes), rows[0].dtype
+    v_rows, vt, vt_double = np.zeros((padded, r), real), np.zeros((r, side), real), np.zeros((r, side))
+    total, total_t = np.zeros((padded, r), real), np.zeros((r, side), real)
+    tile = np.zeros((padded if not sizes.fused else 1, side), real)
+    part, p = np.zeros((side if not sizes.fused else 1, r), real), np.zeros(side)
+    return v_rows, vt, vt_double, total, total_t, tile, part, p
+
+
+@njit(nogil=True, cache=True)
 def sweep(  # type: ignore[no-untyped-def]
     mode, logs, general, program, rows, cols, v, sizes, tasks, most, counters, addresses, scales, out
 ):
     """Take up to ``most`` tasks from the counter and do them; returns how many were done.
 
-    It is one long function because every compiled function is optimised again inside each that calls it: cut into the
-    tasks it consists of, it took a minute to compile instead of ten seconds.
+    What fills a tile stands here and not in functions of its own, because every compiled function is optimised again
+    inside each that calls it: cut into the tasks it consists of, it took a minute to compile instead of ten seconds.
 
     Parameters
     ----------
@@ -231,49 +332,20 @@ def sweep(  # type: ignore[no-untyped-def]
     """
     control, progress = counters
     blas, yield_address = addresses
-    leaves, n, d = rows[0].shape
-    m, r = cols[0].shape[1], v.shape[1]
-    side, strip = sizes.side, sizes.strip
-    panels, padded = (n + side - 1) // side, (max(side, sizes.height) + BLOCK - 1) // BLOCK * BLOCK
-    normalised, real = program.row_scales.shape[0], rows[0].dtype
-    turned = strip == BLOCK or strip < side or not program.by_products
-    x, row_norms = np.zeros((leaves, padded if turned else 1, d), real), np.zeros((leaves, padded), real)
-    y, col_norms = np.zeros((leaves, side if turned else 1, d), real), np.zeros((leaves, side), real)
-    yt = np.zeros((leaves, d, side if turned else 1), real)
-    row_scales, col_scales = np.zeros((normalised, padded), real), np.zeros((normalised, side), real)
-    g, stack = np.zeros((leaves, strip, side), real), np.zeros((program.depth, BLOCK, side), real)
-    v_rows, vt, vt_double = np.zeros((padded, r), real), np.zeros((r, side), real), np.zeros((r, side))
-    total, total_t = np.zeros((padded, r), real), np.zeros((r, side), real)
-    tile = np.zeros((padded if not sizes.fused else 1, side), real)
-    part, p = np.zeros((side if not sizes.fused else 1, r), real), np.zeros(side)
-    e = stack[0]
-    in_tournament = mode in (SYMMETRIC, FILL_SYMMETRIC)
+    n, m, r = rows[0].shape[1], cols[0].shape[1], v.shape[1]
+    side, strip, panels = sizes.side, sizes.strip, (n + sizes.side - 1) // sizes.side
     players, below = max(panels, (m + side - 1) // side), n if mode == BOTH_WAYS else 0
-    done = 0
-    while done < most:
+    turned = strip == BLOCK or strip < side or not program.by_products
+    x, row_norms, y, col_norms, yt, row_scales, col_scales, g, stack = _points_at_work(program, rows, sizes, turned)
+    v_rows, vt, vt_double, total, total_t, tile, part, p = _columns_at_work(rows, r, sizes)
+    e = stack[0]
+    for done in range(most):
         task = atomic_add(control, 0, 1)
         if task >= tasks:
-            break
-        done += 1
-        turn, first, second, chunk = 0, 0, 0, 0
-        if in_tournament:
-            turn, first, second = pairing_of(task, panels)
-            lo, start = first * side, second * side
-            h, stop = min(side, n - lo), min(start + side, m)
-        elif mode == BOTH_WAYS:
-            turn, first, second = match_of(task, players)
-            lo, start = first * side, second * side if first * side < n else m
-            h, stop = min(side, n - lo), min(start + side, m)
-        else:
-            chunk, lo, h, start, stop = _rectangle(mode, task, n, m, sizes)
+            return done
+        turn, first, second, chunk, lo, h, start, stop = _task_of(mode, task, n, m, panels, players, sizes)
         both = mode == BOTH_WAYS or (mode == SYMMETRIC and first != second)
-        if mode == BOTH_WAYS:
-            _wait(progress, first, turn, yield_address)
-            _wait(progress, players + second, turn, yield_address)
-        if mode == SYMMETRIC:
-            _wait(progress, first, turn, yield_address)
-            if second < panels:
-                _wait(progress, second, turn, yield_address)
+        _wait_for_panels(mode, first, second, turn, panels, players, progress, yield_address)
         if start < m:
             load(rows[0], rows[1], lo, h, x, row_norms, turned)
             load_scales(program.row_scales, lo, h, row_scales)
@@ -301,35 +373,19 @@ def sweep(  # type: ignore[no-untyped-def]
                         program, x, row_norms, yt, col_norms, g, row_scales, col_scales, i, strip, w, BLOCK, stack
                     )
                 _set_diagonal(program.diagonal, lo + i, h - i, col, w, logs, e)
-                for b in range(h - i, BLOCK):
-                    for j in range(w):
-                        e[b, j] = 0
+                _clear_below(e, h - i, w)
                 if sizes.fused:
                     add_rows(e, w, vt, i, total)
                     if both:
                         add_columns(e, w, v_rows, i, total_t)
                 else:
-                    for b in range(BLOCK):
-                        for j in range(w):
-                            tile[i + b, j] = e[b, j]
+                    _keep(e, w, i, tile)
             if mode == SCALED:
                 _add_scaled(tile, lo, h, w, vt_double, p, scales[chunk], out[chunk])
             elif mode in (FILL, FILL_SYMMETRIC):
                 _write(tile, lo, h, col, w, mode == FILL_SYMMETRIC, out[0])
             else:
-                if not sizes.fused:  # total = tile vtᵀ and part = tileᵀ v_rows, in the order of rows
-                    gemm(blas, _T, _N, r, h, w, vt, 0, side, tile, 0, side, total, 0, r)
-                _add_to(out[chunk], lo, h, total)
-                if both and sizes.fused:
-                    _add_transposed_to(out[0], below + col, w, total_t)
-                elif both:
-                    gemm(blas, _N, _T, r, w, h, v_rows, 0, r, tile, 0, side, part, 0, r)
-                    _add_to(out[0], below + col, w, part)
-        if mode == BOTH_WAYS:
-            atomic_add(progress, first, 1)
-            atomic_add(progress, players + second, 1)
-        if mode == SYMMETRIC:
-            atomic_add(progress, first, 1)
-            if both and second < panels:
-                atomic_add(progress, second, 1)
-    return done
+                at = below + col
+                _add_products(sizes.fused, both, tile, lo, h, at, w, v_rows, vt, total, total_t, part, blas, out, chunk)
+        _finish(mode, first, second, panels, players, progress)
+    return most
