@@ -9,11 +9,13 @@ one, so that an estimate is a range.
 from __future__ import annotations
 
 import math
+import os
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -129,11 +131,17 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     >>> cost.fits
     True
     """
-    if not math.isfinite(budget) or budget <= 0:
+    if isinstance(budget, bool) or not isinstance(budget, Real) or not 0 < budget < math.inf:
         raise ValueError(f"budget={budget!r} must be a positive number of seconds.")
     if is_precomputed(getattr(model, "kernel", None)) or getattr(model, "metric", "") == "precomputed":
         raise ValueError("A kernel matrix has no rows to try a fit on: estimate the cost with the points themselves.")
+    if not hasattr(model, "fit") or isinstance(X, str | os.PathLike):
+        raise TypeError(
+            "estimate_cost takes an estimator and its rows: open a file by mercer.open_rows(path)."
+        )
     n, rng = int(X.shape[0]) if hasattr(X, "shape") else len(X), np.random.default_rng(0)
+    if not n:
+        raise ValueError("X has no rows: there is nothing to fit.")
     if is_source(X):
         X = X[np.sort(rng.choice(n, min(n, _OF_A_FILE), replace=False))]
         found = estimate_cost(model, X, budget=budget)
