@@ -9,21 +9,25 @@ one, so that an estimate is a range.
 from __future__ import annotations
 
 import math
+import os
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from mercer.backends import get_config
+from mercer.backends.arrays import is_source
 from mercer.journal import without_journal
 from mercer.validation import is_precomputed
 from mercer.wording import size_in_words, time_in_words
 
 _FIRST = 200  # rows of the first fit
+_OF_A_FILE = 20_000  # rows that are read of a source, at most
 _SHARE = 0.2  # of the time allowed, after which no larger fit is begun: the next takes four to eight times as long
 _SLOPES = {"seconds": (0.8, 3.0), "bytes": (0.0, 2.0)}  # exponents that fits can have
 _UNSURE = 0.4  # of the exponent
@@ -102,7 +106,7 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     model : estimator
         With its parameters; it is copied, and stays as it is.
     X : array of shape (n, d)
-        The rows, or a data frame.
+        The rows, a data frame, or what :func:`open_rows` returns.
     y : array of shape (n,), optional
         What a regression is fitted to.
     budget : float, default=5
@@ -127,12 +131,22 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     >>> cost.fits
     True
     """
-    if not math.isfinite(budget) or budget <= 0:
+    if isinstance(budget, bool) or not isinstance(budget, Real) or not 0 < budget < math.inf:
         raise ValueError(f"budget={budget!r} must be a positive number of seconds.")
     if is_precomputed(getattr(model, "kernel", None)) or getattr(model, "metric", "") == "precomputed":
         raise ValueError("A kernel matrix has no rows to try a fit on: estimate the cost with the points themselves.")
-    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    order = np.random.default_rng(0).permutation(n)
+    if not hasattr(model, "fit") or isinstance(X, str | os.PathLike):
+        raise TypeError(
+            "estimate_cost takes an estimator and its rows: open a file by mercer.open_rows(path)."
+        )
+    n, rng = int(X.shape[0]) if hasattr(X, "shape") else len(X), np.random.default_rng(0)
+    if not n:
+        raise ValueError("X has no rows: there is nothing to fit.")
+    if is_source(X):
+        X = X[np.sort(rng.choice(n, min(n, _OF_A_FILE), replace=False))]
+        found = estimate_cost(model, X, budget=budget)
+        return _extrapolated(list(found.pilots), n, by_blocks=True)
+    order = rng.permutation(n)
 
     def fit(rows: int) -> None:
         _copy(model, rows).fit(*(_rows(part, np.sort(order[:rows])) for part in (X, y) if part is not None))
@@ -175,11 +189,14 @@ def _most_bytes(fit: Callable[[int], None], rows: int) -> int:
             tracemalloc.stop()
 
 
-def _extrapolated(pilots: list[Pilot], n: int) -> CostEstimate:
+def _extrapolated(pilots: list[Pilot], n: int, *, by_blocks: bool = False) -> CostEstimate:
+    """The cost of n rows; of those of a file, memory grows up to the limit alone, which says how many are read."""
     last, limit = pilots[-1], get_config().memory_bytes
     ratio = n / last.rows
     growth, of_bytes = _slope(pilots, "seconds"), _slope(pilots, "bytes")
     needed = last.bytes * ratio**of_bytes
+    if by_blocks:
+        needed = max(last.bytes, min(needed, limit))
     most = n if needed <= limit else last.rows * (limit / max(last.bytes, 1)) ** (1 / max(of_bytes, 1.0))
     return CostEstimate(
         rows=n,

@@ -34,6 +34,22 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     _sync_folder(target.parent)
 
 
+@contextmanager
+def asked_for(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The same for what a person asked for: what a killed process left is swept, and what is wrong is one sentence."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: name a file in it.")
+    try:
+        sweep(target)
+        with written_whole(target) as temporary:
+            yield temporary
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OSError(f"{target} cannot be written ({error.strerror or error}): nothing was changed.") from error
+
+
 def sweep(path: Path) -> None:
     """Delete what writers of this file left half written that do not live any more."""
     target = path.resolve()

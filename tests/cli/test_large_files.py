@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mercer
+from mercer.journal import Journal
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
@@ -97,3 +98,83 @@ def test_columns_are_chosen_and_what_needs_all_rows_is_refused(file, told, call)
     assert (result.exit_code, "no column 'nothing'" in result.output) == (1, True)
     result = call("embed", file, "--memory-limit", "some")
     assert (result.exit_code, "memory_limit='some' must be bytes" in result.output) == (1, True)
+
+
+SMALL = (*LIMITED, "--landmarks", 40, "--kernel", "gaussian", "--sigma", 2)
+
+
+def test_what_is_computed_is_not_thrown_away_and_says_how_long_it_takes(file, folder, told, call):
+    answer = told("embed", file, *SMALL, "--estimate")
+    assert answer["from_seconds"] <= answer["seconds"] <= answer["to_seconds"]
+    assert not (folder / "data-coordinates.npy").exists()
+    assert told("embed", file, *SMALL)["output"] == "data-coordinates.npy"
+    assert np.load("data-coordinates.npy").shape[0] == 600
+    result = call("embed", file, *SMALL, "--picture", "a.png")
+    assert (result.exit_code, "--picture needs all rows at once" in " ".join(result.output.split())) == (2, True)
+    told("embed", file, *SMALL, "--model", "m.mercer")
+    assert "Computing coordinates" in call("transform", "m.mercer", file, *LIMITED).output
+
+
+def test_a_large_run_goes_on_where_it_was_killed(file, folder, told, call, monkeypatch):
+    whole = told("embed", file, *SMALL)
+    kept = ("--checkpoint", "run.journal", "--checkpoint-every", "0")
+    flush, written = Journal.flush, []
+
+    def flush_and_die(journal):
+        flush(journal)
+        written.append(journal)
+        if len(written) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "flush", flush_and_die)
+        assert call("embed", file, *SMALL, *kept).exit_code == 130
+    assert (folder / "run.journal").exists()
+    answer = told("embed", file, *SMALL, *kept)
+    assert answer["certificate"] == whole["certificate"]
+    assert not (folder / "run.journal").exists()  # the answer is written
+
+
+def test_a_large_file_is_proved_by_blocks(file, told):
+    told("embed", file, *SMALL, "--model", "m.mercer")
+    assert told("verify", "m.mercer", file)["holds"] is True
+    proof = told("verify", "m.mercer", file, *LIMITED, "--extended", "--tol", "0.9")
+    assert (proof["holds"], proof["by_blocks"]) == (True, True)
+    whole = told("verify", "m.mercer", file, "--extended", "--tol", "0.9")
+    assert proof["certificate"]["lower"] == pytest.approx(whole["certificate"]["lower"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("embed", "data.npy", *SMALL, "--output", "data.npy"), "data.npy is read here, and would be written over"),
+        (("embed", "iris.csv", "--output", "iris.csv"), "iris.csv is read here"),
+        (("landmarks", "iris.csv", "--output", "./iris.csv"), "iris.csv is read here"),
+        (("density", "iris.csv", "--sample", 9, "--output", "iris.csv"), "iris.csv is read here"),
+        (("novelty", "iris.csv", "--output", "iris.csv"), "iris.csv is read here"),
+        (("transform", "m.mercer", "data.npy", "--output", "data.npy"), "data.npy is read here"),
+        (("landmarks", "iris.csv", "-o", "a.csv", "--checkpoint", "a.csv"), "a.csv is named for two things"),
+        (("embed", "folder", *SMALL), "folder is a folder: name a file in it"),
+    ],
+)
+def test_what_is_read_is_not_written_over(words, sentence, folder, call):
+    np.save(folder / "data.npy", X)
+    (folder / "m.mercer").write_bytes(b"")
+    (folder / "folder").mkdir()
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    result = call(*words)
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.output.split())
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", ["h5", "zarr"])
+def test_arrays_of_other_formats_are_read_whole_or_by_blocks(kind, folder, told):
+    library = pytest.importorskip("h5py" if kind == "h5" else "zarr")
+    if kind == "h5":
+        with library.File(folder / "data.h5", "w") as opened:
+            opened["points"] = X
+    else:
+        library.create_array(str(folder / "data.zarr"), shape=X.shape, chunks=(70, 3), dtype="f8")[:] = X
+    assert "by_blocks" not in told("landmarks", f"data.{kind}", "-n", 5)
+    assert told("embed", f"data.{kind}", *SMALL)["by_blocks"] is True

@@ -264,6 +264,15 @@ def test_samples_of_few_values_may_have_rows_in_common(files):
     assert "stand in both samples" not in said.stdout
 
 
+def test_samples_that_can_be_labelled_in_more_ways_than_a_double_holds(files):
+    rng = np.random.default_rng(0)
+    for name in ("one", "two"):
+        np.savetxt(files / f"{name}.csv", rng.normal(size=(600, 1)), header="a", comments="")
+    said = CliRunner().invoke(command, ["test", "one.csv", "two.csv", "--no-picture", "--resamples", "19"])
+    assert said.exit_code == 0, said.output
+    assert "labelled" not in said.stdout
+
+
 def test_a_warning_of_the_library_is_a_note(files, monkeypatch):
     ask = TwoSamples.ask
 

@@ -1,6 +1,7 @@
 """Rows from files, a block at a time: what each format gives, and what broken files are told."""
 
 import builtins
+import os
 
 import numpy as np
 import pytest
@@ -127,6 +128,172 @@ def test_a_file_that_is_none(tmp_path, name):
     (tmp_path / name).write_bytes(b"no such format")
     with pytest.raises(ValueError, match=f"{name} cannot be read as"):
         mercer.open_rows(tmp_path / name)
+
+
+def columnar(path, **columns):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(columns), path)
+
+
+def doubled(path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"]), path)
+
+
+def damaged(path):
+    columnar(path, a=np.arange(5000.0))
+    content = bytearray(path.read_bytes())
+    content[200:4000] = b"\xff" * 3800
+    path.write_bytes(content)
+
+
+def empty_dataset(path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file["x"] = h5py.Empty("f8")
+
+
+def damaged_hdf5(path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=X, chunks=(100, 5), compression="gzip")
+    content = bytearray(path.read_bytes())
+    content[-2000:-1000] = b"\xff" * 1000
+    path.write_bytes(content)
+
+
+def cut_chunk(path):
+    write_zarr(path, X)
+    chunk = max((path / "c").rglob("*"), key=lambda each: each.stat().st_size if each.is_file() else 0)
+    chunk.write_bytes(chunk.read_bytes()[:10])
+
+
+def unreadable_metadata(path):
+    write_zarr(path, X)
+    (path / "zarr.json").write_text('{"zarr_format": 3')
+
+
+HOSTILE = {  # name of the file, what makes it, options, and the sentence
+    "bytes": ("a.npy", lambda path: path.write_bytes(b"no such format"), {}, "another kind of file"),
+    "a pickle": ("a.npy", lambda path: np.save(path, X.astype(object)), {}, "Python objects, which are not read"),
+    "nothing": (
+        "a.npy",
+        lambda path: path.write_bytes(b""),
+        {},
+        "a.npy cannot be read as a NumPy array: it is cut off",
+    ),
+    "a head alone": (
+        "a.npy",
+        lambda path: path.write_bytes(b"\x93NUMPY\x01\0\x09\0{'shape': "),
+        {},
+        "cannot be read as",
+    ),
+    "complex": ("a.npy", lambda path: np.save(path, X * 1j), {}, "a.npy holds complex128: rows of points are numbers"),
+    "records": ("a.npy", lambda path: np.save(path, np.zeros((5, 2), [("a", "f8")])), {}, "rows of points are numbers"),
+    "no columns": ("a.npy", lambda path: np.save(path, X[:, :0]), {}, "a.npy has no rows of numbers"),
+    "a folder": ("a.npy", lambda path: path.mkdir(), {}, "a.npy is a folder: name a file in it"),
+    "a pipe": ("a.npy", os.mkfifo, {}, "a.npy is no file that can be read again"),
+    "a word for columns": ("a.npy", lambda path: np.save(path, X), {"columns": "12"}, "columns='12' must be a list"),
+    "a number for columns": ("a.npy", lambda path: np.save(path, X), {"columns": 1}, "columns=1 must be a list"),
+    "another array": ("a.npy", lambda path: np.save(path, X), {"array": "x"}, "one table alone: leave array='x' out"),
+    "a column twice": ("a.parquet", doubled, {}, "a.parquet has 2 columns named 'a': rename them"),
+    "lists": ("a.parquet", lambda path: columnar(path, a=[[1.0]]), {}, "The column 'a' of .* holds list"),
+    "no rows": ("a.parquet", lambda path: columnar(path, a=np.empty(0)), {}, "a.parquet has no rows of numbers"),
+    "a gap": (
+        "a.parquet",
+        lambda path: columnar(path, a=[1.0, None]),
+        {},
+        "nan in row 1, column 0, both counted from 0",
+    ),
+    "a half column": ("a.parquet", lambda path: columnar(path, a=[1.0]), {"columns": [0.5]}, "has no column '0.5'"),
+    "pages": ("a.parquet", damaged, {}, "a.parquet cannot be read to its end, it is damaged"),
+    "an empty dataset": ("a.h5", empty_dataset, {}, "a.h5 has no array of two dimensions, which rows of points need"),
+    "chunks of HDF5": ("a.h5", damaged_hdf5, {}, "a.h5 cannot be read to its end, it is damaged"),
+    "no Zarr": ("a.zarr", lambda path: path.mkdir(), {}, "a.zarr cannot be read as Zarr"),
+    "a file": (
+        "a.zarr",
+        lambda path: path.write_bytes(b"PK"),
+        {},
+        "a.zarr is a file, and Zarr keeps arrays in folders",
+    ),
+    "chunks of Zarr": ("a.zarr", cut_chunk, {}, "a.zarr cannot be read to its end, it is damaged"),
+    "metadata": ("a.zarr", unreadable_metadata, {}, "a.zarr cannot be read as Zarr"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_holds_no_rows_is_one_sentence(tmp_path, case):
+    name, make, options, sentence = HOSTILE[case]
+    make(tmp_path / name)
+    if name.endswith((".h5", ".zarr")):
+        pytest.importorskip("h5py" if name == "a.h5" else "zarr")
+    with pytest.raises((ValueError, TypeError, OSError), match=sentence) as raised:
+        list(mercer.open_rows(tmp_path / name, **options).blocks(100))
+    assert len(str(raised.value).splitlines()) == 1
+    assert "pickle" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda rows: list(rows.blocks(0)), "most=0 must be a whole number"),
+        (lambda rows: list(rows.blocks(-1)), "most=-1 must be a whole number"),
+        (lambda rows: rows[3], r"rows\[\[3, 7\]\]"),
+        (lambda rows: rows[[0.5]], r"rows\[\[3, 7\]\]"),
+        (lambda rows: list(rows), r"for where, block in rows.blocks\(10_000\)"),
+    ],
+)
+def test_what_rows_are_not_asked_for(tmp_path, ask, sentence):
+    np.save(tmp_path / "a.npy", X)
+    rows = mercer.open_rows(tmp_path / "a.npy")
+    assert repr(rows).endswith("a.npy: 1000 rows of 5 numbers, float64>")
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        ask(rows)
+
+
+def test_what_is_no_file_of_this_machine():
+    with pytest.raises(ValueError, match="is no file of this machine: download it"):
+        mercer.open_rows("https://example.org/a.npy")
+    with pytest.raises(TypeError, match=r"frame\.to_numpy\(\)"):
+        mercer.open_rows(pytest.importorskip("pandas").DataFrame(X))
+
+
+def test_chunks_that_change_are_not_read_on(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    write_zarr(tmp_path / "a.zarr", X)
+    rows = mercer.open_rows(tmp_path / "a.zarr")
+    blocks = rows.blocks(100)
+    next(blocks)
+    zarr.open(str(tmp_path / "a.zarr"), mode="r+")[:] = X + 1
+    with pytest.raises(ValueError, match=r"a\.zarr was changed after it was opened"):
+        list(blocks)
+
+
+def test_arrays_in_groups_of_groups(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_group("inner")
+    group.create_array("points", shape=X.shape, chunks=(70, 5), dtype="f8")[:] = X
+    for name in (None, "inner/points", "/inner/points"):
+        np.testing.assert_array_equal(mercer.open_rows(tmp_path / "a.zarr", array=name)[:], X)
+
+
+def test_rows_are_not_written_over_themselves(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    with pytest.raises(ValueError, match=r"a\.npy holds the rows that are read: write to another file"):
+        mercer.io.write_rows(lambda block: block, tmp_path / "a.npy", tmp_path / "a.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), X)
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.zarr"])
+def test_arrays_of_several_are_tables_too(tmp_path, name):
+    WRITERS[name](tmp_path / name, X)
+    table = mercer.read_table(tmp_path / name)
+    assert table.columns == ["1", "2", "3", "4", "5"]
+    np.testing.assert_array_equal(table["3"].values, X[:, 2])
 
 
 def test_a_file_cut_off(tmp_path):

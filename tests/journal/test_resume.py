@@ -286,6 +286,15 @@ def test_times_that_are_none_are_refused(every):
         pass
 
 
+@pytest.mark.parametrize("place", ["", 3, b"run.journal"])
+def test_places_that_are_none_are_refused(place):
+    with (
+        pytest.raises(ValueError, match="must be the path of a file, or of a folder"),
+        config_context(checkpoint=place),
+    ):
+        pass
+
+
 def test_times_are_read():
     with config_context(checkpoint_every="5min") as config:
         assert config.checkpoint_every == 300.0

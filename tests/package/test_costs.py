@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from mercer import Precomputed, QuadratureSparsifier, SDPEmbedding, config_context, costs, estimate_cost
+from mercer import (
+    Precomputed,
+    QuadratureSparsifier,
+    SDPEmbedding,
+    config_context,
+    costs,
+    estimate_cost,
+    open_rows,
+)
 from mercer.costs import Pilot
 
 
@@ -73,6 +81,31 @@ def test_a_small_fit_is_measured_and_no_journal_is_written(tmp_path):
 def test_times_that_are_none_are_refused(budget):
     with pytest.raises(ValueError, match="must be a positive number of seconds"):
         estimate_cost(SDPEmbedding(), np.zeros((10, 2)), budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "sentence"),
+    [
+        (None, np.ones((5, 2)), "takes an estimator and its rows"),
+        (QuadratureSparsifier(n_nodes=5), "a.npy", "open a file by mercer.open_rows"),
+        (QuadratureSparsifier(n_nodes=5), np.ones((0, 2)), "X has no rows"),
+    ],
+)
+def test_what_has_no_cost_is_refused(model, X, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        estimate_cost(model, X)
+
+
+def test_rows_of_a_file_take_no_more_memory_than_the_limit_allows(own_clock, monkeypatch):
+    monkeypatch.setattr(costs, "_OF_A_FILE", 800)
+    rows = open_rows(np.zeros((40_000, 2)))
+    with config_context(memory_limit="100MB"):
+        cost = estimate_cost(Sleeper(), rows)
+    assert (cost.rows, cost.pilots[-1].rows) == (40_000, 800)
+    assert cost.seconds == pytest.approx(1e-7 * 40_000**2, rel=0.01)
+    assert (cost.bytes, cost.fits) == (1e8, True)  # blocks are as large as the limit lets them be
+    with config_context(memory_limit="1MB"):
+        assert not estimate_cost(Sleeper(), rows).fits  # what a fit to 800 rows takes is no matter of blocks
 
 
 def test_a_kernel_matrix_has_no_rows_to_try():

@@ -160,7 +160,6 @@ def test_what_would_spoil_a_block_is_refused_before_it_waits():
 
 def test_a_killed_stream_of_a_file_goes_on_to_the_same_bits(tmp_path, monkeypatch, fits):
     np.save(tmp_path / "a.npy", rows_of(16))
-    np.save(tmp_path / "b.npy", rows_of(17))
     whole, flush, written = (
         QuadratureSparsifier(KERNEL, n_nodes=12).fit(open_rows(tmp_path / "a.npy")),
         Journal.flush,
@@ -179,8 +178,10 @@ def test_a_killed_stream_of_a_file_goes_on_to_the_same_bits(tmp_path, monkeypatc
         with pytest.raises(KeyboardInterrupt):
             QuadratureSparsifier(KERNEL, n_nodes=12).fit(open_rows(tmp_path / "a.npy"))
         monkeypatch.setattr(Journal, "flush", flush)
+        np.save(tmp_path / "a.npy", rows_of(17))
         with pytest.raises(JournalError, match="is of other data"):
-            QuadratureSparsifier(KERNEL, n_nodes=12).fit(open_rows(tmp_path / "b.npy"))
+            QuadratureSparsifier(KERNEL, n_nodes=12).fit(open_rows(tmp_path / "a.npy"))
+        np.save(tmp_path / "a.npy", rows_of(16))
         first = len(fits)
         again = QuadratureSparsifier(KERNEL, n_nodes=12).fit(open_rows(tmp_path / "a.npy"))
     assert len(fits) - first < 10

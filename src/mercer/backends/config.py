@@ -196,7 +196,7 @@ def config_context(
     if client is not None:
         changes["cluster"] = _cluster_of(client)
     if checkpoint is not None:
-        changes["checkpoint"] = os.fspath(checkpoint)
+        changes["checkpoint"] = _parse_path(checkpoint)
     if checkpoint_every is not None:
         changes["checkpoint_every"] = parse_seconds(checkpoint_every, "checkpoint_every")
     token = _current.set(replace(_current.get(), **changes))
@@ -224,6 +224,13 @@ def _parse_dtype(dtype: Any) -> str:
     if name not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
     return name
+
+
+def _parse_path(path: Any) -> str:
+    found = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(found, str) or not found:
+        raise ValueError(f"checkpoint={path!r} must be the path of a file, or of a folder.")
+    return found
 
 
 def parse_seconds(time: float | str, name: str) -> float:

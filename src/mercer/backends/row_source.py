@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any, ClassVar, NoReturn, final
 
 import numpy as np
@@ -37,6 +38,16 @@ class RowSource(ABC):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.shape[0]} rows of {self.shape[1]} numbers, {self.dtype}>"
+
+    def __iter__(self) -> Iterator[Block]:
+        """Refuse to be gone through row by row, which would open a file for each."""
+        raise TypeError(
+            f"{self.name} is read a block at a time: write 'for where, block in rows.blocks(10_000)', and go through "
+            "the rows of the block."
+        )
 
     def __getitem__(self, rows: Any) -> Block:
         return self.take(rows)
@@ -131,10 +142,16 @@ class FiniteRows(RowSource):
         return FiniteRows(self._source, dtype)
 
     def take(self, rows: Any) -> Block:
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows) if np.size(rows) else np.empty(0, np.intp)
+            if rows.ndim != 1 or rows.dtype.kind not in "iub":
+                raise TypeError(f"Rows of {self.name} are taken by a slice or a list of their numbers: rows[[3, 7]].")
         return self._checked(self._source.take(rows), rows)
 
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
-        for rows, block in self._source.blocks(most):
+        if isinstance(most, bool) or not isinstance(most, Integral) or most < 1:
+            raise ValueError(f"most={most!r} must be a whole number of rows of at least 1.")
+        for rows, block in self._source.blocks(int(most)):
             yield rows, self._checked(block, rows)
 
     def _checked(self, block: Block, rows: Any) -> Block:
@@ -144,8 +161,8 @@ class FiniteRows(RowSource):
             at, column = (int(axis[0]) for axis in np.nonzero(~np.isfinite(values)))
             row = int(np.arange(self.shape[0])[rows][at]) if not isinstance(rows, slice) else (rows.start or 0) + at
             raise ValueError(
-                f"{self.name} has {float(block[at, column])} in row {row}, column {column}, which is no finite "
-                f"{self.dtype}: remove or impute it first."
+                f"{self.name} has {float(block[at, column])} in row {row}, column {column}, both counted from 0, which "
+                f"is no finite {self.dtype}: remove or impute it first."
             )
         return values
 

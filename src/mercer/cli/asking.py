@@ -15,7 +15,7 @@ from mercer.cli.errors import NOT_CERTIFIED, collected_warnings, one_sentence
 from mercer.cli.model_files import is_model, load_with
 from mercer.cli.novelties import detector_and_rows, tell_novel
 from mercer.cli.options import Reading
-from mercer.cli.output import STANDARD_OUTPUT, refuse_table, write_columns
+from mercer.cli.output import STANDARD_OUTPUT, refuse_clashes, refuse_table, write_columns
 from mercer.cli.progress import clock
 from mercer.cli.saying import Account, beside, certified
 from mercer.io import Preparation
@@ -28,6 +28,7 @@ def transformed(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer transform``."""
     reading, account = Reading.taken(options), Account()
     limit = options.pop("memory_limit")
+    refuse_clashes([options["output"]], [options["data"], options["model"]])
     with one_sentence(), config_context(memory_limit=limit), collected_warnings(account.notes):
         output = _transformed_large(options, reading, account)
     if output is not None:
@@ -62,13 +63,15 @@ def _transformed_large(options: dict[str, Any], reading: Reading, account: Accou
         return None
     account.notes += large.notes
     account.facts |= {"model": str(options["model"]), "method": type(model).__name__}
-    return transformed_by_blocks(model, preparation or Preparation(large.columns), large, options["output"], account)
+    preparation = preparation or Preparation(large.columns)
+    return transformed_by_blocks(model, preparation, large, options["output"], account, shown=not options["quiet"])
 
 
 def scored(options: dict[str, Any]) -> None:
     """Answer a call of ``mercer novelty``."""
     reading, account = Reading.taken(options), Account()
     refuse_table(options["output"])
+    refuse_clashes([options["output"]], [options["data"], options["model"]])
     with one_sentence(), collected_warnings(account.notes):
         if is_model(options["model"]):
             model, data = _model_and_rows(options, reading, account)
@@ -104,13 +107,13 @@ def verified(options: dict[str, Any]) -> None:
     from mercer.verification import verify
 
     reading, account = Reading.taken(options), Account()
-    with one_sentence(), collected_warnings(account.notes):
-        model, data, y = _with_target(options, reading, account)
-        _require_rows(model, data)
+    limit, extended = options.pop("memory_limit"), options["extended"]
+    with one_sentence(), config_context(memory_limit=limit), collected_warnings(account.notes):
+        model, points, y = _proved_on(options, reading, account)
         tol = options["tol"] or (model.tol if type(model).__name__ in _STATE_A_GAP else _TOL)
         with clock("Proving the bound", shown=not options["quiet"]):
             try:
-                proof, denied = verify(model, data.points, y, random_state=options["seed"]), ""
+                proof, denied = verify(model, points, y, extended=extended, random_state=options["seed"]), ""
             except (ValueError, ArithmeticError) as error:
                 proof, denied = None, str(error)
     holds = proof is not None and proof.holds(tol)
@@ -123,6 +126,21 @@ def verified(options: dict[str, Any]) -> None:
     account.say(as_json=options["as_json"], quiet=options["quiet"] and holds)
     if not holds:
         click.get_current_context().exit(NOT_CERTIFIED)
+
+
+def _proved_on(options: dict[str, Any], reading: Reading, account: Account) -> tuple[Any, Any, Any]:
+    """The model, the rows of its data, by blocks where they are many, and of a regression the column it predicts."""
+    if large_file(options["data"], reading) is None:
+        model, data, y = _with_target(options, reading, account)
+        if not options["extended"]:
+            _require_rows(model, data)
+        return model, data.points, y
+    model, preparation = load_with(options["model"])
+    large = large_file(options["data"], reading, () if preparation is None else preparation.columns)
+    if large is None or options["target"] is not None or (preparation is not None and preparation.is_scaled):
+        raise ValueError(f"{options['data']} is larger than --memory-limit, and this needs all its rows: raise it.")
+    account.facts |= {"model": str(options["model"]), "method": type(model).__name__, **large.told()}
+    return model, large.rows, None
 
 
 def opened(

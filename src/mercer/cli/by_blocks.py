@@ -11,9 +11,11 @@ from typing import Any, final
 import click
 import numpy as np
 
-from mercer.backends import get_config
+from mercer.backends import config_context, get_config
+from mercer.backends.arrays import Array
 from mercer.backends.row_source import RowSource
 from mercer.cli.options import Reading
+from mercer.cli.progress import fraction_bar
 from mercer.cli.saying import Account, beside, certified
 from mercer.cli.tables import listed, split
 from mercer.io import Preparation, open_rows, write_rows
@@ -30,6 +32,16 @@ class LargeFile:
     rows: RowSource
     columns: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def points(self) -> RowSource:
+        """What a model takes."""
+        return self.rows
+
+    @property
+    def source(self) -> str:
+        """The name of the file."""
+        return str(self.path)
 
     def told(self) -> dict[str, Any]:
         """For machines."""
@@ -72,24 +84,28 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def embedded_by_blocks(request: Any, large: LargeFile, account: Account) -> None:
-    """Fit through landmarks, write what is asked for, and tell."""
-    from mercer.cli.fitting import watched_fit
+def embedded_by_blocks(request: Any, large: LargeFile, account: Account) -> bool:
+    """Fit through landmarks, write what is asked for, and tell; returns whether nobody interrupted the fit."""
+    from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
     from mercer.cli.model_files import save_with
 
     _refuse_options(request, large)
     account.notes += large.notes
     began = time.perf_counter()
     model = request.model.estimator(large.rows.shape[0])
-    model = watched_fit(model, large.rows, "Solving on landmarks", account.notes, shown=not request.quiet)
+    tell_estimate(vars(request), model, large, account)
+    with config_context(checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every):
+        model = watched_fit(model, large.rows, "Solving on landmarks", account.notes, shown=not request.quiet)
     count, seconds = model.embedding_.shape[1], time.perf_counter() - began
     proof, name = getattr(model, "certificate_", None), type(model).__name__
     account.sentence = f"{large.path}: {large.words()}, embedded in {count} coordinates by {name} in {seconds:.1f} s."
     account.lines.append(("Certificate", f"of the {request.model.landmarks} landmarks: {proof}"))
-    if request.output is not None:
-        write_rows(lambda block: block, model.embedding_, request.output)
-        account.lines.append(("Coordinates", str(request.output)))
-    path = request.model_path
+    path, output = request.model_path, request.output
+    if output is None and path is None:
+        output = beside(large.path, "-coordinates.npy")  # what was computed is not thrown away
+    if output is not None:
+        write_rows(lambda block: block, model.embedding_, output)
+        account.lines.append(("Coordinates", str(output)))
     if path is not None:
         save_with(model, path, Preparation(large.columns))
         account.lines.append(("Model", str(path)))
@@ -99,11 +115,17 @@ def embedded_by_blocks(request: Any, large: LargeFile, account: Account) -> None
         "coordinates": count,
         "seconds": seconds,
         "certificate": certified(proof),
-        "output": None if request.output is None else str(request.output),
+        "output": None if output is None else str(output),
         "model": None if path is None else str(path),
         "picture": None,
         "report": None,
     }
+    if was_interrupted(model):
+        account.facts["interrupted"] = True
+        return False
+    if request.checkpoint is not None:
+        request.checkpoint.unlink(missing_ok=True)  # what was asked is written
+    return True
 
 
 def _refuse_options(request: Any, large: LargeFile) -> None:
@@ -112,11 +134,11 @@ def _refuse_options(request: Any, large: LargeFile) -> None:
     if request.model.landmarks is None:
         raise click.UsageError(f"{size}: say by --landmarks 1000 on how many rows it is solved, or raise the limit.")
     for name, given in {
-        "--estimate": request.estimate,
         "--label": request.label,
         "--scale": request.scale,
         "--report": request.report_path,
-        "--checkpoint": request.checkpoint,
+        "--picture": request.picture_asked,
+        "--checkpoint with a file .npz": request.checkpoint is not None and request.journal is None,
         "--method unfolding": request.model.method == "unfolding",
         "--kernel mixed": request.model.mixed,
         "--missing drop": request.reading.missing == "drop",
@@ -133,14 +155,24 @@ def _require_npy(output: Path | None) -> None:
 
 
 def transformed_by_blocks(
-    model: Any, preparation: Preparation, large: LargeFile, output: Path | None, account: Account
+    model: Any, preparation: Preparation, large: LargeFile, output: Path | None, account: Account, *, shown: bool
 ) -> Path:
     """Write the coordinates of all rows, and tell."""
     output = beside(large.path, "-coordinates.npy") if output is None else output
     _require_npy(output)
     means = np.zeros(len(large.columns)) if preparation.means is None else np.array(preparation.means)
     scales = np.ones(len(large.columns)) if preparation.scales is None else np.array(preparation.scales)
-    written = write_rows(lambda block: model.transform((block - means) / scales), large.rows, output)
+    with fraction_bar("Computing coordinates", shown=shown) as progress:
+        done = 0
+
+        def coordinates(block: Array) -> Array:
+            nonlocal done
+            found = model.transform((block - means) / scales)
+            done += int(block.shape[0])
+            progress(done / large.rows.shape[0])
+            return found
+
+        written = write_rows(coordinates, large.rows, output)
     account.sentence = f"{large.path}: {large.words()}; {written.shape[1]} coordinates each."
     account.lines.append(("Coordinates", str(output)))
     account.facts |= large.told() | {"coordinates": written.shape[1], "output": str(output)}

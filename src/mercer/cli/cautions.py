@@ -13,6 +13,7 @@ from mercer.cli.questions import Dependence, Question, TwoSamples
 from mercer.io import DataColumn, DataTable
 
 _LEVEL = 0.05
+_ENOUGH = 100  # rows, which can be labelled in more ways than anybody asks for
 _ALIKE, _DEVIATIONS = 0.2, 5.0  # correlation of neighbours that is told, and by how much it must exceed chance
 _MOST_VALUES = 5_000_000  # beyond which rows are not compared: it would take longer than the test
 _IN_COMMON = 0.05  # share of rows that two samples may have in common
@@ -30,6 +31,8 @@ def cautions(question: Question, *, time_series: bool) -> list[str]:
 
 def _too_few(question: TwoSamples) -> Iterator[str]:
     n, m = (len(table) for table in question.tables)
+    if n + m > _ENOUGH:  # and a number of labellings with more digits than any double
+        return
     labellings = math.comb(n + m, n)
     if labellings * _LEVEL < 1:
         least = f"{1 / labellings:.2g}"

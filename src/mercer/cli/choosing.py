@@ -15,7 +15,15 @@ from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import kernel_of
 from mercer.cli.options import Reading
-from mercer.cli.output import STANDARD_OUTPUT, chosen_picture, joined, refuse_table, refuse_target, write_columns
+from mercer.cli.output import (
+    STANDARD_OUTPUT,
+    chosen_picture,
+    joined,
+    refuse_clashes,
+    refuse_table,
+    refuse_target,
+    write_columns,
+)
 from mercer.cli.saying import Account, beside, certified
 
 
@@ -31,6 +39,7 @@ def chosen_landmarks(options: dict[str, Any]) -> None:
     aside = str(output) == STANDARD_OUTPUT
     default = None if as_json or aside else beside(path, "-landmarks.png")
     picture = chosen_picture(options["picture"], options["no_picture"], default)
+    refuse_clashes([output, options["model_path"], picture], [path], options["checkpoint"])
     account = Account()
     with one_sentence(), kept_run(options, path) as kept:
         mixed, otherwise = options["kernel"] == "mixed", "--kernel mixed takes all columns into account"

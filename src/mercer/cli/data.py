@@ -65,6 +65,11 @@ class FitData:
             return self.label.values
         return np.array([_name(value) for value in values])
 
+    @property
+    def source(self) -> str:
+        """The name of the file."""
+        return self.table.source
+
     def told(self) -> dict[str, Any]:
         """For machines: rows, columns and what was done to them."""
         return {

@@ -16,7 +16,14 @@ from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import kernel_of
 from mercer.cli.options import Reading
-from mercer.cli.output import STANDARD_OUTPUT, chosen_picture, refuse_table, refuse_target, write_columns
+from mercer.cli.output import (
+    STANDARD_OUTPUT,
+    chosen_picture,
+    refuse_clashes,
+    refuse_table,
+    refuse_target,
+    write_columns,
+)
 from mercer.cli.saying import Account, beside, called_again, certified
 from mercer.cli.tables import split
 from mercer.io import Preparation
@@ -29,6 +36,8 @@ def fitted_density(options: dict[str, Any]) -> None:
     aside = output is not None and str(output) == STANDARD_OUTPUT
     default = None if options["as_json"] or aside else beside(options["data"], "-density.png")
     picture = chosen_picture(options["picture"], options["no_picture"], default)
+    read = [options["data"], options["score_path"]]
+    refuse_clashes([output, options["model_path"], picture], read, options["checkpoint"])
     account = Account()
     with one_sentence(), kept_run(options, options["data"]) as kept:
         data = fit_data(options["data"], reading, label=None, scale=options["scale"])

@@ -71,8 +71,8 @@ def embed(**options: Any) -> None:
     how to go on. --checkpoint keeps it too: in a file .npz the best iterate, from which other options may go on, and in
     any other all of the run, to the same answer.
 
-    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
-    cannot be used, 2 a wrong call, 130 interrupted.
+    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5, .zarr, .h5ad; - is standard input. Exit codes: 0 done,
+    1 data that cannot be used, 2 a wrong call, 130 interrupted.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.embedding import embedded
 

@@ -20,7 +20,14 @@ from mercer.cli.fitting import tell_estimate, was_interrupted, watched_fit
 from mercer.cli.model_files import save_with
 from mercer.cli.models import ModelOptions
 from mercer.cli.options import Reading
-from mercer.cli.output import STANDARD_OUTPUT, chosen_picture, refuse_table, refuse_target, write_columns
+from mercer.cli.output import (
+    STANDARD_OUTPUT,
+    chosen_picture,
+    refuse_clashes,
+    refuse_table,
+    refuse_target,
+    write_columns,
+)
 from mercer.cli.pages import write_report
 from mercer.cli.pictures import draw_map
 from mercer.cli.progress import clock
@@ -46,6 +53,7 @@ class EmbedRequest:
     model_path: Path | None
     report_path: Path | None
     picture: Path | None
+    picture_asked: bool
     label: str | None
     scale: bool
     checkpoint: Path | None
@@ -69,7 +77,11 @@ class EmbedRequest:
         refuse_target(options["report_path"], ".html")
         silent = options["as_json"] or str(options["output"]) == STANDARD_OUTPUT
         default = None if silent else beside(options["data"], "-map.png")
+        asked = options["picture"] is not None
         options["picture"] = chosen_picture(options["picture"], options.pop("no_picture"), default)
+        written = [options[name] for name in ("output", "model_path", "report_path", "picture")]
+        refuse_clashes(written, [options["data"]], kept)
+        options["picture_asked"] = asked
         return cls(reading=reading, model=model, **options)
 
     @property
@@ -91,8 +103,10 @@ def embedded(options: dict[str, Any]) -> None:
     with one_sentence(), config_context(memory_limit=limit):
         large = large_file(request.data, request.reading)
         if large is not None:
-            embedded_by_blocks(request, large, account)
+            finished = embedded_by_blocks(request, large, account)
             account.say(as_json=request.as_json, quiet=request.quiet)
+            if not finished:
+                raise click.exceptions.Exit(INTERRUPTED)
             return
     with one_sentence(), config_context(memory_limit=limit), closing(KeptRun(request.checkpoint, request.data)) as kept:
         data = fit_data(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.cli.by_blocks import LargeFile
 from mercer.cli.data import FitData
 from mercer.cli.errors import collected_warnings
 from mercer.cli.progress import residual_bar
@@ -25,7 +26,7 @@ def watched_fit(
     return model.set_params(**before)
 
 
-def tell_estimate(options: dict[str, Any], model: Any, data: FitData, account: Account) -> None:
+def tell_estimate(options: dict[str, Any], model: Any, data: FitData | LargeFile, account: Account) -> None:
     """Where ``--estimate`` asks for it, say what the fit would take, and end the command."""
     if not options["estimate"]:
         return
@@ -34,7 +35,7 @@ def tell_estimate(options: dict[str, Any], model: Any, data: FitData, account: A
     from mercer.costs import estimate_cost
 
     cost = estimate_cost(model, data.points)
-    account.sentence = f"{data.table.source}: {data.words()}. {cost}"
+    account.sentence = f"{data.source}: {data.words()}. {cost}"
     account.facts |= data.told() | {
         "method": type(model).__name__,
         "seconds": cost.seconds,

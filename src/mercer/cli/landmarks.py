@@ -57,8 +57,8 @@ def landmarks(**options: Any) -> None:
 
     Ctrl-C keeps the run and says how to go on; with --checkpoint FILE the same call goes on after anything.
 
-    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. Exit codes: 0 done, 1 data that
-    cannot be used, 2 a wrong call, 130 interrupted.
+    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5, .zarr, .h5ad; - is standard input. Exit codes: 0 done,
+    1 data that cannot be used, 2 a wrong call, 130 interrupted.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.choosing import chosen_landmarks
 

@@ -14,19 +14,19 @@ from mercer.cli.completion import complete_columns
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _DataPath(click.Path):
-    """A file that exists, - for standard input, or a folder ``.zarr``, which is a file to those who use it."""
-
-    def __init__(self) -> None:
-        super().__init__(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+@final
+class DataPath(click.Path):
+    """A file that is there, a folder of Zarr, or standard input."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if Path(value).suffix.lower() == ".zarr" and Path(value).is_dir():
-            return Path(value)
-        return super().convert(value, param, ctx)
+        """The path, if there is such data."""
+        found = Path(str(super().convert(value, param, ctx)))
+        if found.is_dir() and found.suffix.lower() != ".zarr":
+            self.fail(f"{found} is a folder: name a file in it.", param, ctx)
+        return found
 
 
-DATA = _DataPath()
+DATA = DataPath(exists=True, allow_dash=True, path_type=Path)
 TARGET = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 SEED = click.IntRange(min=0)
 
@@ -89,11 +89,7 @@ def reading_options(command: Command) -> Command:
             ),
             click.option("--delimiter", metavar="CHARACTER", help="What stands between two values. [default: found]"),
             click.option("--encoding", help="Of text files. [default: UTF-8]"),
-            click.option(
-                "--array",
-                metavar="NAME",
-                help="Of .npz, .h5 and .zarr: this array. Of .h5ad: this layer or obsm, not X.",
-            ),
+            click.option("--array", metavar="NAME", help="Of .npz, .h5, .zarr: this array. Of .h5ad: a layer or obsm."),
             click.option(
                 "--longest-line",
                 type=click.IntRange(min=1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,22 @@ def refuse_target(output: Path | None, suffix: str) -> None:
     refuse_missing_folder(output)
     if output.suffix.lower() != suffix:
         raise click.UsageError(f"{output} must end in {suffix}.")
+
+
+def refuse_clashes(written: Sequence[Path | None], read: Sequence[Path | None], kept: Path | None = None) -> None:
+    """Say at once that a file would be written over that is read, or written twice; ``kept`` is the checkpoint."""
+    targets = [path for path in (*written, kept) if path is not None and str(path) != STANDARD_OUTPUT]
+    for path in targets:
+        if path != kept and path.exists() and any(map(path.samefile, _files(read))):
+            raise click.UsageError(f"{path} is read here, and would be written over: name another file.")
+    places = [path.resolve() for path in targets]
+    twice = [path for path, place in zip(targets, places, strict=True) if places.count(place) > 1]
+    if twice:
+        raise click.UsageError(f"{twice[0]} is named for two things that are written: name another file for one.")
+
+
+def _files(read: Sequence[Path | None]) -> list[Path]:
+    return [path for path in read if path is not None and str(path) != STANDARD_OUTPUT and path.exists()]
 
 
 def refuse_table(output: Path | None) -> None:

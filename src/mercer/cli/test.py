@@ -51,8 +51,8 @@ def test(**options: Any) -> None:
 
     Ctrl-C keeps the test so far and says how to go on.
 
-    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5ad; - is standard input. The exit code is 0 whatever
-    the answer, 1 for data that cannot be used, 2 for a wrong call.
+    Files: .csv, .tsv and other text, .npy, .npz, .parquet, .h5, .zarr, .h5ad; - is standard input. The exit code is 0
+    whatever the answer, 1 for data that cannot be used, 2 for a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
     from mercer.cli.request import Request
 

@@ -69,7 +69,9 @@ def novelty(**options: Any) -> None:
 @click.argument("data", type=DATA, metavar="FILE")
 @click.option("--tol", type=click.FloatRange(min=0, min_open=True), help="The gap to hold. [default: that of the fit]")
 @click.option("--target", metavar="COLUMN", shell_complete=complete_columns, help="Of a regression: the column of y.")
+@click.option("--extended", is_flag=True, help="Of an embedding: prove how good its extension to all rows of FILE is.")
 @seed_option
+@memory_option
 @reading_options
 @cluster_option
 @saying_options
@@ -78,6 +80,7 @@ def verify(**options: Any) -> None:
 
     \b
       mercer verify data.mercer data.csv && echo proved
+      mercer verify data.mercer data.parquet --memory-limit 1GB --extended
 
     Exit codes: 0 the certificate holds, 3 it does not, 1 data or a model that cannot be used, 2 a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)

@@ -91,7 +91,7 @@ class Checkpoint:
         except PermissionError:
             raise ValueError(f"The checkpoint {self._path} may not be read: allow it, or name another file.") from None
         except Exception:  # an archive can be damaged in more ways than its readers have exceptions for
-            raise ValueError(f"{self._path} is not a checkpoint: delete it, or name another file.") from None
+            raise ValueError(f"{self._path} is not a checkpoint: name another file.") from None
         if key != self._key:
             raise ValueError(
                 f"The checkpoint {self._path} is of other data, weights, kernel or diagonal: delete it, or name "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 
 from mercer.backends.chunks import row_chunks
 from mercer.backends.row_source import Block, RowSource
-from mercer.io.file_state import FileState
+from mercer.io.file_state import FileState, FolderState, one_line, unreadable
 
 _NUMBERS = "fiub"
 _TAKEN_AT_ONCE = 2**14  # rows in any order that are read at a time, in the order of the file
 _NEAR = 64  # rows between two that are wanted, which are read along with them
+State = FileState | FolderState
 Opener = Callable[[], AbstractContextManager[Any]]
 
 
@@ -31,14 +33,16 @@ class ArrayFileRows(RowSource):
         Opens the array: a context with ``shape``, ``dtype`` and indexing by slices and rising row numbers.
     columns : sequence of int, optional
         Those to be kept.
-    state : FileState
+    state : FileState or FolderState
         What the file was like when it was opened.
     """
 
-    def __init__(self, path: Path, opener: Opener, columns: Sequence[Any] | None, state: FileState) -> None:
+    def __init__(
+        self, path: Path, opener: Opener, columns: Sequence[Any] | None, state: FileState | FolderState
+    ) -> None:
         self._path, self._opener, self._state = path, opener, state
         with self._opened() as array:
-            shape, dtype = tuple(array.shape), np.dtype(array.dtype)
+            shape, dtype = tuple(array.shape or ()), np.dtype(array.dtype)
         if len(shape) != 2:
             raise ValueError(f"{path} holds an array of shape {shape}: rows of points need two dimensions.")
         if dtype.kind not in _NUMBERS:
@@ -54,8 +58,13 @@ class ArrayFileRows(RowSource):
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         self._state.require_same()
-        with self._opener() as array:
-            yield array
+        try:
+            with self._opener() as array:
+                yield array
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            if str(self._path) in str(error):
+                raise
+            raise unreadable(self._path, error) from None  # libraries do not name the file
 
     def take(self, rows: Any) -> Block:
         if isinstance(rows, slice) and rows.step in (None, 1):
@@ -73,6 +82,7 @@ class ArrayFileRows(RowSource):
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
         for rows in row_chunks(self.shape[0], most):
             yield rows, self.take(rows)
+        self._state.require_same(at_last=True)
 
     def _kept(self, block: Block) -> Block:
         return block if self._columns is None else block[:, self._columns]
@@ -92,9 +102,10 @@ def open_npy(path: Path, columns: Sequence[Any] | None) -> RowSource:
     state = FileState.of(path)
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a NumPy array: {error}") from None
+    except Exception as error:  # a head can be damaged in more ways than NumPy has exceptions for
+        raise ValueError(f"{path} cannot be read as a NumPy array: {_why_no_array(error)}.") from None
     if not isinstance(mapped, np.memmap):
+        mapped.close()
         raise ValueError(f"{path} holds an archive of several arrays: save one array as .npy.")
     offset, shape, dtype, fortran = mapped.offset, mapped.shape, mapped.dtype, not mapped.flags.c_contiguous
 
@@ -107,6 +118,16 @@ def open_npy(path: Path, columns: Sequence[Any] | None) -> RowSource:
                 yield _PlainRows(file, offset, shape, dtype)
 
     return ArrayFileRows(path, opener, columns, state)
+
+
+def _why_no_array(error: Exception) -> str:
+    """What NumPy says, but for what nobody should do and words of its own trade."""
+    said = one_line(error)
+    if "pickle" in said or "Python objects" in said:
+        return "it is another kind of file, or holds Python objects, which are not read"
+    if "mmap length" in said or "EOF" in said or "No data left" in said:
+        return "it is cut off"
+    return said
 
 
 @final
@@ -140,8 +161,9 @@ def open_hdf5(path: Path, columns: Sequence[Any] | None, array: str | None) -> R
     try:
         with h5py.File(path, "r") as file:
             chosen = _only_one(path, arrays_in(file), array)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read as HDF5: {error}") from None
+    except (OSError, RuntimeError) as error:
+        busy = "another program has it open: close it there" if error.args[:1] == (errno.EAGAIN,) else one_line(error)
+        raise ValueError(f"{path} cannot be read as HDF5: {busy}.") from None
 
     @contextmanager
     def opener() -> Iterator[Any]:
@@ -159,34 +181,44 @@ def open_zarr(path: Path, columns: Sequence[Any] | None, array: str | None) -> R
         raise ModuleNotFoundError("Zarr arrays need zarr: pip install zarr.") from None
     try:
         node: Any = zarr.open(str(path), mode="r")
-    except (ValueError, KeyError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Zarr: {error}") from None
-    chosen = None if hasattr(node, "dtype") else _only_one(path, dict(node.arrays()), array)
+        chosen = None if hasattr(node, "dtype") else _only_one(path, _arrays_in(node), array)
+    except NotOneError:
+        raise
+    except Exception as error:  # metadata can be damaged in more ways than its readers have exceptions for
+        raise ValueError(f"{path} cannot be read as Zarr: {one_line(error)}.") from None
+    if chosen is None and array is not None:
+        raise ValueError(f"{path} holds one array alone: leave array={array!r} out.")
 
     @contextmanager
     def opener() -> Iterator[Any]:
         found: Any = zarr.open(str(path), mode="r")
         yield found if chosen is None else found[chosen]
 
-    return ArrayFileRows(path, opener, columns, FileState.of(_metadata(path)))
+    return ArrayFileRows(path, opener, columns, FolderState(path))
 
 
-def _metadata(path: Path) -> Path:
-    """The file that says what a folder holds."""
-    known = (path / name for name in ("zarr.json", ".zarray", ".zgroup"))
-    return next((file for file in known if file.exists()), path)
+def _arrays_in(group: Any) -> dict[str, Any]:
+    """The arrays of a group and of the groups in it, by their paths."""
+    return {name: each for name, each in group.members(max_depth=None) if hasattr(each, "dtype")}
+
+
+class NotOneError(ValueError):
+    """A file has not the one array that is meant."""
 
 
 def _only_one(path: Path, arrays: dict[str, Any], wanted: str | None) -> str:
     """The array that is asked for, or the only one of two dimensions."""
     if wanted is not None:
-        if wanted not in arrays:
-            raise ValueError(f"{path} has no array {wanted!r}; it has {', '.join(map(repr, arrays)) or 'none'}.")
-        return wanted
-    tables = [name for name, each in arrays.items() if len(each.shape) == 2]
-    if len(tables) != 1:
-        known = ", ".join(map(repr, tables)) or "none"
-        raise ValueError(f"{path} has {len(tables)} arrays of two dimensions ({known}): say which one by array=.")
+        found = wanted.strip("/")
+        if found not in arrays:
+            raise NotOneError(f"{path} has no array {wanted!r}; it has {', '.join(map(repr, arrays)) or 'none'}.")
+        return found
+    tables = [name for name, each in arrays.items() if each.shape is not None and len(each.shape) == 2]
+    if not tables:
+        raise NotOneError(f"{path} has no array of two dimensions, which rows of points need.")
+    if len(tables) > 1:
+        known = ", ".join(map(repr, sorted(tables)))
+        raise NotOneError(f"{path} has {len(tables)} arrays of two dimensions ({known}): say which one by array=.")
     return tables[0]
 
 

@@ -1,4 +1,4 @@
-"""Tables in NumPy's own files."""
+"""Tables in NumPy's own files, and in those of HDF5 and Zarr."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array
 from mercer.io.data_table import DataColumn, DataTable, UnknownColumnError, Values
+from mercer.io.row_sources import opened_file
 from mercer.io.stream import Stream
 
 _NUMBERS, _TEXTS = "fiub", "US"
@@ -28,6 +29,13 @@ def read_arrays(path: Path | Stream, categories: frozenset[str], array: str | No
         return _table(path, {name: found[name] for name in found.dtype.names}, categories)
     flat = _flat(path, found)
     return _table(path, {str(k + 1): flat[:, k] for k in range(flat.shape[1])}, categories)
+
+
+def read_rows(path: Path | Stream, categories: frozenset[str], array: str | None = None) -> DataTable:
+    """The columns of an array of HDF5 or Zarr, "1", "2", …, which is in memory from then on."""
+    rows = opened_file(str(path), array=array)
+    values = rows.take(slice(0, rows.shape[0]))
+    return _table(path, {str(k + 1): values[:, k] for k in range(values.shape[1])}, categories)
 
 
 def _loaded(path: Path | Stream) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from mercer.io.refusals import ModelFileError, damaged
-from mercer.whole_files import written_whole
+from mercer.journal.file import save_arrays
+from mercer.whole_files import asked_for
 
 FORMAT = 1  # the newest that is read, and the one that is written
 MOST_TEXT = 2**25  # bytes of JSON in a file: a few times this is what reading it can take in memory
@@ -40,19 +41,14 @@ class Content(NamedTuple):
 
 def write(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
     """Write texts and arrays into one file: at any moment it is what it was before, or all of this."""
-    from safetensors.numpy import save_file
-
     target = _target(path)
     metadata = {**{f"mercer.{name}": text for name, text in texts.items()}, "mercer.digest": _NO_DIGEST}
-    try:
-        with written_whole(target) as temporary:
-            save_file(dict(arrays), temporary, metadata=metadata)
-            with temporary.open("r+b") as file:
-                place, digest = _place_and_digest(file)
-                file.seek(place)
-                file.write(digest.encode())
-    except OSError as error:
-        raise OSError(f"{target} cannot be written ({error.strerror or error}): nothing was changed.") from error
+    with asked_for(target) as temporary:
+        save_arrays(temporary, arrays, metadata)
+        with temporary.open("r+b") as file:
+            place, digest = _place_and_digest(file)
+            file.seek(place)
+            file.write(digest.encode())
 
 
 @contextmanager

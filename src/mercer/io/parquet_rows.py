@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.backends.row_source import Block, RowSource, regrouped
 from mercer.io.data_table import UnknownColumnError
-from mercer.io.file_state import FileState
+from mercer.io.file_state import FileState, one_line, unreadable
 
 _BATCH = 2**16  # rows that are decoded at a time
 
@@ -33,7 +33,7 @@ class ParquetRows(RowSource):
                 schema, rows = file.schema_arrow, file.metadata.num_rows
                 counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
         except (ArrowException, OSError) as error:
-            raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
+            raise ValueError(f"{path} cannot be read as Parquet: {one_line(error)}.") from None
         self._columns = _chosen(path, schema, columns)
         kinds = [schema.field(name).type for name in self._columns]
         self.dtype = np.dtype(np.float32 if all(str(kind) in ("float", "halffloat") for kind in kinds) else np.float64)
@@ -62,13 +62,21 @@ class ParquetRows(RowSource):
         yield from regrouped(self._batches(None, most), most)
 
     def _batches(self, groups: list[int] | None, most: int = _BATCH) -> Iterator[Block]:
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
 
         self._state.require_same()
+        options = {} if groups is None else {"row_groups": groups}
         with parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=2**20) as file:
-            options = {} if groups is None else {"row_groups": groups}
-            for batch in file.iter_batches(min(_BATCH, most), columns=self._columns, use_threads=False, **options):
+            batches = file.iter_batches(min(_BATCH, most), columns=self._columns, use_threads=False, **options)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (ArrowException, OSError) as error:
+                    raise unreadable(self._path, error) from None
+                if batch is None:
+                    break
                 yield self._values(batch)
+        self._state.require_same()
 
     def _values(self, batch: Any) -> Block:
         out = np.empty((batch.num_rows, self.shape[1]), self.dtype)
@@ -89,7 +97,7 @@ def columns_of_numbers(path: Path) -> tuple[list[str], list[str]]:
     try:
         schema = parquet.read_schema(path)
     except (ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
+        raise ValueError(f"{path} cannot be read as Parquet: {one_line(error)}.") from None
     names = [str(name) for name in schema.names if not str(name).startswith("__index_level_")]
     numbers = [name for name in names if _is_number(schema.field(name).type)]
     return numbers, [name for name in names if name not in numbers]
@@ -107,9 +115,15 @@ def _chosen(path: Path, schema: Any, columns: Sequence[Any] | None) -> list[str]
     known = [name for name in names if not name.startswith("__index_level_")]
     if columns is not None:
         for column in columns:
-            if not (column in known if isinstance(column, str) else 0 <= int(column) < len(known)):
+            is_number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+            if not (0 <= column < len(known) if is_number else isinstance(column, str) and column in known):
                 raise UnknownColumnError(path, str(column), known)
         known = [column if isinstance(column, str) else known[int(column)] for column in columns]
+    twice = [name for name in known if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{path} has {names.count(twice[0])} columns named {twice[0]!r}: rename them, or choose others."
+        )
     words = [name for name in known if not _is_number(schema.field(name).type)]
     if words:
         kind = schema.field(words[0]).type

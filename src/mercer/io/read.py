@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mercer.io.anndata_files import read_annotated
-from mercer.io.arrays import read_arrays
+from mercer.io.arrays import read_arrays, read_rows
 from mercer.io.data_table import DataTable
 from mercer.io.delimited import Layout, read_delimited
 from mercer.io.parquet import read_parquet
@@ -16,7 +16,11 @@ from mercer.io.stream import Stream
 from mercer.io.text import LONGEST_LINE
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data")
-_SEVERAL = {".npz": read_arrays, ".h5ad": read_annotated}  # arrays in one file
+_SEVERAL = {  # arrays in one file
+    ".npz": read_arrays,
+    ".h5ad": read_annotated,
+    **dict.fromkeys((".h5", ".hdf5", ".zarr"), read_rows),
+}
 _OTHER = {".npy": read_arrays, ".parquet": read_parquet, ".pq": read_parquet}
 
 
@@ -36,7 +40,9 @@ def read_table(
     the decimal comma that they have. A column all of whose values are numbers holds numbers, any other one categories;
     where most of a column are numbers and some are not, it is refused, and the message names the line. Rows must be
     equally long. Of ``.npz`` each array is a column, or several, ``X[0]``, ``X[1]``, …; ``.parquet`` needs pyarrow.
-    Of ``.h5ad``, which needs anndata, the columns are those of ``X`` and the annotations of rows that are words.
+    Of ``.h5ad``, which needs anndata, the columns are those of ``X`` and the annotations of rows that are words. Of
+    ``.h5``, which needs h5py, and of a folder ``.zarr``, which needs zarr, one array is read, whose columns are "1",
+    "2", ….
 
     Parameters
     ----------
@@ -53,7 +59,8 @@ def read_table(
     encoding : str, optional
         Of a text file; UTF-8, or UTF-16 with its mark, if left out.
     array : str, optional
-        Of ``.npz``: read this array alone. Of ``.h5ad``: read this layer or array of ``obsm`` in the place of ``X``.
+        Of ``.npz``, ``.h5`` and ``.zarr``: read this array alone. Of ``.h5ad``: read this layer or array of ``obsm`` in
+        the place of ``X``.
     longest_line : int, default=100 000 000
         Of a text file: the bytes of a line beyond which it is refused, so that a file of another kind cannot fill the
         memory.
@@ -98,6 +105,6 @@ def _source(path: str | os.PathLike[str] | BinaryIO) -> Path | Stream:
     found = Path(path)
     if not found.exists():
         raise FileNotFoundError(f"There is no file {found}.")
-    if found.is_dir():
+    if found.is_dir() and found.suffix.lower() != ".zarr":
         raise IsADirectoryError(f"{found} is a folder: name a file in it.")
     return Stream(found.open("rb"), str(found)) if found.is_fifo() else found

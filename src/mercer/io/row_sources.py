@@ -19,7 +19,7 @@ _ARRAYS = {".h5": open_hdf5, ".hdf5": open_hdf5, ".zarr": open_zarr}  # and of s
 SUFFIXES = (*_TABLES, *_ARRAYS)
 
 
-def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, array: str | None = None) -> RowSource:
+def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, array: str | None = None) -> FiniteRows:
     """Open a table of numbers whose rows are read a block at a time, and never all at once.
 
     What it returns takes the place of X wherever rows are looked at one by one, or against a few others: operators with
@@ -54,8 +54,10 @@ def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, ar
     >>> rows.shape, rows[[4, 0]].tolist(), [block.shape for _, block in rows.blocks(4)]
     ((6, 2), [[8.0, 9.0], [0.0, 1.0]], [(4, 2), (2, 2)])
     """
+    if columns is not None and (isinstance(columns, str) or not hasattr(columns, "__iter__")):
+        raise TypeError(f"columns={columns!r} must be a list of columns, such as [{columns!r}].")
     if isinstance(path, str | os.PathLike):
-        source = _opened(Path(path), columns, array)
+        source = opened_file(path, None if columns is None else list(columns), array)
     elif isinstance(path, RowSource):
         source = path
     else:
@@ -64,12 +66,20 @@ def open_rows(path: str | os.PathLike[str] | Any, *, columns: Columns = None, ar
     return FiniteRows(source, np.float32 if single else np.float64)
 
 
-def _opened(path: Path, columns: Columns, array: str | None) -> RowSource:
-    kind = path.suffix.lower()
+def opened_file(given: str | os.PathLike[str], columns: Columns = None, array: str | None = None) -> RowSource:
+    """The rows of a file by its suffix, as they are."""
+    path, kind = Path(given), Path(given).suffix.lower()
+    if "://" in str(given):
+        raise ValueError(f"{given} is no file of this machine: download it, and open the copy.")
     if kind not in SUFFIXES:
         raise ValueError(f"{path} has a suffix that names no format of rows: use one of {', '.join(SUFFIXES)}.")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}.")
+    if kind == ".zarr" and not path.is_dir():
+        raise NotADirectoryError(f"{path} is a file, and Zarr keeps arrays in folders: unpack it.")
+    if kind != ".zarr" and not path.is_file():
+        what = "a folder: name a file in it" if path.is_dir() else "no file that can be read again: copy it to one"
+        raise OSError(f"{path} is {what}.")
     if kind in _TABLES and array is not None:
         raise ValueError(f"{path} holds one table alone: leave array={array!r} out.")
     source: RowSource = _TABLES[kind](path, columns) if kind in _TABLES else _ARRAYS[kind](path, columns, array)
@@ -80,6 +90,9 @@ def _opened(path: Path, columns: Columns, array: str | None) -> RowSource:
 
 def _of_array(array: Any, columns: Columns) -> RowSource:
     shape, kind = getattr(array, "shape", ()), getattr(getattr(array, "dtype", None), "kind", "")
-    if len(shape) != 2 or kind not in "fiub":
-        raise TypeError("open_rows takes the path of a file, or an array of numbers with two dimensions.")
+    if len(shape) != 2 or kind not in tuple("fiub"):
+        raise TypeError(
+            "open_rows takes the path of a file, or an array of numbers with two dimensions: of a data frame, pass "
+            "frame.to_numpy()."
+        )
     return ArrayRows(array if columns is None else array[:, list(columns)])

@@ -14,7 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from mercer.backends.arrays import Array
-from mercer.whole_files import written_whole
+from mercer.whole_files import asked_for
 
 
 def write_table(columns: Mapping[str, Any], path: str | os.PathLike[str] | BinaryIO) -> None:
@@ -44,7 +44,7 @@ def write_table(columns: Mapping[str, Any], path: str | os.PathLike[str] | Binar
         path.write(whole.getvalue())
         return
     writer_for(path)  # before a file is made
-    with written_whole(path) as temporary, temporary.open("wb") as file:
+    with asked_for(path) as temporary, temporary.open("wb") as file:
         writer_for(path)(arrays, file)
 
 
@@ -76,7 +76,9 @@ def _texts(array: Array) -> list[Any]:
 
 def _npy(arrays: dict[str, Array], file: BinaryIO) -> None:
     numbers = [array for array in arrays.values() if array.dtype.kind in "fiub"]
-    np.save(file, np.column_stack(numbers), allow_pickle=False)
+    array = np.ascontiguousarray(np.column_stack(numbers))
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    file.write(array.data)  # numpy.save does not say why a disk takes no more
 
 
 def _npz(arrays: dict[str, Array], file: BinaryIO) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.backends.chunks import source_rows
 from mercer.backends.row_source import RowSource
 from mercer.io.row_sources import open_rows
-from mercer.whole_files import written_whole
+from mercer.whole_files import asked_for
 
 _ROOM = 16  # times the numbers of a row that what is made of it takes on its way
 
@@ -50,8 +50,10 @@ def write_rows(function: Callable[[Any], Any], rows: Any, path: str | os.PathLik
     if path.suffix != ".npy":
         raise ValueError(f"{path} must end in .npy: rows are written in NumPy's format.")
     source = open_rows(rows)
+    if path.exists() and any(Path(part.name).exists() and path.samefile(part.name) for part in source.parts):
+        raise ValueError(f"{path} holds the rows that are read: write to another file.")
     shape: tuple[int, int] | None = None
-    with written_whole(path) as temporary, temporary.open("wb") as file:
+    with asked_for(path) as temporary, temporary.open("wb") as file:
         for where, block in source.blocks(source_rows(_ROOM * source.shape[1])):
             try:
                 values = np.ascontiguousarray(function(block))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,6 @@ class JournalError(ValueError):
 
 def write(target: Path, content: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write what JSON can hold, and contiguous arrays."""
-    from safetensors.numpy import save_file
-
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     if len(text.encode()) > _MOST_TEXT:
         raise OSError("its text is larger than a journal may have")
@@ -33,7 +33,21 @@ def write(target: Path, content: Mapping[str, Any], arrays: Mapping[str, np.ndar
         "digest": _digest(text, arrays),
     }
     with written_whole(target) as temporary:
-        save_file(dict(arrays), temporary, metadata=metadata)
+        save_arrays(temporary, arrays, metadata)
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]) -> None:
+    """Write a file of safetensors, whose complaints about the disk become those of the system."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(dict(arrays), path, metadata=dict(metadata))
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
 
 
 def read(source: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
@@ -44,14 +58,12 @@ def read(source: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]
         with safe_open(source, framework="np") as file:
             metadata = file.metadata() or {}
             if "mercer.journal" not in metadata:
-                raise JournalError(f"{source} is no journal of a run: delete it, or name another file.")
+                raise JournalError(f"{source} is no journal of a run: name another file.")
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
     except PermissionError:
         raise JournalError(f"The journal {source} may not be read: allow it, or name another file.") from None
     except (SafetensorError, OSError):
-        raise JournalError(
-            f"{source} is no journal of a run, or is cut off: delete it, or name another file."
-        ) from None
+        raise JournalError(f"{source} is no journal of a run, or one that is cut off: name another file.") from None
     if metadata["mercer.journal"] != str(FORMAT):
         raise JournalError(
             f"The journal {source} is of another version of Mercer: delete it, name another file, or go on with that "

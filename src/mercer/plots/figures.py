@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mercer.whole_files import written_whole
+from mercer.whole_files import asked_for
 
 
 def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -> tuple[Any, list[Any]]:
@@ -28,6 +28,6 @@ def new_figure(n_panels: int = 1, *, rows: int = 1, panel_inches: float = 4.2) -
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     """Write a figure, in the format its suffix names, whole or not at all."""
     target = Path(path).resolve()
-    with written_whole(target) as temporary:
+    with asked_for(target) as temporary:
         figure.savefig(temporary, dpi=150, format=target.suffix[1:] or "png")
     return target

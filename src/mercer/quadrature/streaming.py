@@ -156,7 +156,12 @@ def _plain(stream: MeasureStream) -> tuple[Any, ...]:
 
 def _from_plain(state: tuple[Any, ...]) -> MeasureStream:
     *plain, summaries, waiting = state
-    return MeasureStream(*plain, tuple(Summary(*each) for each in summaries), tuple(Waiting(*each) for each in waiting))
+    numbers = MeasureStream(*plain)
+    return replace(
+        numbers,
+        summaries=tuple(Summary(*each) for each in summaries),
+        waiting=tuple(Waiting(*each) for each in waiting),
+    )
 
 
 def store(model: Any, stream: MeasureStream) -> None:

@@ -17,7 +17,7 @@ from mercer.plots.explorer.packing import Packer
 from mercer.plots.explorer.page import compose
 from mercer.plots.explorer.quantities import landmarks_of, quantities_of
 from mercer.plots.explorer.views import View, embedding_view, n_rows, plane_view, views_beside
-from mercer.whole_files import written_whole
+from mercer.whole_files import asked_for
 
 _FRAME = (
     '<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts allow-downloads allow-popups" '
@@ -51,7 +51,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all, and return its path."""
-        with written_whole(path) as temporary:
+        with asked_for(path) as temporary:
             temporary.write_text(self.html, encoding="utf-8", newline="\n")
         return Path(path).resolve()
 
