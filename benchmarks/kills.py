@@ -137,7 +137,7 @@ def client_of(address: str) -> Any:
 
 
 def said_by(run, options: dict[str, Any], address: str | None, outlet: int) -> str:
-    """The digest of what a run answers, and how many products of it ran on the cluster; or the error."""
+    """The digest of what a run answers, and what of it went through the cluster; or the error."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", JournalWarning)
     try:
@@ -146,9 +146,14 @@ def said_by(run, options: dict[str, Any], address: str | None, outlet: int) -> s
         with mercer.config_context(n_threads=1, memory_limit="500MB", **options) as config:
             os.write(outlet, BEGUN)
             answer = digest(run())
-            return f"{answer} {0 if config.cluster is None else config.cluster.traffic.products}"
+            return f"{answer} {'' if config.cluster is None else through(config.cluster.traffic)}"
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
+
+
+def through(traffic: Any) -> str:
+    """Products of kernel matrices on the cluster, and MB of everything that went there and came back."""
+    return f"{traffic.products} | {(traffic.points + traffic.sent + traffic.received) / 1e6:.2f}"
 
 
 def attempt(run, place: Path | None, seconds: float | None, address: str | None) -> tuple[str | None, float]:
@@ -177,7 +182,9 @@ def tortured(name: str, run, kills: int, rng: np.random.Generator, address: str 
     """A row of the table."""
     attempt(run, None, None, address)  # compiles
     whole, seconds = attempt(run, None, None, address)
-    expected, products = whole.split(" ", 1)
+    expected, moved = whole.split(" ", 1)
+    if len(expected) != 64:
+        raise RuntimeError(f"{name} fails before anything is killed: {whole}")
     made = finished = equal = writing = longest = 0
     while made < kills or finished == 0:
         with tempfile.TemporaryDirectory() as folder:
@@ -193,30 +200,25 @@ def tortured(name: str, run, kills: int, rng: np.random.Generator, address: str 
             finished, equal = finished + 1, equal + same
             if not same:
                 print(name, said, whole, file=sys.stderr)
-    print(name, made, finished, equal, file=sys.stderr, flush=True)
     cells = [f"`{name}`", f"{seconds:.1f}", made, writing, longest, finished, equal, f"{size / 1e6:.2f}"]
-    cells += [] if address is None else [products]
+    cells += [moved] if moved else []
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def table(options: argparse.Namespace, address: str | None) -> list[str]:
-    """The rows of all runs that are asked for, under their heading."""
+def rows(options: argparse.Namespace, address: str | None) -> Iterator[str]:
+    """A row for every run that is asked for."""
     rng = np.random.default_rng(1)
-    rows = [
-        tortured(name, run, options.kills, rng, address)
-        for name, run in runs().items()
-        if any(part in name for part in options.only)
-    ]
-    names = [*COLUMNS, *([] if address is None else ["products"])]
-    return ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names), *rows]
+    for name, run in runs().items():
+        if any(part in name for part in options.only):
+            yield tortured(name, run, options.kills, rng, address)
 
 
-def write(title: str, rows: list[str], kills: int) -> None:
+def write(title: str, table: list[str]) -> None:
     """Put a table in the page, whose other table stays."""
     old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
     tables = {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in old.split("\n## ")[1:]}
-    tables[title] = "\n".join(rows)
-    head = HEAD.format(version=mercer.__version__, every=EVERY, kills=kills)
+    tables[title] = "\n".join(table)
+    head = HEAD.format(version=mercer.__version__, every=EVERY)
     parts = [f"## {name}\n\n{tables[name]}\n" for name in (HERE, THERE) if name in tables]
     RESULTS.write_text("\n".join([head, *parts]), encoding="utf-8")
 
@@ -226,29 +228,45 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--dask", action="store_true")
-    parser.add_argument("--shown", action="store_true", help="print the table and leave the page as it is")
+    parser.add_argument("--shown", action="store_true", help="print the rows and leave the page as it is")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve()
         return
     threadpoolctl.threadpool_limits(1)  # a fork copies no threads
+    names = COLUMNS + MOVED if options.dask else COLUMNS
+    table = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
     with cluster_elsewhere() if options.dask else nullcontext() as address:
-        rows = table(options, address)
-    print("\n".join(rows))
-    if not options.shown:
-        write(THERE if options.dask else HERE, rows, options.kills)
+        for row in rows(options, address):
+            table.append(row)
+            print(row, flush=True)
+            if not options.shown:
+                write(THERE if options.dask else HERE, table)
 
 
 HERE, THERE = "On one machine", "Through Dask"
 COLUMNS = ("run", "seconds", "kills", "in a write", "in a row", "finished", "equal", "MB")
+MOVED = ("products", "MB moved")
 HEAD = """\
 # Kills
 
-Every fit is killed by SIGKILL at random moments and taken up from its journal, which is written as often as every
-{every} s here. "In a write" are kills that left a half-written file behind; "in a row" is the longest chain of kills of
-one run; "equal" are the finished runs whose numbers, all of them but seconds, have the same bits as those of a run that
-nobody killed. The size is that of the journal at the end, in MB.
+Every fit is killed by SIGKILL and taken up from its journal, which is written as often as every {every} s here. A
+process is killed after a random part, between a tenth and seven tenths, of the time that the whole run takes; the next
+goes on from the journal, and when there were enough kills the last run is left alone. "In a write" are kills that left
+a half-written file behind; "in a row" is the longest chain of kills of one run; "equal" are the finished runs whose
+numbers, all of them but seconds, have the same bits as those of a run that nobody killed. The size is that of the
+journal at the end, in MB.
+
+Runs are of 80 to 1400 rows and take seconds, so that there can be many kills; what takes hours goes through the same
+code and has more steps. Seconds are those of two cores with other jobs beside, and say how long a run was and no more.
+Mercer {version}, one thread, memory_limit 500 MB. Made by `benchmarks/kills.py` and `benchmarks/kills.py --dask`.
+
+Through Dask the process that is killed is the client: the scheduler and two workers of one thread outlive it, and the
+next process connects to them. Everything that can go to the workers does, whatever its size, in groups of a hundred
+rows or so; "products" are those of kernel matrices there, and what is moved is counted for one run. A run without
+products has its search for neighbours there, and the rest of it in the client. Workers that are killed are another
+matter: `tests/cluster/test_cluster_kills.py` does that, amid every phase.
 """
 
 

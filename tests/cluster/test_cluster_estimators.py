@@ -11,6 +11,7 @@ from mercer import (
     DiffusionMaps,
     Gaussian,
     KernelPCA,
+    Laplacian,
     NoveltyDetector,
     QuadratureSparsifier,
     SDPEmbedding,
@@ -21,6 +22,7 @@ from mercer import (
 )
 from mercer.backends.dask.collections import DaskRows
 from mercer.backends.row_source import ArrayRows
+from mercer.dependence.mmd_statistics import quadratic_forms
 
 da = pytest.importorskip("dask.array")
 _rng = np.random.default_rng(3)
@@ -86,6 +88,25 @@ def test_discrepancies_are_those_of_one_machine(client: Any, cluster: Any) -> No
         other = mmd_test(X, Y, KERNEL, rng=0)
     assert tested.pvalue == other.pvalue
     assert tested.statistic == pytest.approx(other.statistic, rel=1e-10, abs=0)
+
+
+def test_the_sums_of_a_test_are_those_of_one_machine_to_the_last_bit(cluster: Any) -> None:
+    pooled, signs = np.concatenate([X, Y]), _rng.choice([-1.0, 1.0], size=(20, len(X) + len(Y)))
+
+    def forms() -> Any:
+        matrices = [kernel.matrix(pooled) for kernel in (KERNEL, Laplacian(3.0))]
+        return quadratic_forms(matrices, lambda rows: signs[:, rows], len(signs))
+
+    before = cluster.traffic
+    shared = forms()
+    moved = cluster.traffic - before
+    assert moved.points == pooled.nbytes
+    assert moved.received > 0
+    with pytest.MonkeyPatch.context() as patch:
+        from mercer.backends.dask import matrix
+
+        patch.setattr(matrix, "LEAST_ENTRIES", 2**60)
+        assert (forms() == shared).all()
 
 
 def test_rows_of_a_dask_array_are_not_sent_to_the_workers_that_hold_them(cluster: Any, models: Any) -> None:
