@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.backends.chunks import row_chunks
 from mercer.backends.row_source import Block, RowSource
-from mercer.io.file_state import FileState
+from mercer.io.file_state import FileState, FolderState
 
 _NUMBERS = "fiub"
 _TAKEN_AT_ONCE = 2**14  # rows in any order that are read at a time, in the order of the file
@@ -33,10 +33,19 @@ class ArrayFileRows(RowSource):
         Those to be kept.
     state : FileState
         What the file was like when it was opened.
+    folder : FolderState, optional
+        What the folder was like that it stands for, which is looked at before and after a pass.
     """
 
-    def __init__(self, path: Path, opener: Opener, columns: Sequence[Any] | None, state: FileState) -> None:
-        self._path, self._opener, self._state = path, opener, state
+    def __init__(
+        self,
+        path: Path,
+        opener: Opener,
+        columns: Sequence[Any] | None,
+        state: FileState,
+        folder: FolderState | None = None,
+    ) -> None:
+        self._path, self._opener, self._state, self._folder = path, opener, state, folder
         with self._opened() as array:
             shape, dtype = tuple(array.shape), np.dtype(array.dtype)
         if len(shape) != 2:
@@ -56,6 +65,7 @@ class ArrayFileRows(RowSource):
         self._state.require_same()
         with self._opener() as array:
             yield array
+        self._state.require_same()  # what was read meanwhile may be of either file
 
     def take(self, rows: Any) -> Block:
         if isinstance(rows, slice) and rows.step in (None, 1):
@@ -68,11 +78,18 @@ class ArrayFileRows(RowSource):
             distinct, place = np.unique(wanted[order[part]], return_inverse=True)
             with self._opened() as array:
                 out[order[part]] = self._kept(_by_runs(array, distinct))[place]
+        self._require_same_folder()
         return out
 
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:
+        self._require_same_folder()
         for rows in row_chunks(self.shape[0], most):
             yield rows, self.take(rows)
+        self._require_same_folder()
+
+    def _require_same_folder(self) -> None:
+        if self._folder is not None:
+            self._folder.require_same()
 
     def _kept(self, block: Block) -> Block:
         return block if self._columns is None else block[:, self._columns]
@@ -168,7 +185,7 @@ def open_zarr(path: Path, columns: Sequence[Any] | None, array: str | None) -> R
         found: Any = zarr.open(str(path), mode="r")
         yield found if chosen is None else found[chosen]
 
-    return ArrayFileRows(path, opener, columns, FileState.of(_metadata(path)))
+    return ArrayFileRows(path, opener, columns, FileState.of(_metadata(path)), FolderState.of(path))
 
 
 def _metadata(path: Path) -> Path:

@@ -69,6 +69,7 @@ class ParquetRows(RowSource):
             options = {} if groups is None else {"row_groups": groups}
             for batch in file.iter_batches(min(_BATCH, most), columns=self._columns, use_threads=False, **options):
                 yield self._values(batch)
+        self._state.require_same()  # what was read meanwhile may be of either file
 
     def _values(self, batch: Any) -> Block:
         out = np.empty((batch.num_rows, self.shape[1]), self.dtype)
