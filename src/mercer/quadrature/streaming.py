@@ -167,7 +167,7 @@ def _plain(stream: MeasureStream) -> tuple[Any, ...]:
 def _from_plain(state: tuple[Any, ...]) -> MeasureStream:
     *plain, summaries, waiting = state
     parts, rest = tuple(Summary(*each) for each in summaries), tuple(Waiting(*each) for each in waiting)
-    return MeasureStream(*plain, summaries=parts, waiting=rest)
+    return replace(MeasureStream(*plain), summaries=parts, waiting=rest)
 
 
 def store(model: Any, stream: MeasureStream) -> None:
