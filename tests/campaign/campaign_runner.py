@@ -34,6 +34,7 @@ WHOLE = {
     "likelihoods": range(300),
     "streams": range(600),
     "levels_by_draws": range(400),
+    "blocks": range(300),
 }
 
 

@@ -35,6 +35,7 @@ SAMPLE = {
     "likelihoods": range(3),
     "streams": range(10),
     "levels_by_draws": range(4),
+    "blocks": range(4),
 }
 
 
