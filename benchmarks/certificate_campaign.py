@@ -31,8 +31,8 @@ very numbers of Q; its neighbour graph is the one that the kernel stores, with e
 is bracketed by a feasible point and a dual bound: kernel values and integrals to 70 digits and more; embeddings by an
 interior-point method, densities and games by barrier methods in 64 bits of mantissa with their rounding counted;
 measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 70 digits, likelihoods by
-one at 50. Streams are compared with the distance of their nodes from all rows, in blocks of a few; embeddings extended to
-rows that are read a few at a time with the programme of these rows. Levels that draws prove may be false once in 10⁶.
+one at 50. Streams are compared with the distance of their nodes from all rows, in blocks of a few; embeddings extended
+to rows that are read a few at a time with the programme of these rows. Levels by draws may be false once in 10⁶.
 
 A certificate is false if the optimum lies outside [lower, upper], if the bounds cross or are no numbers, or if its
 objective is better than what the solution at hand attains. An exception other than a refusal in a sentence counts as
