@@ -30,7 +30,9 @@ an embedding is compared with the programme that the coordinates before it leave
 very numbers of Q; its neighbour graph is the one that the kernel stores, with exact scales and distances. The optimum
 is bracketed by a feasible point and a dual bound: kernel values and integrals to 70 digits and more; embeddings by an
 interior-point method, densities and games by barrier methods in 64 bits of mantissa with their rounding counted;
-measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 70 digits.
+measures by active sets at 110 digits; ridge regressions and relaxations by Newton's method at 70 digits, likelihoods by
+one at 50. Streams are compared with the distance of their nodes from all rows, in blocks of a few; embeddings extended
+to rows that are read a few at a time with the programme of these rows. Levels by draws may be false once in 10⁶.
 
 A certificate is false if the optimum lies outside [lower, upper], if the bounds cross or are no numbers, or if its
 objective is better than what the solution at hand attains. An exception other than a refusal in a sentence counts as

@@ -197,7 +197,10 @@ def read_rows() -> list[dict[str, Any]]:
 def page() -> None:
     """The table of all rows at hand."""
     rows = read_rows()
-    lines = ["| points | job | file: processor s | file: peak GB | array: processor s | array: peak GB | found |", "| --- " * 7 + "|"]
+    lines = [
+        "| points | job | file: processor s | file: peak GB | array: processor s | array: peak GB | found |",
+        "| --- " * 7 + "|",
+    ]
     for size, (n, d) in SIZES.items():
         for job in JOBS:
             found = {row["where"]: row for row in rows if (row["size"], row["job"]) == (size, job)}

@@ -136,9 +136,7 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     if is_precomputed(getattr(model, "kernel", None)) or getattr(model, "metric", "") == "precomputed":
         raise ValueError("A kernel matrix has no rows to try a fit on: estimate the cost with the points themselves.")
     if not hasattr(model, "fit") or isinstance(X, str | os.PathLike):
-        raise TypeError(
-            "estimate_cost takes an estimator and its rows: open a file by mercer.open_rows(path)."
-        )
+        raise TypeError("estimate_cost takes an estimator and its rows: open a file by mercer.open_rows(path).")
     n, rng = int(X.shape[0]) if hasattr(X, "shape") else len(X), np.random.default_rng(0)
     if not n:
         raise ValueError("X has no rows: there is nothing to fit.")

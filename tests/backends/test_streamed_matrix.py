@@ -54,6 +54,42 @@ def test_products_are_those_in_memory(kernel, sides):
     assert streamed.summation_depth >= 1
 
 
+@pytest.mark.parametrize("sides", ["rows", "columns", "both"])
+def test_sums_are_at_least_as_long_as_those_of_every_block(sides):
+    tall, wide = rng.normal(size=(3000, 6)), rng.normal(size=(2500, 6))
+    given = {"rows": (open_rows(tall), wide), "columns": (tall, open_rows(wide)), "both": (open_rows(tall), None)}[
+        sides
+    ]
+    matrix = GramOperator(Gaussian(2.0), *given)._matrix
+    parts = list(matrix._parts())
+    blocks = max(len({i.start for i, _, _ in parts}), len({j.start for _, j, _ in parts}))
+    assert matrix.summation_depth >= min(3000, max(part.summation_depth for _, _, part in parts) + blocks)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(1.5, 1.0), 2.0 * Matern(2.5, 1.3) + Gaussian(3.0)], ids=str)
+def test_other_blocks_than_those_of_a_pass_are_no_less_accurate_than_is_stated(kernel):
+    """Every block of the pass holds a point far off, so that points are subtracted; others lie as far as products allow."""
+    points = rng.normal(size=(400, 6))
+    points *= 13 * rng.uniform(0.9, 1.0, (400, 1)) / np.linalg.norm(points, axis=1)[:, None]
+    points[::50] = 0.0
+    points[::50, 0] = 40 + np.arange(8)
+    near = np.flatnonzero(np.arange(400) % 50 > 0)[:60]
+    with config_context(memory_limit="1MB"):
+        stated = GramOperator(kernel, open_rows(points)).entry_error
+    other = GramOperator(kernel, points[near[:30]], points[near[30:]])
+    assert other.entry_error.relative <= stated.relative < 1e-9
+
+
+def test_a_block_whose_centre_is_amid_none_of_the_others_is_no_less_accurate_than_is_stated():
+    points = rng.normal(size=(400, 6))
+    points *= 10 / np.linalg.norm(points, axis=1)[:, None]
+    points = np.r_[points, -points]
+    with config_context(memory_limit="1MB"):
+        stated = GramOperator(Gaussian(2.0), open_rows(points)).entry_error
+    other = GramOperator(Gaussian(2.0), points[[400, 0]], points[:1])
+    assert 0.8 * stated.relative <= other.entry_error.relative <= stated.relative
+
+
 def test_blocks_lie_in_the_limit(limit):
     gram = GramOperator(Gaussian(2.0), open_rows(X))
     heights = [rows.stop - rows.start for rows, _, _ in gram._matrix._parts()]

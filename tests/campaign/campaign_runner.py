@@ -31,6 +31,10 @@ WHOLE = {
     "regressions": range(600),
     "adversaries": range(800),
     "whole_densities": range(300),
+    "likelihoods": range(300),
+    "streams": range(600),
+    "levels_by_draws": range(400),
+    "blocks": range(300),
 }
 
 

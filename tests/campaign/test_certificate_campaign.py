@@ -14,6 +14,7 @@ import pytest
 from campaign_arithmetic import LONG, exact, kernel_matrix, to_long
 from campaign_elliptope import embedding_matrix, optimum
 from campaign_game import Game, value
+from campaign_likelihoods import optimum as maximum_likelihood
 from campaign_measures import Programme
 from campaign_runner import WHOLE, Trial, run_all
 from campaign_spectrahedron import minimum
@@ -31,6 +32,10 @@ SAMPLE = {
     "regressions": range(4),
     "adversaries": range(10),
     "whole_densities": range(2),
+    "likelihoods": range(3),
+    "streams": range(10),
+    "levels_by_draws": range(4),
+    "blocks": range(4),
 }
 
 
@@ -122,6 +127,17 @@ def test_a_spectrahedron_of_one_direction_has_a_closed_form():
     low, high = minimum(A, np.array([LONG(3)]), np.zeros((3, 3), LONG))
     assert low <= 4 <= high
     assert high - low <= 1e-15
+
+
+def test_the_likelihood_of_two_sections_that_do_not_meet_has_a_closed_form():
+    """Each point sees one direction: the masses are the shares, and the value their entropy."""
+    with mpmath.workdps(50):
+        rows, shares = exact(np.eye(2)), [mpmath.mpf(3) / 4, mpmath.mpf(1) / 4]
+        low, high = maximum_likelihood(rows, shares, exact(np.zeros((2, 2))))
+        entropy = -sum(a * mpmath.log(a) for a in shares)
+        assert low <= entropy <= high <= low + mpmath.mpf(10) ** -20
+        low, high = maximum_likelihood(rows, shares, exact(np.diag([5.0, 5.0])))  # a constant on Tr C = 1
+        assert low <= entropy + 5 <= high <= low + mpmath.mpf(10) ** -20
 
 
 def test_a_game_without_room_is_ridge_regression():

@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -89,6 +90,44 @@ def test_not_finite_names_the_row_of_the_file(tmp_path):
     assert rows[:777].shape == (777, 5)
     for read in (lambda: list(rows.blocks(100)), lambda: rows[[3, 777]], lambda: rows[700:800]):
         with pytest.raises(ValueError, match=r"a\.npy has inf in row 777, column 3"):
+            read()
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_changes_amid_a_pass_is_refused(name, tmp_path):
+    WRITERS[name](tmp_path / name, X)
+    blocks = mercer.open_rows(tmp_path / name).blocks(400)
+    assert [next(blocks)[0].stop for _ in range(2)] == [400, 800]
+    WRITERS[name](tmp_path / "other", X[::-1].copy())
+    written = next((tmp_path).glob("other*"))
+    if name == "a.zarr":
+        shutil.rmtree(tmp_path / name)
+    written.replace(tmp_path / name)
+    with pytest.raises(ValueError, match=r"was changed after it was opened"):
+        next(blocks)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", X)
+    rows, read = mercer.open_rows(tmp_path / "a.npy"), np.fromfile
+
+    def read_and_changed(*args):
+        np.save(tmp_path / "a.npy", X[:900])
+        return read(*args)
+
+    monkeypatch.setattr(np, "fromfile", read_and_changed)
+    with pytest.raises(ValueError, match=r"was changed after it was opened"):
+        rows[:50]
+
+
+def test_a_chunk_that_changes_is_seen(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    write_zarr(tmp_path / "a.zarr", X)
+    rows = mercer.open_rows(tmp_path / "a.zarr")
+    assert sum(block.shape[0] for _, block in rows.blocks(100)) == len(X)
+    zarr.open(str(tmp_path / "a.zarr"), mode="r+")[3, 0] = 7.0
+    for read in (lambda: list(rows.blocks(100)), lambda: rows[[5, 3]]):
+        with pytest.raises(ValueError, match=r"a\.zarr was changed after it was opened"):
             read()
 
 

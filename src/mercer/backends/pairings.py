@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +53,20 @@ _EXPONENTIAL = 8.0  # roundings of exp(-t): argument reduction, polynomial, powe
 _POLYNOMIAL = 16.0  # of (1 + a s + b s²) exp(-s), s = √t
 _AT_THE_CUT = 1e6  # (1 + a s + b s²) at s = 708, and more
 _BESSEL = 1e-12  # of s^ν K_ν(s), by SciPy's functions and the expansions beyond them
+_of_any_block: ContextVar[bool] = ContextVar("mercer_of_any_block", default=False)
+
+
+@contextmanager
+def of_any_block() -> Iterator[None]:
+    """A block in which errors are those of entries in double precision that are made among other points too.
+
+    Others may lie so near one another that inner products do, where these had to be subtracted.
+    """
+    token = _of_any_block.set(True)
+    try:
+        yield
+    finally:
+        _of_any_block.reset(token)
 
 
 class PairingForm(FormEntries):
@@ -76,8 +93,10 @@ class DistanceForm(PairingForm):
         super().__init__(form, rows, cols, dtype)
         self._name, self._work = dtype_name(self.dtype), self.dtype
         self._weighed = form.metric == "mismatches" or bool((self._lengths != self._lengths[:1]).any())
-        many = self._weighed or self.n_features > DIRECT_UP_TO  # a difference that is weighed costs more
-        self._by_products = form.metric == "sqeuclidean" and many and self._inner_products_hold()
+        self._has_products = form.metric == "sqeuclidean" and (self._weighed or self.n_features > DIRECT_UP_TO)
+        self._by_products = (
+            self._has_products and self._inner_products_hold()
+        )  # a difference that is weighed costs more
         if not self._by_products:
             self._choose_scales()
 
@@ -163,9 +182,18 @@ class DistanceForm(PairingForm):
         """The error where exponents lose as much more, and inner products as much more of ‖x‖‖y‖."""
         if not self._by_products:
             relative = gamma(self.n_features + SUBTRACTIONS + self._weighed * WEIGHTS, self.unit)
-            return profile_error(self._profile, self._name, relative + of_exponents, self._lost, self._most())
+            error = profile_error(self._profile, self._name, relative + of_exponents, self._lost, self._most())
+            return error.worse(self._error_of_products()) if _of_any_block.get() else error
         lost = (gamma(2 * self.n_features + PRODUCTS, unit_of(self._work)) + 2 * of_products) * self._largest
         return profile_error(self._profile, self._name, 4 * self.unit + of_exponents, lost, 4 * self._largest)
+
+    def _error_of_products(self) -> EntryError:
+        """The error of inner products as far from a centre as they are allowed; none where they are never taken."""
+        if not self._has_products:
+            return EntryError(0.0)
+        largest = EXPONENT_ERROR[self._name] ** (1 / self._profile.power_at_zero) / (2 * self.unit)
+        lost = gamma(2 * self.n_features + PRODUCTS, self.unit) * largest
+        return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * largest)
 
     def _most(self) -> float:
         """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer.backends.rounding import TINY
 from mercer.certificates.measure import MeasureCertificate
 
 _MORE = 1 + 1e-10  # for the sums of the bounds
@@ -53,7 +54,7 @@ def certify_stream(blocks: float, reductions: float, trace: float, n_products: i
     n_products : int
         Columns of S that were evaluated on the way.
     """
-    bound = 0.5 * (_MORE * (blocks + reductions)) ** 2
+    bound = 0.5 * (_MORE * (blocks + reductions)) ** 2 + TINY
     return StreamCertificate(
         lower=0.0,
         upper=bound,

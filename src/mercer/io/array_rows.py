@@ -65,6 +65,7 @@ class ArrayFileRows(RowSource):
             if str(self._path) in str(error):
                 raise
             raise unreadable(self._path, error) from None  # libraries do not name the file
+        self._state.require_same()  # what was read meanwhile may be of either file
 
     def take(self, rows: Any) -> Block:
         if isinstance(rows, slice) and rows.step in (None, 1):
@@ -77,6 +78,7 @@ class ArrayFileRows(RowSource):
             distinct, place = np.unique(wanted[order[part]], return_inverse=True)
             with self._opened() as array:
                 out[order[part]] = self._kept(_by_runs(array, distinct))[place]
+        self._state.require_same(at_last=True)
         return out
 
     def blocks(self, most: int) -> Iterator[tuple[slice, Block]]:

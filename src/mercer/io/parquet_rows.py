@@ -76,7 +76,7 @@ class ParquetRows(RowSource):
                 if batch is None:
                     break
                 yield self._values(batch)
-        self._state.require_same()
+        self._state.require_same()  # what was read meanwhile may be of either file
 
     def _values(self, batch: Any) -> Block:
         out = np.empty((batch.num_rows, self.shape[1]), self.dtype)

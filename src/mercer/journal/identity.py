@@ -6,6 +6,10 @@ import hashlib
 import re
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +20,7 @@ from mercer.backends.fingerprint import fingerprint
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _HOW = ("callback", "progress", "verbose", "n_jobs", "checkpoint")  # which change what is seen, and nothing else
+_inside: ContextVar[frozenset[int]] = ContextVar("mercer_told", default=frozenset())  # what holds itself ends there
 
 
 class Identity(NamedTuple):
@@ -28,7 +33,7 @@ class Identity(NamedTuple):
     data : str
         Fingerprints of all arrays that it is given.
     parameters : str
-        In one line, with the arithmetic.
+        In one line, with the arithmetic and where products are made, whose rounding proofs count with.
     version : str
         Of Mercer.
     """
@@ -45,7 +50,9 @@ class Identity(NamedTuple):
         text = ", ".join(f"{name}={_told(value)}" for name, value in named.items())
         parts = " ".join(_told(part) for part in data)
         version = str(sys.modules["mercer"].__version__)
-        return cls(what, parts, f"{text}, dtype={get_config().dtype}", version)
+        config = get_config()
+        place = f"{config.device}{'' if config.client is None else ' and a cluster'}"
+        return cls(what, parts, f"{text}, dtype={config.dtype}, on {place}", version)
 
     @property
     def digits(self) -> str:
@@ -79,9 +86,54 @@ def _told(value: Any) -> str:
         return type(value).__name__
     if hasattr(value, "get_params") and not isinstance(value, type):
         return f"{type(value).__name__}({_told(value.get_params(deep=False))})"
+    if id(value) in (inside := _inside.get()):
+        return f"{type(value).__name__} again"
+    token = _inside.set(inside | {id(value)})
+    try:
+        return _told_object(value)
+    finally:
+        _inside.reset(token)
+
+
+def _told_object(value: Any) -> str:
+    """An object by all that it is made of: its fields, or what a function does and what it was made with."""
+    kind = type(value).__name__
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{kind}({', '.join(f'{each.name}={_told(getattr(value, each.name))}' for each in fields(value))})"
+    if isinstance(value, FunctionType):
+        kept = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+        made_with = _told((value.__defaults__, value.__kwdefaults__, kept))
+        return f"{value.__module__}.{value.__qualname__}:{_told_code(value.__code__)}{made_with}"
+    if isinstance(value, MethodType):
+        return f"{_told(value.__func__)} of {_told(value.__self__)}"
+    if isinstance(value, partial):
+        return f"partial{_told((value.func, value.args, value.keywords))}"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
-    return _ADDRESS.sub("", repr(value))
+    if hasattr(value, "__dict__") and vars(object)["__repr__"] is type(value).__repr__:  # no words of its own
+        return f"{kind}({_told(vars(value))})"
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return _ADDRESS.sub("", repr(value))
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # of a name that is not bound yet
+        return False
+
+
+def _told_code(code: CodeType) -> str:
+    """A digest of what the code does, that of the functions inside it among it."""
+    constants = [_told_constant(each) for each in code.co_consts]
+    text = f"{code.co_code.hex()} {code.co_names} {constants}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _told_constant(value: Any) -> str:
+    if isinstance(value, frozenset):  # whose order changes from process to process
+        return str(sorted(map(repr, value)))
+    return _told_code(value) if isinstance(value, CodeType) else repr(value)
 
 
 def _told_array(array: Any) -> str:

@@ -55,8 +55,8 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         The share of the training rows that :meth:`predict` is to call novel, or a fence: those whose score is farther
         from the nearer quartile than 1.5 times the distance of the quartiles.
     false_alarms : float or None, default=None
-        In place of a share: the rate at which new rows of the law of the training rows are called novel. It holds for
-        training rows that are independent, and free of what is to be found.
+        In place of a share: the rate at which new rows of the law of the training rows are called novel, nearly: it is
+        measured and not proved. It holds for training rows that are independent, and free of what is to be found.
     verbose : bool, default=False
         Log the phases and the time to the logger ``mercer``.
 

@@ -1,7 +1,8 @@
 """From which score on a row is called novel: by a share of the training rows, by a rate of false alarms, or by a fence.
 
-Rows whose score lies *below* the offset are novel. The scores of the training rows are those that each has among the
-others, so that a new row of the same law is as likely to have any rank among them (Vovk, Gammerman, Shafer 2005).
+Rows whose score lies *below* the offset are novel. Among scores that each row has among all others a new row of the
+same law is as likely to have any rank (Vovk, Gammerman, Shafer 2005). The scores of the training rows are those among
+the others without the new one, which is a change of one neighbour: rates are close to the stated ones, not proved.
 """
 
 from __future__ import annotations

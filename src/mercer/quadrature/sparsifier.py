@@ -281,9 +281,10 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
                 given = self._begin_fit(X, sample_weight=sample_weight, least=least)
             self.kernel_ = given.kernel
             streaming.require_kernel(self, given.points)
-        stream, X = streaming.begun(self), self._new_points(X)
-        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
-        streaming.store(self, streaming.grown(self, stream, X, weights))
+        with streaming.its_arithmetic(self):
+            stream, X = streaming.begun(self), self._new_points(X)
+            weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+            streaming.store(self, streaming.grown(self, stream, X, weights))
         return self
 
     def _require_sample(self, what: str) -> None:

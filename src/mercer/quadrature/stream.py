@@ -9,16 +9,17 @@ of all measures and the rows that still wait, leaves the nodes that were asked f
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from mercer.backends.arrays import Array, as_double, distinct_rows
-from mercer.backends.rounding import UNIT, exact_sum
+from mercer.backends.rounding import UNIT, exact_sum, times_power_of_two
 
 BLOCK = 8192  # rows that become a measure at a time: all pairs of them are looked at
 KEPT = 2  # times the nodes asked for, that measures on the way have
@@ -108,6 +109,10 @@ class MeasureStream:
         Σ w k(x, x).
     digits : int
         Of the rows, for the fingerprint.
+    power : int
+        Weights are in units of two to this power, so that those of the first rows are near one.
+    lightest, heaviest : float
+        Of the weights of the rows.
     summaries : tuple of Summary
         At most one of each level, the highest first.
     waiting : tuple of Waiting
@@ -121,6 +126,9 @@ class MeasureStream:
     n_columns: int = 0
     trace: float = 0.0
     digits: int = 0
+    power: int = 0
+    lightest: float = 0.0
+    heaviest: float = 0.0
     summaries: tuple[Summary, ...] = ()
     waiting: tuple[Waiting, ...] = ()
 
@@ -128,6 +136,28 @@ class MeasureStream:
     def mass(self) -> float:
         """The weight of all rows."""
         return exact_sum([each.mass for each in self._parts()])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all rows have the same weight."""
+        return self.lightest == self.heaviest
+
+    @property
+    def dtype(self) -> Any:
+        """The arithmetic of its points."""
+        parts: tuple[Summary | Waiting, ...] = (*self.summaries, *self.waiting)
+        return parts[0].points.dtype
+
+    def in_its_unit(self, weights: Array) -> tuple[Array, MeasureStream]:
+        """Weights of further rows in the unit of the stream, which its first rows decide, and the stream with it."""
+        power = self.power if self.heaviest > 0 else math.frexp(float(weights.max()))[1] - 1
+        with np.errstate(over="ignore"):
+            weights = times_power_of_two(weights, -power)
+        least, most = float(weights.min()), max(self.heaviest, float(weights.max()))
+        if not math.isfinite((self.n_seen + weights.shape[0]) * most):
+            raise ValueError("The weights of these rows are too large beside those of the first rows of the stream.")
+        least = min(self.lightest, least) if self.n_seen else least
+        return weights, replace(self, power=power, lightest=least, heaviest=most)
 
     @property
     def n_waiting(self) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, is_source, is_tensor
+from mercer.backends import config_context
+from mercer.backends.arrays import Array, as_double, dtype_name, is_source, is_tensor
 from mercer.backends.fingerprint import DataSeen, finished, mixed_in
 from mercer.backends.rounding import UNIT
 from mercer.certificates.stream import StreamCertificate, certify_stream
@@ -71,6 +73,8 @@ def require_wishes(model: Any, X: Any) -> None:
             raise ValueError(f"{name} needs all rows at once, and a stream has n_nodes alone: leave {name} out.")
     if model.solver != "auto" or model.reweight is False:
         raise ValueError("A stream is reduced by solver='auto', with the best weights: leave solver and reweight out.")
+    if model.evenness > 0 or model.potential == "sampled":
+        raise ValueError("A stream is reduced with all pairs of a block: leave evenness and potential='sampled' out.")
     if is_precomputed(model.kernel) or is_tensor(X):
         raise TypeError("A stream has points that are NumPy arrays: of a kernel matrix or a tensor use fit.")
 
@@ -84,6 +88,12 @@ def begun(model: Any) -> MeasureStream:
             "begin a new model."
         )
     return stream
+
+
+def its_arithmetic(model: Any) -> AbstractContextManager[Any]:
+    """The configuration, with the arithmetic of the first rows: no node is rounded that was none of theirs."""
+    stream: MeasureStream | None = vars(model).get("_stream")
+    return nullcontext() if stream is None else config_context(dtype=dtype_name(stream.dtype))
 
 
 def reduction_of(model: Any, stream: MeasureStream) -> Reduction:
@@ -114,7 +124,7 @@ def grown(model: Any, stream: MeasureStream, X: Any, weights: Array | None) -> M
         for where, block in X.blocks(BLOCK):
             stream = grown(model, stream, block, None if weights is None else weights[where])
         return stream
-    given = np.ones(X.shape[0]) if weights is None else weights
+    given, stream = stream.in_its_unit(np.ones(X.shape[0]) if weights is None else weights)
     trace = stream.trace + float(given @ _diagonal(model, X))
     digits = stream.digits + mixed_in(X, stream.n_seen * X.shape[1])
     n_nodes = nodes_asked(model)
@@ -156,12 +166,8 @@ def _plain(stream: MeasureStream) -> tuple[Any, ...]:
 
 def _from_plain(state: tuple[Any, ...]) -> MeasureStream:
     *plain, summaries, waiting = state
-    numbers = MeasureStream(*plain)
-    return replace(
-        numbers,
-        summaries=tuple(Summary(*each) for each in summaries),
-        waiting=tuple(Waiting(*each) for each in waiting),
-    )
+    parts, rest = tuple(Summary(*each) for each in summaries), tuple(Waiting(*each) for each in waiting)
+    return replace(MeasureStream(*plain), summaries=parts, waiting=rest)
 
 
 def store(model: Any, stream: MeasureStream) -> None:
@@ -174,9 +180,10 @@ def store(model: Any, stream: MeasureStream) -> None:
 def settle(model: Any) -> None:
     """Nodes, weights and their proof, of all rows so far; the rows themselves are gone."""
     stream = model._stream
-    indices, points, weights, proof = settled(model, stream)
-    digits, nodes = finished(stream.digits, (stream.n_seen, points.shape[1])), np.arange(points.shape[0])
-    features = NystromFeatures(model.kernel_, points, nodes)
+    with its_arithmetic(model):
+        indices, points, weights, proof = settled(model, stream)
+        digits, nodes = finished(stream.digits, (stream.n_seen, points.shape[1])), np.arange(points.shape[0])
+        features = NystromFeatures(model.kernel_, points, nodes)
     model.__dict__.update(
         indices_=indices,
         weights_=weights,
@@ -211,7 +218,8 @@ def settled(model: Any, stream: MeasureStream) -> tuple[Array, Array, Array, Str
     rows, points, values = last.rows[order], last.points[order], values[order]
     trace = float(values @ as_double(model.kernel_.diag(points)))
     roots = as_double(discrepancy_kernel(model.kernel_, stream.discrepancy).diag(points)) ** 0.5
-    reductions = last.reductions / mass + _DIVISIONS * UNIT * float(values @ roots)
+    roundings = _DIVISIONS + last.level  # a sum of masses at each
+    reductions = last.reductions / mass + roundings * UNIT * float(values @ roots)
     proof = certify_stream(last.blocks / mass, reductions, trace, stream.n_columns + spent)
     return rows, points, values, proof
 

@@ -26,7 +26,7 @@ from mercer.quadrature.path import QuadraturePath
 from mercer.quadrature.sample import Sample, make_problem, make_sample, read_law
 from mercer.quadrature.sampled import Potential
 from mercer.quadrature.sparsifier import QuadratureSparsifier
-from mercer.quadrature.streaming import problem_on
+from mercer.quadrature.streaming import its_arithmetic, problem_on
 from mercer.solvers.measure.active_set import solve_on
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
@@ -83,9 +83,12 @@ def verify_quadrature(model: QuadratureSparsifier, X: Any) -> Certificate:
 def _verify_stream(model: QuadratureSparsifier, X: Any) -> Certificate:
     """Certify the nodes of a stream against all of its rows, which are at hand again: every pair of them is looked at.
 
-    Their weights are taken to be equal, for a model keeps no others.
+    A stream whose rows had weights is refused, for a model does not keep them.
     """
-    X = checked_points(model, X, fitting=False)
+    if not model._stream.is_even:
+        raise ValueError("The rows of the stream had weights, which the model does not keep: nothing can be verified.")
+    with its_arithmetic(model):
+        X = checked_points(model, X, fitting=False)
     require_rows(X, model._n_rows)
     if fingerprint(X) != model._data_seen.fingerprint:
         raise ValueError("X is not the stream that the model was fitted to: pass all of its rows in their order.")

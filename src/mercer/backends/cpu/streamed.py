@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, final
 
 import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.arrays import Array, is_source
-from mercer.backends.chunks import depth_of_sum, panel_rows, row_chunks, source_rows
+from mercer.backends.chunks import panel_rows, row_chunks, source_rows
 from mercer.backends.cpu.tasks import add_scaled_product
 from mercer.backends.entries import Side
 from mercer.backends.matrix import KernelMatrix, kernel_matrix
+from mercer.backends.pairings import of_any_block
 from mercer.backends.rounding import EntryError
 
 _OUTER_BYTES, _OUTER_SHARE = 2**30, 1 / 5  # of the rows that stay while all columns go by
@@ -120,21 +121,24 @@ class StreamedMatrix(KernelMatrix):
         """The largest of all pairs of blocks. Cost: a pass.
 
         Inner products lose digits by the square of the distance from a centre. Entries that are asked for in other
-        blocks have another centre among the points, twice as far at most. In single precision other blocks may also
-        have another arithmetic inside, so that nothing is stated.
+        blocks have another centre among the points, twice as far at most, or are made by inner products where these
+        are differences. In single precision other blocks may have another arithmetic inside, so that nothing is stated.
         """
         if self.dtype != np.float64:
             return EntryError(math.inf)
-        worst = EntryError(0.0)
-        for _, _, part in self._parts():
-            worst = worst.worse(part.entry_error)
+        with of_any_block():
+            worst = reduce(EntryError.worse, (part.entry_error for _, _, part in self._parts()))
         return EntryError(_CENTRES * worst.relative, _CENTRES * worst.scaled, _CENTRES * worst.absolute)
 
     @property
     def summation_depth(self) -> int:
-        """Inside a block as anywhere; then one for each block, and a last rounding to the dtype."""
-        longest = max(self.shape)
-        return min(longest, depth_of_sum(longest, self._tall)) + 1
+        """At most the entries of a block; then one for each block, and a last rounding to the dtype."""
+        lengths = [(n, min(n, self._tall) if is_source(points) else n) for points, n in self._points_and_numbers]
+        return min(max(self.shape), max(each for _, each in lengths) + max(-(-n // each) for n, each in lengths)) + 1
+
+    @property
+    def _points_and_numbers(self) -> tuple[tuple[Any, int], tuple[Any, int]]:
+        return (self._rows, self.shape[0]), (self._cols, self.shape[1])
 
     def worth_storing(self, allowed: int) -> bool:
         return False
