@@ -28,6 +28,7 @@ from mercer.wording import size_in_words, time_in_words
 
 _FIRST = 200  # rows of the first fit
 _OF_A_FILE = 20_000  # rows that are read of a source, at most
+_BEYOND = 4  # times the landmarks, from which on seconds grow as they do for many rows
 _SHARE = 0.2  # of the time allowed, after which no larger fit is begun: the next takes four to eight times as long
 _SLOPES = {"seconds": (0.8, 3.0), "bytes": (0.0, 2.0)}  # exponents that fits can have
 _UNSURE = 0.4  # of the exponent
@@ -120,8 +121,10 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     Notes
     -----
     Fits to random rows are timed, with the same parameters, each to twice as many as the last; those that ask for more
-    landmarks, nodes or support points than there are rows get as many as there are. A kernel matrix is no set of rows:
-    :class:`mercer.Precomputed` is refused. On a machine with other work the seconds of both are those of that work.
+    landmarks, nodes or support points than there are rows get as many as there are. Where there are far more rows than
+    landmarks the first fit has four times as many as these, which may take longer than the budget. A kernel matrix is
+    no set of rows: :class:`mercer.Precomputed` is refused. On a machine with other work the seconds of both are those
+    of that work.
 
     Examples
     --------
@@ -140,23 +143,30 @@ def estimate_cost(model: Any, X: Any, y: Any = None, *, budget: float = 5.0) -> 
     n, rng = int(X.shape[0]) if hasattr(X, "shape") else len(X), np.random.default_rng(0)
     if not n:
         raise ValueError("X has no rows: there is nothing to fit.")
-    if is_source(X):
+    by_blocks = is_source(X)
+    if by_blocks:
         X = X[np.sort(rng.choice(n, min(n, _OF_A_FILE), replace=False))]
-        found = estimate_cost(model, X, budget=budget)
-        return _extrapolated(list(found.pilots), n, by_blocks=True)
-    order = rng.permutation(n)
+    order = rng.permutation(len(X) if by_blocks else n)
 
     def fit(rows: int) -> None:
         _copy(model, rows).fit(*(_rows(part, np.sort(order[:rows])) for part in (X, y) if part is not None))
 
     with without_journal(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself will say it
-        return _extrapolated(_timed(fit, n, budget), n)
+        return _extrapolated(_timed(fit, order.size, budget, _first_size(model, n)), n, by_blocks=by_blocks)
 
 
-def _timed(fit: Callable[[int], None], n: int, budget: float) -> list[Pilot]:
+def _first_size(model: Any, n: int) -> int:
+    """The rows of the first fit: where there are many times the landmarks, so many that their number stands still."""
+    asked = model.get_params(deep=False).get("landmarks")
+    is_number = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool)
+    beyond = _BEYOND * int(asked) if is_number else 0
+    return min(n, max(_FIRST, beyond if n > _BEYOND * beyond else 0))
+
+
+def _timed(fit: Callable[[int], None], n: int, budget: float, first: int = _FIRST) -> list[Pilot]:
     """Fits to more and more rows, as long as time allows."""
-    rows, pilots, began = min(n, _FIRST), list[Pilot](), time.monotonic()
+    rows, pilots, began = min(n, first), list[Pilot](), time.monotonic()
     fit(rows)  # what is compiled and imported on the way
     while True:
         seconds = min(_seconds(fit, rows) for _ in range(2))  # other work on the machine only adds to them

@@ -115,6 +115,16 @@ def test_what_is_computed_is_not_thrown_away_and_says_how_long_it_takes(file, fo
     assert "Computing coordinates" in call("transform", "m.mercer", file, *LIMITED).output
 
 
+def test_coordinates_that_cannot_fit_are_refused_before_the_work(folder, call, monkeypatch):
+    np.save(folder / "data.npy", np.zeros((300_000, 2), np.float32))
+    monkeypatch.setattr(mercer.SDPEmbedding, "fit", None)
+    result = call("embed", "data.npy", "--memory-limit", "1MB", "--landmarks", 40, "--components", 8)
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "What the fit says of 300000 rows takes about 19 MB beyond the data, above memory_limit=1 MB" in said
+    assert "let mercer transform write the coordinates of all" in said
+
+
 def test_a_large_run_goes_on_where_it_was_killed(file, folder, told, call, monkeypatch):
     whole = told("embed", file, *SMALL)
     kept = ("--checkpoint", "run.journal", "--checkpoint-every", "0")

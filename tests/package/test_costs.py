@@ -96,6 +96,12 @@ def test_what_has_no_cost_is_refused(model, X, sentence):
         estimate_cost(model, X)
 
 
+@pytest.mark.parametrize(("landmarks", "first"), [(None, 200), (60, 240), (300, 1200), (10_000, 200)])
+def test_pilots_have_more_rows_than_landmarks(landmarks, first, own_clock):
+    model = Sleeper(0.9, landmarks=landmarks)
+    assert estimate_cost(model, np.zeros((40_000, 2)), budget=0.01).pilots[0].rows == first
+
+
 def test_rows_of_a_file_take_no_more_memory_than_the_limit_allows(own_clock, monkeypatch):
     monkeypatch.setattr(costs, "_OF_A_FILE", 800)
     rows = open_rows(np.zeros((40_000, 2)))

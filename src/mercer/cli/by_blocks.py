@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.backends import config_context, get_config
 from mercer.backends.arrays import Array
+from mercer.backends.config import require_memory
 from mercer.backends.row_source import RowSource
 from mercer.cli.options import Reading
 from mercer.cli.progress import fraction_bar
@@ -146,6 +147,9 @@ def _refuse_options(request: Any, large: LargeFile) -> None:
         if given:
             raise click.UsageError(f"{size}: {name} needs all rows at once. Leave it out, or raise the limit.")
     _require_npy(request.output)
+    least = 8 * large.rows.shape[0] * (request.model.components or 1)
+    advice = "embed some of the rows with --model, and let mercer transform write the coordinates of all"
+    require_memory(least, f"What the fit says of {large.rows.shape[0]} rows", advice)
 
 
 def _require_npy(output: Path | None) -> None:

@@ -80,7 +80,7 @@ def verify(**options: Any) -> None:
 
     \b
       mercer verify data.mercer data.csv && echo proved
-      mercer verify data.mercer data.parquet --memory-limit 1GB --extended
+      mercer verify data.mercer data.parquet --memory-limit 1GB --extended --tol 0.01
 
     Exit codes: 0 the certificate holds, 3 it does not, 1 data or a model that cannot be used, 2 a wrong call.
     """  # noqa: D301 (click reads the character \b, which a raw text would not hold)
