@@ -125,8 +125,7 @@ def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
         try:
             fitted = fit(*args, **kwargs)
         except Exception as error:
-            X = args[1] if len(args) > 1 else kwargs.get("X")
-            full = memory_error(error, X.shape[0] if hasattr(X, "shape") else None)
+            full = memory_error(error, _row_count(args[1] if len(args) > 1 else kwargs.get("X")))
             if full is None:
                 raise
             raise full from None
@@ -140,6 +139,14 @@ def brought_back(fit: Callable[P, T]) -> Callable[P, T]:
         return fitted if fitted is model else in_memory(fitted)
 
     return wrapped
+
+
+def _row_count(X: Any) -> Any:
+    """The rows of what a fit was given, whatever that was; None where it has none."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return len(X) if isinstance(X, list | tuple) else None
+    return shape[0] if len(shape) else None
 
 
 @final

@@ -245,11 +245,10 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         selection = settled(exact, choice, selection)
         choice.require_weight(exact, selection.nodes, selection.values, selection.reduction is not None)
         by_points = self.potential == "sampled" and pays(problem.size, nodes_asked(self))
-        unproved: Unproved | None = Unproved(sample, self.discrepancy, by_points)
-        level: Level | None = None
+        level: Level | Unproved = Unproved(sample, self.discrepancy, by_points)
         if not is_plain(self, X):  # the proof needs more of the programme than is kept
-            unproved, (exact, level) = None, at_sampled_level(potential, selection.nodes, selection.values)
-        self._store(X, sample, exact, definiteness, choice, selection, level, unproved)
+            exact, level = at_sampled_level(potential, selection.nodes, selection.values)
+        self._store(X, sample, exact, definiteness, choice, selection, level)
         return True
 
     @keeps_earlier_fit
@@ -358,9 +357,9 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         definiteness: SquareDefiniteness | None,
         choice: Choice,
         selection: Selection,
-        level: Level | None = None,
-        unproved: Unproved | None = None,
+        level: Level | Unproved | None = None,
     ) -> None:
+        """Set what is public; the level of D(0), where Sω is not known, was sampled or waits for who asks for it."""
         self._n_rows = int(X.shape[0])
         self._points, self._weights, self._rows = sample.points(X, self.kernel_), sample.weights, sample.rows
         nodes, values = selection.nodes, selection.values
@@ -369,10 +368,10 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         self.indices_, self.weights_ = sample.rows[nodes], values
         reduced = selection.reduction is not None and selection.reduction.values.shape[0] > 1
         self._claim = Claim.of(choice, reduced, problem.trace(nodes, values))
-        if unproved is None:
-            self._prove(problem, nodes, values, definiteness, level)
+        if isinstance(level, Unproved):
+            self._leave_unproved(level)
         else:
-            self._leave_unproved(unproved)
+            self._prove(problem, nodes, values, definiteness, level)
         soft = self.max_weight is not None or self.ridge is not None
         self.slacks_ = problem.slacks(nodes, values, self.alpha_) if soft else None
         self.__dict__.pop("path_", None)  # of an earlier fit
