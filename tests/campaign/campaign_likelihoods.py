@@ -17,7 +17,7 @@ from mercer.density.fitting_problem import kernel_likelihood
 from mercer.density.setting import Setting
 from mercer.problems.sum_of_squares_enclosures import Sample
 
-_DIGITS = 50
+DIGITS = 50
 _LEAST_BARRIER = mpf(10) ** -22
 _STORED = 1e-12
 
@@ -128,7 +128,7 @@ def _barrier(rows, shares, R, C, mu):
 
 def run(seed):
     """The verdicts of one problem."""
-    with mpmath.workdps(_DIGITS):
+    with mpmath.workdps(DIGITS):
         return _run(seed)
 
 

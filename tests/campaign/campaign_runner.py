@@ -32,6 +32,7 @@ WHOLE = {
     "adversaries": range(800),
     "whole_densities": range(300),
     "likelihoods": range(300),
+    "mixtures": range(200),
     "streams": range(600),
     "levels_by_draws": range(400),
     "blocks": range(300),

@@ -33,6 +33,7 @@ SAMPLE = {
     "adversaries": range(10),
     "whole_densities": range(2),
     "likelihoods": range(3),
+    "mixtures": range(4),
     "streams": range(10),
     "levels_by_draws": range(4),
     "blocks": range(4),

@@ -233,3 +233,10 @@ def test_tensors_give_the_same_density(X):
     model = likelihood(X, support=torch.as_tensor(X[::8])).fit(torch.as_tensor(X))
     assert isinstance(model.factor_, torch.Tensor)
     assert model.log_likelihood_ == pytest.approx(likelihood(X).fit(X).log_likelihood_, abs=1e-8)
+
+
+def test_a_density_with_a_section_for_a_far_row_is_verified():
+    sample = np.r_[np.random.default_rng(0).normal(size=(15, 1)), [[1000.0]]]
+    model = SumOfSquaresDensity(objective="likelihood", support=("mixture", 1), random_state=0).fit(sample)
+    assert model.sections_.means.shape[0] == 2  # the part that was asked for, and a wide one
+    assert mercer.verify(model, sample).upper == pytest.approx(model.certificate_.upper, abs=1e-9)

@@ -25,6 +25,7 @@ from mercer.problems.sum_of_squares_enclosures import Sample
 from mercer.solvers.spectrahedron.interior_point import Likelihood, minimise_likelihood
 
 FACTORS = (1.0, 2.0, 8.0)  # of the covariances of parts
+MOST_WIDE = 2  # sections for rows that no part reaches: of those that are drawn, and of all
 _PENALTY, _PENALTY_OF_BUMPS = 10.0, 60.0  # λ n of sections whose squares have mass one
 _PARTS = (1, 2, 3, 4, 6, 8, 12)
 _MANY_PARTS, _SHARE = 8, 20  # parts that are tried whatever the sample; beyond, numbers of the sample for one of theirs

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.backends.arrays import like, to_numpy
 from mercer.consistency import require_equal
 from mercer.density.own_sections import asks_for_sections, checked_scales, require_sections_fit
-from mercer.density.section_choice import FACTORS
+from mercer.density.section_choice import FACTORS, MOST_WIDE
 from mercer.kernels.integrals.gaussian_sections import GaussianSections
 from mercer.kernels.integrals.measures import Lebesgue
 
@@ -53,5 +53,6 @@ def _require_named(model: Any, means: Any, factors: Any) -> None:
     named = model.scales if model.scales is not None else None if factors.size == 1 else FACTORS
     if named is not None and not np.array_equal(factors, checked_scales(named)):
         raise ValueError("The model's sections_ have other factors than its parameter scales: it is damaged.")
-    if isinstance(model.support, tuple) and model.support[0] == "mixture" and means.shape[0] > model.support[1]:
+    named_parts = isinstance(model.support, tuple) and model.support[0] == "mixture"
+    if named_parts and means.shape[0] > model.support[1] + MOST_WIDE:
         raise ValueError("The model's sections_ are more than its parameter support: it is damaged.")
