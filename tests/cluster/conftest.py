@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,11 +11,25 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="session")
-def client() -> Iterator[Any]:
-    """Two workers of one thread each."""
+@contextmanager
+def two_workers() -> Iterator[Any]:
+    """The client of two processes of one thread each."""
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Any]:
+    """That of a cluster which tests share, and none of them kills."""
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def mortal_client() -> Iterator[Any]:
+    """That of a cluster of a test's own: now and then Dask does not bring a worker back that was killed."""
+    with two_workers() as client:
         yield client
 
 
@@ -30,9 +45,8 @@ def small_matrices_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cluster(client: Any, small_matrices_go_there: None) -> Iterator[Any]:
-    """The cluster of a configuration in which they do, with all its workers alive."""
+    """The cluster of a configuration in which they do."""
     from mercer import config_context
 
-    client.wait_for_workers(2)
     with config_context(client=client) as config:
         yield config.cluster

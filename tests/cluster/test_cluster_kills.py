@@ -129,7 +129,12 @@ CASES = {
     "neighbour graph": Case(neighbour_tables, neighbours, "_exact", tasks.asked),
     "lazy transform": Case(lazy_transform, sys.modules[__name__], "computed", BLOCKS),
 }
-QUICK = ("product", "sums of mmd_test")
+QUICK = ("product",)
+
+
+@pytest.fixture
+def client(mortal_client: Any) -> Any:
+    return mortal_client
 
 
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in CASES])
