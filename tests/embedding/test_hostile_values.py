@@ -31,10 +31,11 @@ def X():
 )
 def test_a_kernel_that_overflows_says_so(kernel, scale, X):
     with pytest.raises(
-        ValueError, match=r"is not a finite number of float64 at \d+ of 900 pairs .* a size near one\.$"
+        ValueError,
+        match=r"(finite number of float64 at \d+ of 900 pairs|k\(x, x\) leaves floating) .* a size near one\.$",
     ):
         kernel(scale * X)
-    with pytest.raises(ValueError, match="not a finite number|sums to (nan|inf) in float64"):
+    with pytest.raises(ValueError, match="not a finite number|sums to (nan|inf) in float64|leaves floating point"):
         SDPEmbedding(kernel).fit(scale * X)
 
 
@@ -68,7 +69,7 @@ def test_points_that_single_precision_cannot_hold(Estimator, X):
 @_BOTH
 def test_points_so_far_away_that_a_kernel_overflows(Estimator, X):
     model = Estimator(Polynomial(2, coef0=5.0)).fit(X)
-    with pytest.raises(ValueError, match="Row 0 of X is so far from the data that Polynomial.* overflows"):
+    with pytest.raises(ValueError, match=r"^Polynomial\(.*\) is not a finite number of float64 at 30 of 30 pairs"):
         model.transform(1e300 * X)
 
 
