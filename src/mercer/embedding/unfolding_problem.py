@@ -19,7 +19,7 @@ from mercer.problems.unfolding import Unfolding
 from mercer.support import Support, choose_support
 
 _PLAIN = 100  # powers of two between which lengths are taken as they are
-_MOST_POWERS = 900  # of two, of a weight times a squared length: 120 less than double precision has
+_MOST_POWERS = 940  # of two, of a weight times a squared length: 80 less than double precision has
 _UNEVEN = 1e8  # between squared distances of neighbours, beyond which digits run out
 
 
