@@ -121,7 +121,9 @@ def test_a_fit_holds_torch_to_one_thread_and_lets_it_go():
     seen, before = [], torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        model = SumOfSquaresDensity(Gaussian(0.9), support=8, callback=lambda _: seen.append(torch.get_num_threads()))
+        model = SumOfSquaresDensity(
+            Gaussian(0.9), support=8, random_state=0, callback=lambda _: seen.append(torch.get_num_threads())
+        )
         model.fit(torch.from_numpy(sample()[0]))
         assert set(seen) == {1}
         assert torch.get_num_threads() == 2
