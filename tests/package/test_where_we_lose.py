@@ -1,4 +1,4 @@
-"""The page on where we lose quotes figures that stand on the pages of results it names."""
+"""The pages on where we lose and on the race quote figures that stand on the pages of results they name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "where_we_lose.rst").read_text(encoding="utf-8")
+RACE = (ROOT / "docs" / "race.rst").read_text(encoding="utf-8")
 NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?: \d{3})+|\d*\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
@@ -32,7 +33,14 @@ def _stands_in(token, values):
     return any(abs(value - float(token)) <= half + 1e-9 for value in values)
 
 
-@pytest.mark.parametrize(("first", "rest"), list(_rows()))
+def _sections():
+    """The titles of the race's page that name a page of results, and what stands below each."""
+    _, *parts = re.split(r"\n(.+)\n=+\n", RACE)
+    found = zip(parts[::2], parts[1::2], strict=True)
+    return [(title, " ".join(text.split())) for title, text in found if "benchmarks/results/" in text]
+
+
+@pytest.mark.parametrize(("first", "rest"), [*_rows(), *_sections()])
 def test_figures_stand_on_the_pages_that_are_named(first, rest):
     pages = re.findall(r"benchmarks/results/(\w+)\.md", rest)
     assert pages, "a row names the page that it was measured on"
