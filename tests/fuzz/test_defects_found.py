@@ -30,6 +30,7 @@ from mercer import (
     conditional_independence_test,
     hsic,
     hsic_test,
+    kernel_herding,
     nystrom_completion,
     plane_map,
     verify,
@@ -123,6 +124,23 @@ def test_landmarks_among_points_that_differ_in_their_last_digits():
         10,
         1,
     )
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e300])
+def test_herding_moves_points_the_same_way_in_any_unit(size):
+    first, second = (kernel_herding(points, 4, kernel=Gaussian(), refine=True) for points in (X, size * X))
+    np.testing.assert_allclose(second.points / size, first.points, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(second.distances, first.distances, rtol=1e-6)
+
+
+def test_an_eigenvalue_below_the_rounding_of_the_largest_is_verified():
+    points = np.round(3 * X[:, :2])
+    points[-1] = 3e6
+    model = KernelPCA(Linear(), certify=True, random_state=0).fit(points)
+    assert verify(model, points).holds(1e-6)
+    model.explained_variance_ratio_ = model.explained_variance_ratio_ * [1, 1.001]
+    with pytest.raises(ValueError, match="explained_variance_ratio_ is not what the trace gives"):
+        verify(model, points)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])

@@ -244,5 +244,6 @@ class _Slope:
             point = like(x[None, :], part.means, dtype=part.means.dtype)
             sums = factor * to_numpy(as_double(GramOperator(kernel, point, part.means) @ moments))[0]
             value += sums[0]
-            gradient += 2 * (sums[1:] - sums[0] * x) / float(kernel.sigma) ** 2  # type: ignore[attr-defined]
-        return -value, -gradient * width
+            sigma = float(kernel.sigma)  # type: ignore[attr-defined]
+            gradient += 2 * (width / sigma) * ((sums[1:] - sums[0] * x) / sigma)  # σ² may overflow
+        return -value, -gradient
