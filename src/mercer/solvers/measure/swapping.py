@@ -141,18 +141,15 @@ class _Sweep:
         return best, float(gain[best])
 
     def _vacate(self, place: int, row: Array, weight: float, own: float) -> None:
-        """Take a node out: inverse, weights, gradient and rest are those of the others."""
+        """Take a node out: weights, gradient and rest are those of the others."""
         share = self._inverse[:, place] / own
         self._weights = self._weights - weight * share
-        self._inverse = self._inverse - share[:, None] * self._inverse[place]
-        self._inverse[place] = 0.0
-        self._inverse[:, place] = 0.0
         self._gradient = self._gradient - (weight / own) * row
         self._rest = self._rest + row**2 / own
         self._shares.add(-share, row)
 
     def _fill(self, place: int, best: int) -> None:
-        """Give the vacant place to a point of the pool: the inverse grows by its row, gradient and rest follow."""
+        """Give the vacant place to a point of the pool: the inverse changes by its row, gradient and rest follow."""
         column = self._entries.rows(as_indices([best], self._pool))[0]
         mine = column[self._places]
         mine[place] = 0.0
@@ -161,13 +158,37 @@ class _Sweep:
         rest = self._rest[best]
         step = -self._gradient[best] / rest
         solved[place] = -1.0
-        self._inverse += solved[:, None] * (solved / rest)
+        _replace(self._inverse, place, solved, rest)
         self._weights[place] = 0.0
         self._weights = self._weights - step * solved
         self._gradient = self._gradient + step * left
         self._rest = self._rest - left**2 / rest
         self._shares.add(-solved / rest, left)
         self.nodes[place], self._places[place] = self._pool[best], best
+
+
+def _replace(inverse: Array, place: int, solved: Array, rest: Array) -> None:
+    """The inverse with another row and column in one place, in the place of the old ones."""
+    row = copied(inverse[place])
+    if not is_tensor(inverse):
+        _add_two_terms(inverse, place, row, solved, float(rest))
+        return
+    inverse -= row[:, None] * (row / row[place])
+    inverse[place] = inverse[:, place] = 0.0
+    inverse += solved[:, None] * (solved / rest)
+
+
+@njit(cache=True, nogil=True)
+def _add_two_terms(inverse: Any, place: int, row: Any, solved: Any, rest: float) -> None:
+    for i in range(row.size):
+        share, gained = row[i] / row[place], solved[i] / rest
+        if i == place:
+            for j in range(row.size):
+                inverse[i, j] = gained * solved[j]
+            continue
+        for j in range(row.size):
+            inverse[i, j] += gained * solved[j] - share * row[j]
+        inverse[i, place] = gained * solved[place]
 
 
 def _column_sums(left: Array, right: Array) -> Array:
