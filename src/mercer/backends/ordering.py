@@ -93,7 +93,7 @@ def place_of(values: Array, ascending: Array) -> Array:
 
 
 def equal_pairs(first: Array, second: Array) -> tuple[Array, Array]:
-    """The places of all pairs of equal entries of two vectors; without a look at every pair where those of one differ."""
+    """The places of all pairs of equal entries of two vectors, found by sorting where those of the second differ."""
     if not is_tensor(first):
         order = np.argsort(second, kind="stable")
         ascending = second[order]
