@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numba import njit
-
 from mercer.backends.arrays import Array, as_double, is_source, is_sparse_tensor, is_tensor, namespace
 from mercer.backends.chunks import source_rows
 
@@ -50,7 +47,7 @@ def fingerprint(X: Any) -> str:
         flat = as_double(part).reshape((-1,))
         size = _ON_DEVICE if is_tensor(flat) else _CACHED
         for start in range(0, int(flat.shape[0]), size):
-            total += _sum_of_mixed(flat[start : start + size], start)
+            total += int(_mixed(flat[start : start + size], start).sum())
         total = total * _STEP + int(flat.shape[0])
     return _with_shape(total, X.shape)
 
@@ -70,7 +67,7 @@ def mixed_in(block: Array, first: int) -> int:
     """What some rows add to the sum, whose first number is so many numbers from the first of all."""
     flat, total = as_double(block).reshape(-1), 0
     for start in range(0, flat.shape[0], _CACHED):
-        total += _sum_of_mixed(flat[start : start + _CACHED], first + start)
+        total += int(_mixed(flat[start : start + _CACHED], first + start).sum())
     return total % _MODULUS
 
 
@@ -91,25 +88,6 @@ def _parts(X: Any) -> tuple[Array, ...]:
         entries = rows.tocoo()
         return entries.data, entries.row, entries.col
     return (X,)
-
-
-def _sum_of_mixed(values: Array, start: int) -> int:
-    """The sum of :func:`_mixed`, modulo 2⁶⁴ and with a sign."""
-    if is_tensor(values):
-        return int(_mixed(values, start).sum())
-    return int(_sum_of_mixed_bits((values + 0.0).view(np.int64), np.int64(start)))
-
-
-@njit(cache=True, nogil=True)
-def _sum_of_mixed_bits(values: Any, start: Any) -> Any:
-    """The same in one loop, of the bits."""
-    total = np.int64(0)
-    for k in range(values.size):
-        bits = values[k] + (start + np.int64(k) + np.int64(1)) * np.int64(_STEP)
-        bits = (bits ^ ((bits >> np.int64(30)) & np.int64(0x3FFFFFFFF))) * np.int64(_FIRST)
-        bits = (bits ^ ((bits >> np.int64(27)) & np.int64(0x1FFFFFFFFF))) * np.int64(_SECOND)
-        total += bits ^ ((bits >> np.int64(31)) & np.int64(0x1FFFFFFFF))
-    return total
 
 
 def _mixed(values: Array, start: int) -> Array:

@@ -20,21 +20,13 @@ def _prepare(raw, pairing, scales, limit, center, out):  # type: ignore[no-untyp
         for k in range(raw.size):
             value = (raw[k] - center[k]) / scales[k]
             out[k] = min(max(value, -limit), limit)
-        total = _square(out)
+        for k in range(raw.size):
+            total += np.float64(out[k]) * np.float64(out[k])
     elif pairing == COSINE:
         _direction(raw, out)
     else:
         for k in range(raw.size):
             out[k] = raw[k] if pairing == DOT else raw[k] * scales[k]
-    return total
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _square(x):  # type: ignore[no-untyped-def]
-    """The squared norm, in double precision."""
-    total = 0.0
-    for k in range(x.size):
-        total += np.float64(x[k]) * np.float64(x[k])
     return total
 
 
