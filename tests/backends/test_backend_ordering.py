@@ -22,6 +22,15 @@ def to(request):
     return np.array if request.param == "numpy" else pytest.importorskip("torch").tensor
 
 
+@pytest.mark.parametrize("second", [[5, 1, 9, 4], [5, 1, 5, 4], []], ids=["distinct", "repeated", "none"])
+@pytest.mark.parametrize("first", [[4, 9, 9, 2], [7], []], ids=["some", "no equal", "none"])
+def test_pairs_of_equal_entries(to, first, second):
+    first, second = np.array(first, np.int64), np.array(second, np.int64)
+    found = ordering.equal_pairs(to(first), to(second))
+    pairs = set(zip(*(to_numpy(side).tolist() for side in found), strict=True))
+    assert pairs == set(zip(*(side.tolist() for side in np.nonzero(first[:, None] == second)), strict=True))
+
+
 def test_places(to):
     x = to(VALUES)
     for found, expected in (

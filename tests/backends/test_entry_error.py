@@ -24,6 +24,7 @@ KERNELS = {
     "shifted polynomial": (Polynomial(2, gamma=0.5, coef0=-1.0), lambda r2, r1, p: (p / 2 - 1) ** 2),
     "sigmoid": (Sigmoid(gamma=0.5, coef0=-0.25), lambda r2, r1, p: np.tanh(p / 2 - LONG(0.25))),
     "square": (Gaussian(0.7) ** 2, lambda r2, r1, p: np.exp(-2 * r2 / LONG(0.7) ** 2)),
+    "broken power": (Gaussian(0.7) ** 2.3, lambda r2, r1, p: np.exp(-LONG(2.3) * r2 / LONG(0.7) ** 2)),
     "sum": (
         Gaussian(0.7) * Matern(0.5, 1.5) + 3.0 * Linear(),
         lambda r2, r1, p: np.exp(-r2 / LONG(0.7) ** 2 - np.sqrt(r2) / LONG(1.5)) + 3 * p,

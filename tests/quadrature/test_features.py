@@ -96,6 +96,15 @@ def test_bad_nodes_are_refused_in_one_sentence(nodes, sentence):
         NystromFeatures(Gaussian(1.0), X, nodes)
 
 
+def test_the_root_waits_until_a_feature_is_asked_for():
+    features = NystromFeatures(Gaussian(1.5), X, NODES)
+    assert "normalization" not in vars(features)
+    features.transform(X)
+    assert features.rank == np.linalg.matrix_rank(features.normalization)
+    assert "normalization" in vars(features)
+    assert not hasattr(features, "root")
+
+
 def test_nodes_on_which_the_kernel_vanishes_are_refused():
     with pytest.raises(ValueError, match=r"^The kernel vanishes on every node: choose others\.$"):
         NystromFeatures(Linear(), np.zeros((4, 2)), [0, 1])

@@ -383,11 +383,11 @@ def test_neither_the_matrix_nor_more_columns_than_allowed_are_ever_held(rule, mo
     )
     assert measure.status is Status.CONVERGED
     assert max(held) == len(cache) == cache.capacity == fit
-    columns = [shape for shape in squared.blocks if shape[0] == n]
-    inside = [shape for shape in squared.blocks if shape[0] < n]
-    assert max(width for _, width in columns[:-1]) <= max(fit, measure.point.nodes.size)
+    widths = [rows for rows, cols in squared.blocks if cols == n]  # columns of a symmetric matrix come as its rows
+    inside = [shape for shape in squared.blocks if n not in shape]
+    assert max(widths[:-1]) <= max(fit, measure.point.nodes.size)
     assert max((rows * cols for rows, cols in inside), default=0) <= n**2 / 4
-    assert sum(width for _, width in columns) == problem.n_columns
+    assert sum(widths) == problem.n_columns
 
 
 def test_more_nodes_than_a_block_holds(monkeypatch):

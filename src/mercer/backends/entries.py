@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.backends import forms
 from mercer.backends.arrays import Array, cast, chosen_columns, dtype_name, namespace
-from mercer.backends.ordering import flatnonzero
+from mercer.backends.ordering import equal_pairs, flatnonzero
 from mercer.backends.rounding import EntryError, unit_of
 
 Side = Literal["rows", "cols"]
@@ -95,10 +95,12 @@ class FormEntries(ABC):
         elif isinstance(rows, slice):
             hit = flatnonzero((cols >= rows.start) & (cols < rows.stop))
             at, values = (cols[hit] - rows.start, hit), diagonal[cols[hit]]
+        elif isinstance(cols, slice):
+            hit = flatnonzero((rows >= cols.start) & (rows < cols.stop))
+            at, values = (hit, rows[hit] - cols.start), diagonal[rows[hit]]
         else:
-            columns = xp.arange(cols.start, cols.stop, device=tile.device) if isinstance(cols, slice) else cols
-            at = xp.nonzero(rows[:, None] == columns)
-            values = diagonal[columns[at[1]]]
+            at = equal_pairs(rows, cols)
+            values = diagonal[cols[at[1]]]
         if log:  # where k(x, x) underflows, the tile knows its logarithm
             seen = values > 0
             at, values = (at[0][seen], at[1][seen]), xp.log(values[seen])

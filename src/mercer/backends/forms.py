@@ -7,13 +7,15 @@ device makes a :class:`mercer.backends.matrix.KernelMatrix` of a form and points
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mercer.backends.profiles import Profile
-from mercer.backends.rounding import EntryError
+from mercer.backends.profiles import Exponential, Profile
+from mercer.backends.rounding import UNIT, EntryError
 
+_OF_ROOT = 5  # roundings of the square of a length that was divided by a root
 Metric = Literal["sqeuclidean", "cityblock", "chi2", "mismatches", "dot", "cosine"]
 
 
@@ -36,11 +38,17 @@ class Pairing(Form):
     """k(x, y) = profile(metric(x / length, y / length)); inner products take no length.
 
     A tuple has a length for each column. Columns in which x and y differ are mismatches, each counts 1 / length.
+
+    Attributes
+    ----------
+    rounding : float
+        How far the distance can be from that of the kernel for the rounding of the length, relative to it.
     """
 
     metric: Metric
     profile: Profile
     length: float | tuple[float, ...] = 1.0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,17 @@ class PowerOf(Form):
 
     inner: Form
     exponent: float
+
+
+def power_of(inner: Form, exponent: float) -> Form:
+    """The entrywise power of a form; that of a Gaussian is a Gaussian, whose entries take no power to make."""
+    gaussian = isinstance(inner, Pairing) and inner.metric == "sqeuclidean" and isinstance(inner.profile, Exponential)
+    if not gaussian:
+        return PowerOf(inner, exponent)
+    assert isinstance(inner, Pairing)
+    root, length = math.sqrt(exponent), inner.length
+    length = tuple(each / root for each in length) if isinstance(length, tuple) else length / root
+    return replace(inner, length=length, rounding=inner.rounding + _OF_ROOT * UNIT)
 
 
 @dataclass(frozen=True)

@@ -90,3 +90,16 @@ def totals(where: Array, weights: Array | None = None) -> Array:
 def place_of(values: Array, ascending: Array) -> Array:
     """Where each value stands in an ascending vector, or would stand."""
     return namespace(ascending).searchsorted(ascending, values)
+
+
+def equal_pairs(first: Array, second: Array) -> tuple[Array, Array]:
+    """The places of all pairs of equal entries of two vectors, found by sorting where those of the second differ."""
+    if not is_tensor(first):
+        order = np.argsort(second, kind="stable")
+        ascending = second[order]
+        if (ascending[1:] != ascending[:-1]).all():
+            place = np.minimum(np.searchsorted(ascending, first), max(ascending.size - 1, 0))
+            hit = np.flatnonzero(ascending[place] == first) if ascending.size else place[:0]
+            return hit, order[place[hit]]
+    found: tuple[Array, Array] = namespace(first).nonzero(first[:, None] == second)
+    return found

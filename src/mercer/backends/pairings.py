@@ -76,6 +76,7 @@ class PairingForm(FormEntries):
         super().__init__(rows, cols, dtype)
         self._metric, self._profile = form.metric, form.profile
         self._lengths = np.full(self.n_features, 1.0) * np.asarray(form.length, np.float64)
+        self._of_length = form.rounding
 
     @abstractmethod
     def _profiled(self, values: Array) -> Array:
@@ -180,6 +181,7 @@ class DistanceForm(PairingForm):
 
     def _error_with(self, of_exponents: float, of_products: float) -> EntryError:
         """The error where exponents lose as much more, and inner products as much more of ‖x‖‖y‖."""
+        of_exponents = of_exponents + self._of_length
         if not self._by_products:
             relative = gamma(self.n_features + SUBTRACTIONS + self._weighed * WEIGHTS, self.unit)
             error = profile_error(self._profile, self._name, relative + of_exponents, self._lost, self._most())
@@ -193,7 +195,7 @@ class DistanceForm(PairingForm):
             return EntryError(0.0)
         largest = EXPONENT_ERROR[self._name] ** (1 / self._profile.power_at_zero) / (2 * self.unit)
         lost = gamma(2 * self.n_features + PRODUCTS, self.unit) * largest
-        return profile_error(self._profile, self._name, 4 * self.unit, lost, 4 * largest)
+        return profile_error(self._profile, self._name, 4 * self.unit + self._of_length, lost, 4 * largest)
 
     def _most(self) -> float:
         """A bound on the distances of the points; a chi-squared term is below the larger coordinate."""

@@ -208,8 +208,8 @@ def _state(value: Any) -> list[str]:
     """The names of what an object holds, but for what it leaves out or makes again when asked."""
     kind: Any = type(value)
     layout = layout_of(kind)
-    if "certificate_" in layout.attributes:
-        getattr(value, "certificate_", None)  # a proof that is made when it is asked for goes into the file
+    for name in layout.attributes:
+        getattr(value, name, None)  # a proof, or what else is made when it is asked for, goes into the file
     state = vars(value)
     made = {name for name in state if name not in layout.attributes and _is_cached(kind, name)}
     return [name for name in state if name not in layout.unsaved and name not in made]

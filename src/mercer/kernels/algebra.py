@@ -76,7 +76,7 @@ class Power(Kernel):
         exponent = positive_number(self.exponent, "exponent")
         if not exponent.is_integer() and not self.kernel.properties.positive:
             raise ValueError(f"exponent={self.exponent!r} must be a whole number: {self.kernel!r} can be negative.")
-        return forms.PowerOf(self.kernel.form(n_features), exponent)
+        return forms.power_of(self.kernel.form(n_features), exponent)
 
     @property
     def properties(self) -> Properties:

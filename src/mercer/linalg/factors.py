@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack
+from numba import njit
+from scipy.linalg import lapack
 
 from mercer.backends.arrays import Array, cholesky, is_tensor, namespace, solve_triangular
 from mercer.backends.rounding import EPS
@@ -43,11 +46,9 @@ def damped_inverse(matrix: Array) -> Array:
     for _ in range(_TRIES):
         try:
             with blas_for(int(matrix.shape[0])):
-                inverse = _inverse(matrix + damping * identity, identity, strict=damping == 0)
+                return _inverse(matrix + damping * identity, identity, strict=damping == 0)
         except np.linalg.LinAlgError:
             damping = max(_FIRST * float(xp.max(matrix.diagonal())), _MORE * damping)
-            continue
-        return (inverse + inverse.T) / 2
     raise np.linalg.LinAlgError("The matrix is far from positive semi-definite: it has no inverse to speak of.")
 
 
@@ -56,12 +57,30 @@ def _inverse(matrix: Array, identity: Array, *, strict: bool) -> Array:
     if is_tensor(matrix):
         factor = cholesky(matrix)
     else:
-        factor, _ = cho_factor(matrix, lower=True, check_finite=False)
+        factor = upper_factor(matrix)
+        if factor is None:
+            raise np.linalg.LinAlgError
     if strict and _is_rounding(factor):
         raise np.linalg.LinAlgError
     if is_tensor(matrix):
-        return solve_triangular(factor, solve_triangular(factor, identity), transpose=True)
-    return np.asarray(cho_solve((factor, True), identity, check_finite=False))
+        inverse = solve_triangular(factor, solve_triangular(factor, identity), transpose=True)
+        return (inverse + inverse.T) / 2
+    inverse, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info != 0:
+        raise np.linalg.LinAlgError
+    _mirror(inverse.T)
+    return inverse.T
+
+
+@njit(cache=True, nogil=True)
+def _mirror(matrix: Any) -> None:
+    """What lies below the diagonal, above it too."""
+    n, side = matrix.shape[0], 32
+    for top in range(0, n, side):
+        for left in range(0, top + 1, side):
+            for i in range(top, min(top + side, n)):
+                for j in range(left, min(left + side, i)):
+                    matrix[j, i] = matrix[i, j]
 
 
 def _is_rounding(factor: Array) -> bool:

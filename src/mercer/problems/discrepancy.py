@@ -180,7 +180,7 @@ class Discrepancy(Problem):
         nodes = as_indices(nodes, self.distortion)
         nodes = nodes[None] if nodes.ndim == 0 else nodes
         self.spend(int(nodes.shape[0]))
-        block = as_double(self.squared.block(slice(None), nodes))
+        block = as_double(self.squared.block(nodes, slice(None))).T  # long rows are made faster than short ones
         block[nodes, places(int(nodes.shape[0]), nodes)] += self.ridge[nodes]
         return block
 

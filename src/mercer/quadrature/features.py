@@ -39,7 +39,7 @@ class NystromFeatures:
 
     Notes
     -----
-    Cost: m³ flops once, then m kernel evaluations and 2m² flops a point.
+    Cost: m³ flops when a feature is first asked for, then m kernel evaluations and 2m² flops a point.
     """
 
     components: Any
@@ -50,14 +50,20 @@ class NystromFeatures:
     def __init__(self, kernel: Kernel, X: Any, nodes: Any) -> None:
         self._sections = KernelSections(kernel, X, nodes)
         self.components = self._sections.components
+        if not bool((self._sections.gram().diagonal() > 0).any()):
+            raise ValueError("The kernel vanishes on every node: choose others.")
+
+    def __getattr__(self, name: str) -> Any:
+        """The root and its rank, made when one of them is first asked for: who takes the nodes alone needs neither."""
+        if name not in ("normalization", "rank"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         gram = self._sections.gram()
         matrix = as_double(gram.to_dense())
         with single_threaded_blas():
             values, vectors = positive_eigenpairs(matrix, 2 * unit_of(gram.dtype))
-            if not values.shape[0]:
-                raise ValueError("The kernel vanishes on every node: choose others.")
             self.normalization = (vectors / values**0.5) @ vectors.T
         self.rank = int(values.shape[0])
+        return self.__dict__[name]
 
     def transform(self, X: Any) -> Array:
         """The features of points X, n × m; for ``Precomputed()`` from their kernel values with the whole sample."""

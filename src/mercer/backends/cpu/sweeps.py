@@ -218,17 +218,24 @@ def _add_scaled(tile, lo, h, w, vt, p, scales, out):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def _write(tile, lo, h, col, w, mirror, out):  # type: ignore[no-untyped-def]
-    """A tile of entries into out and, if mirror, its transpose across the diagonal."""
+def _put(e, height, w, row, col, out):  # type: ignore[no-untyped-def]
+    """Some of four rows of entries into out."""
+    for b in range(height):
+        for j in range(w):
+            out[row + b, col + j] = e[b, j]
+
+
+@njit(nogil=True, cache=True)
+def _write(tile, lo, h, col, w, out):  # type: ignore[no-untyped-def]
+    """A tile of entries of a symmetric matrix into out, and its transpose across the diagonal."""
     for i in range(h):
         for j in range(w):
-            if not mirror or col != lo or j >= i:
+            if col != lo or j >= i:
                 out[lo + i, col + j] = tile[i, j]
-    if mirror:
-        for j in range(w):
-            for i in range(h):
-                if col != lo or j >= i:
-                    out[col + j, lo + i] = tile[i, j]
+    for j in range(w):
+        for i in range(h):
+            if col != lo or j >= i:
+                out[col + j, lo + i] = tile[i, j]
 
 
 @njit(nogil=True, cache=True)
@@ -278,17 +285,17 @@ def _points_at_work(program, rows, sizes, turned):  # type: ignore[no-untyped-de
     y, col_norms = np.zeros((leaves, side if turned else 1, d), real), np.zeros((leaves, side), real)
     yt = np.zeros((leaves, d, side if turned else 1), real)
     row_scales, col_scales = np.zeros((normalised, padded), real), np.zeros((normalised, side), real)
-    g, stack = np.zeros((leaves, sizes.strip, side), real), np.zeros((program.depth, BLOCK, side), real)
+    g, stack = np.empty((leaves, sizes.strip, side), real), np.zeros((program.depth, BLOCK, side), real)
     return x, row_norms, y, col_norms, yt, row_scales, col_scales, g, stack
 
 
 @njit(nogil=True, cache=True)
-def _columns_at_work(rows, r, sizes):  # type: ignore[no-untyped-def]
+def _columns_at_work(mode, rows, r, sizes):  # type: ignore[no-untyped-def]
     """Room for columns on either side, in both precisions, for sums, for a tile where BLAS multiplies, for a row."""
     side, padded, real = sizes.side, _padded(sizes), rows[0].dtype
     v_rows, vt, vt_double = np.zeros((padded, r), real), np.zeros((r, side), real), np.zeros((r, side))
     total, total_t = np.zeros((padded, r), real), np.zeros((r, side), real)
-    tile = np.zeros((padded if not sizes.fused else 1, side), real)
+    tile = np.zeros((padded if not sizes.fused and mode != FILL else 1, side), real)
     part, p = np.zeros((side if not sizes.fused else 1, r), real), np.zeros(side)
     return v_rows, vt, vt_double, total, total_t, tile, part, p
 
@@ -337,7 +344,7 @@ def sweep(  # type: ignore[no-untyped-def]
     players, below = max(panels, (m + side - 1) // side), n if mode == BOTH_WAYS else 0
     turned = strip == BLOCK or strip < side or not program.by_products
     x, row_norms, y, col_norms, yt, row_scales, col_scales, g, stack = _points_at_work(program, rows, sizes, turned)
-    v_rows, vt, vt_double, total, total_t, tile, part, p = _columns_at_work(rows, r, sizes)
+    v_rows, vt, vt_double, total, total_t, tile, part, p = _columns_at_work(mode, rows, r, sizes)
     e = stack[0]
     for done in range(most):
         task = atomic_add(control, 0, 1)
@@ -378,13 +385,15 @@ def sweep(  # type: ignore[no-untyped-def]
                     add_rows(e, w, vt, i, total)
                     if both:
                         add_columns(e, w, v_rows, i, total_t)
+                elif mode == FILL:
+                    _put(e, min(BLOCK, h - i), w, lo + i, col, out[0])
                 else:
                     _keep(e, w, i, tile)
             if mode == SCALED:
                 _add_scaled(tile, lo, h, w, vt_double, p, scales[chunk], out[chunk])
-            elif mode in (FILL, FILL_SYMMETRIC):
-                _write(tile, lo, h, col, w, mode == FILL_SYMMETRIC, out[0])
-            else:
+            elif mode == FILL_SYMMETRIC:
+                _write(tile, lo, h, col, w, out[0])
+            elif mode != FILL:
                 at = below + col
                 _add_products(sizes.fused, both, tile, lo, h, at, w, v_rows, vt, total, total_t, part, blas, out, chunk)
         _finish(mode, first, second, panels, players, progress)

@@ -91,6 +91,8 @@ def solve_on(problem: TraceProblem, nodes: Array) -> Array:
     caps, penalty = problem.discrepancy.caps[nodes], problem.discrepancy.penalty[nodes]
     with single_threaded_blas():
         start = _signed(problem, nodes) if problem.kappa is None else _spread(caps, penalty, problem.kappa)
+        if problem.kappa is None and bool(((start > 0) & (start <= caps)).all()):
+            return start  # the best weights of any sign keep to all bounds
         pool = ActiveSetPool(problem, nodes, start, problem.alpha or 0.0, 1e-12)
         pool.solve()
     return pool.values
@@ -110,7 +112,8 @@ def _signed(problem: TraceProblem, nodes: Array) -> Array:
     pivots = xp.linalg.diagonal(factor) ** 2
     if not float((pivots / xp.linalg.diagonal(matrix)).min()) > _INDEPENDENT:
         return xp.zeros_like(target)
-    return xp.clip(solve_by_factor(factor, target[:, None])[:, 0], min=0.0)
+    weights = solve_by_factor(factor, target[:, None])[:, 0]
+    return xp.clip(weights + solve_by_factor(factor, (target - matrix @ weights)[:, None])[:, 0], min=0.0)
 
 
 def _spread(caps: Array, penalty: Array, kappa: float) -> Array:

@@ -22,7 +22,7 @@ from mercer.backends.arrays import Array, cholesky, copied, is_tensor, namespace
 from mercer.backends.ordering import appended, as_indices, flatnonzero, least, places, stable_order
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
-from mercer.linalg.dense_products import product
+from mercer.linalg.dense_products import over_rows
 from mercer.problems import Discrepancy
 from mercer.problems.discrepancy import CAPS, RIDGE
 from mercer.problems.pool_entries import PoolEntries
@@ -34,8 +34,9 @@ _ENTRIES = 2_000_000  # between pool and nodes: where the nodes are few, the poo
 _NUMBERS = 2**22  # coordinates of the pool: more would not stay ready for the kernel
 _SHARE = 16  # of the memory limit, for the entries between pool and nodes, of which there are some copies
 _GROUP = 0.25  # of the nodes at hand, that may come together
-_OFFERED = 8  # times as many are looked at
+_OFFERED, _OFFERED_FEW, _OFFERED_MORE = 8, 2, 64  # times as many are looked at, or fewer times and some more
 _FALLS_TO = 0.3  # of the gain of the first of a group: less than that is left to the next group
+_COLUMNS = 1024  # of the factor, that are made at a time
 _DEPENDENT = 1e-9  # of the diagonal, below which a point is a combination of the nodes
 _DIGITS = 64  # units of roundoff, for entries that have fewer digits than that
 _NOISE = 16  # units of roundoff of the largest (Sω)ᵢ: what is left below that is rounding
@@ -127,7 +128,8 @@ class _Pursued:
         """Let the best points come that lie apart from one another; none where nothing is left to gain."""
         wanted = min(1 + int(_GROUP * self.count), self._wanted - self.count)
         gain = self._gains()
-        offered = least(-gain, min(_OFFERED * wanted, int(gain.shape[0])))
+        most = min(_OFFERED * wanted, _OFFERED_FEW * wanted + _OFFERED_MORE)
+        offered = least(-gain, min(most, int(gain.shape[0])))
         offered = offered[gain[offered] > 0]
         if not offered.shape[0]:
             return
@@ -148,18 +150,23 @@ class _Pursued:
         return xp.where(able, left**2 / xp.where(able, rest, 1.0), 0.0)
 
     def _extend(self, new: Array) -> None:
-        """Rows of the factor for some points of the pool."""
-        k, count = self.count, int(new.shape[0])
-        rows = self._entries.rows(new)
-        before = self._factor[:k]
-        rows -= product(copied(before[:, new].T), before)
-        inner = rows[:, new]
-        factor = self._damped_factor(inner)
-        found = solve_triangular(factor, rows)
-        gained = solve_triangular(factor, self._left[new])
-        self._factor[k : k + count] = found
-        self._left -= gained @ found
-        self._rest -= namespace(found).sum(found**2, axis=0)
+        """Rows of the factor for some points of the pool, some columns at a time."""
+        k, count, xp = self.count, int(new.shape[0]), namespace(self._left)
+        rows, before, found = self._entries.rows(new), self._factor[:k], self._factor[k : k + count]
+        mine = copied(before[:, new].T)
+        factor = self._damped_factor(rows[:, new] - mine @ mine.T)
+        inverse = solve_triangular(factor, xp.eye(count, dtype=rows.dtype, device=rows.device))
+        gained = inverse @ self._left[new]
+
+        def extend(part: slice) -> None:
+            found[:, part] = inverse @ (rows[:, part] - mine @ before[:, part])
+            self._left[part] -= gained @ found[:, part]
+            self._rest[part] -= xp.sum(found[:, part] ** 2, axis=0)
+
+        if is_tensor(rows):
+            extend(slice(None))
+        else:
+            over_rows(extend, int(rows.shape[1]), count * (k + count), _COLUMNS)
         self.value = max(self.value - 0.5 * float(gained @ gained), 0.0)
         self._taken = appended(self._taken, new)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mercer.backends.arrays import Array, copied, is_tensor, namespace
+from mercer.backends.chunks import KEPT_BYTES, panel_bytes
 from mercer.backends.ordering import as_indices, as_integers, least, place_of, places, stable_order
 from mercer.backends.rounding import unit_of
 from mercer.backends.threads import single_threaded_blas
@@ -29,6 +30,7 @@ from mercer.solvers.solution import Status
 
 _POOL = 2500
 _ENTRIES = 500_000  # between pool and nodes: where the nodes are few, the pool may be larger
+_SHARE = 16  # of the memory limit, for rows of the nodes at all points
 _NOISE = 256  # units of roundoff of D(0): what gains less is not made either
 _WORTH = 5e-4  # of D: a swap that gains less is not made
 
@@ -79,11 +81,11 @@ class _Sweep:
         self.nodes = copied(nodes)
         self._inverse = damped_inverse(problem.block(nodes, nodes))
         self._weights = self._inverse @ problem.distortion[nodes]
-        self._pool = self._choose_pool()
+        self._pool, columns = self._choose_pool()
         self._places = place_of(nodes, self._pool)
         self._diagonal = problem.diagonal[self._pool]
         self._entries = PoolEntries(problem, self._pool)
-        columns = self._entries.rows(self._places)
+        columns = self._entries.rows(self._places) if columns is None else columns
         shares = product(self._inverse, columns)
         self._gradient = product(columns.T, self._weights) - problem.distortion[self._pool]
         self._rest = self._diagonal - _column_sums(columns, shares)
@@ -97,17 +99,24 @@ class _Sweep:
         """Whether the pool is the whole sample, so that another would be the same."""
         return int(self._pool.shape[0]) == self._problem.size
 
-    def _choose_pool(self) -> Array:
-        """The nodes, and the points that would gain most if they were independent of them, in rising order."""
-        problem = self._problem
-        most = max(pool_size(problem, int(self.nodes.shape[0]), _ENTRIES, _POOL), 2 * int(self.nodes.shape[0]))
+    def _choose_pool(self) -> tuple[Array, Array | None]:
+        """The nodes, and the points that would gain most if they were independent of them, in rising order.
+
+        With them rows of A, one for each node, where those of all points were made at once.
+        """
+        problem, nodes, xp = self._problem, self.nodes, namespace(self._weights)
+        most = max(pool_size(problem, int(nodes.shape[0]), _ENTRIES, _POOL), 2 * int(nodes.shape[0]))
         if problem.size <= most:
-            return places(problem.size, self.nodes)
-        gradient = problem.gradient(self.nodes, self._weights)
-        xp = namespace(gradient)
+            return places(problem.size, nodes), None
+        if 8 * problem.size * int(nodes.shape[0]) <= panel_bytes(KEPT_BYTES, 1 / _SHARE):
+            columns = problem.columns(nodes)
+            gradient = product(columns, self._weights) - problem.distortion
+        else:
+            columns, gradient = None, problem.gradient(nodes, self._weights)
         gain = xp.minimum(gradient, 0.0) ** 2 / problem.diagonal
-        gain[self.nodes] = np.inf
-        return xp.sort(least(-gain, most))
+        gain[nodes] = np.inf
+        pool = xp.sort(least(-gain, most))
+        return pool, None if columns is None else columns.T[:, pool]
 
     def run(self) -> int:
         """Try every node once, the ones that are missed least first; returns how many were exchanged."""
@@ -141,18 +150,15 @@ class _Sweep:
         return best, float(gain[best])
 
     def _vacate(self, place: int, row: Array, weight: float, own: float) -> None:
-        """Take a node out: inverse, weights, gradient and rest are those of the others."""
+        """Take a node out: weights, gradient and rest are those of the others."""
         share = self._inverse[:, place] / own
         self._weights = self._weights - weight * share
-        self._inverse = self._inverse - share[:, None] * self._inverse[place]
-        self._inverse[place] = 0.0
-        self._inverse[:, place] = 0.0
         self._gradient = self._gradient - (weight / own) * row
         self._rest = self._rest + row**2 / own
         self._shares.add(-share, row)
 
     def _fill(self, place: int, best: int) -> None:
-        """Give the vacant place to a point of the pool: the inverse grows by its row, gradient and rest follow."""
+        """Give the vacant place to a point of the pool: the inverse changes by its row, gradient and rest follow."""
         column = self._entries.rows(as_indices([best], self._pool))[0]
         mine = column[self._places]
         mine[place] = 0.0
@@ -161,13 +167,37 @@ class _Sweep:
         rest = self._rest[best]
         step = -self._gradient[best] / rest
         solved[place] = -1.0
-        self._inverse += solved[:, None] * (solved / rest)
+        _replace(self._inverse, place, solved, rest)
         self._weights[place] = 0.0
         self._weights = self._weights - step * solved
         self._gradient = self._gradient + step * left
         self._rest = self._rest - left**2 / rest
         self._shares.add(-solved / rest, left)
         self.nodes[place], self._places[place] = self._pool[best], best
+
+
+def _replace(inverse: Array, place: int, solved: Array, rest: Array) -> None:
+    """The inverse with another row and column in one place, in the place of the old ones."""
+    row = copied(inverse[place])
+    if not is_tensor(inverse):
+        _add_two_terms(inverse, place, row, solved, float(rest))
+        return
+    inverse -= row[:, None] * (row / row[place])
+    inverse[place] = inverse[:, place] = 0.0
+    inverse += solved[:, None] * (solved / rest)
+
+
+@njit(cache=True, nogil=True)
+def _add_two_terms(inverse: Any, place: int, row: Any, solved: Any, rest: float) -> None:
+    for i in range(row.size):
+        share, gained = row[i] / row[place], solved[i] / rest
+        if i == place:
+            for j in range(row.size):
+                inverse[i, j] = gained * solved[j]
+            continue
+        for j in range(row.size):
+            inverse[i, j] += gained * solved[j] - share * row[j]
+        inverse[i, place] = gained * solved[place]
 
 
 def _column_sums(left: Array, right: Array) -> Array:
