@@ -13,8 +13,7 @@ a card would refuse:
 It counts what goes over, and can be full: the k-th piece of memory that is asked for is refused (``fails_at``).
 
 What is not modelled: more than one card, streams, the order of sums on a card, its compiled programs, pinned memory,
-operations that give a tensor other memory in place. Threads other than the one that entered may work with tensors of the
-card, and make none from nothing.
+operations that give a tensor other memory in place. Threads see the card where they belong to a pool.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ import ctypes
 import os
 import re
 import weakref
-from functools import cache
+from collections.abc import Iterator
+from concurrent.futures.thread import _WorkItem
+from contextlib import ExitStack, contextmanager
+from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -100,22 +102,19 @@ def _made(inner: torch.Tensor) -> CardTensor:
 _PRESENT: list[PretendCard] = []
 
 
-class _Guard:
+@contextmanager
+def _guarded() -> Iterator[None]:
     """What torch calls before and after work on a card, which a build without cards lacks: that of this machine's memory.
 
     It does nothing. Its place is in a table of torch's library, which has no other way in.
     """
-
-    NAME = "_ZN3c104impl26device_guard_impl_registryE"
-
-    def __init__(self) -> None:
-        library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
-        self._table = (ctypes.c_void_p * 2).in_dll(library, self.NAME)  # of this machine's memory, and of cards
-        self._before = self._table[1]
-        self._table[1] = self._table[0]
-
-    def take_away(self) -> None:
-        self._table[1] = self._before
+    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+    table = (ctypes.c_void_p * 2).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")  # of memory, of cards
+    before, table[1] = table[1], table[0]
+    try:
+        yield
+    finally:
+        table[1] = before
 
 
 class _Numbers(TorchFunctionMode):
@@ -134,7 +133,32 @@ def _numbered(value: Any) -> Any:
     return value
 
 
-class PretendCard(TorchDispatchMode):
+class _Made(TorchDispatchMode):
+    """What is made on the card goes through the card's rules, though no tensor of it takes part."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _PRESENT[-1].run(func, args, kwargs or {})
+
+
+@contextmanager
+def _seen() -> Iterator[None]:
+    """Torch sees the card, in this thread."""
+    with _Numbers(), _Made():
+        yield
+
+
+def _seeing(work: Any) -> Any:
+    """The work of a thread of a pool, which sees the card too."""
+
+    @wraps(work)
+    def run(item: Any) -> None:
+        with _seen():
+            work(item)
+
+    return run
+
+
+class PretendCard:
     """The card, as long as it is entered.
 
     Parameters
@@ -153,37 +177,33 @@ class PretendCard(TorchDispatchMode):
     """
 
     def __init__(self, total: int = 2**34, fails_at: int | None = None) -> None:
-        super().__init__()
         self.total, self.fails_at = total, fails_at
         self.copies: list[tuple[str, int]] = []
         self.pieces = 0
         self._held: dict[int, weakref.ref[CardTensor]] = {}
 
     def __enter__(self) -> PretendCard:
-        self._patches = [mock.patch.object(torch.cuda, name, value) for name, value in self._cuda().items()]
-        for patch in self._patches:
-            patch.start()
-        self._lifted = torch._C._only_lift_cpu_tensors()
+        self._stack = ExitStack()
+        for name, value in self._cuda().items():
+            self._stack.enter_context(mock.patch.object(torch.cuda, name, value))
+        self._stack.enter_context(mock.patch.object(_WorkItem, "run", _seeing(_WorkItem.run)))
+        self._stack.callback(torch._C._set_only_lift_cpu_tensors, torch._C._only_lift_cpu_tensors())
         torch._C._set_only_lift_cpu_tensors(True)  # so that torch.tensor(..., device=) comes by here
+        self._stack.enter_context(_guarded())
         _PRESENT.append(self)
-        self._guard = _Guard()
-        self._numbers = _Numbers()
-        self._numbers.__enter__()
-        return super().__enter__()
+        self._stack.callback(_PRESENT.remove, self)
+        self._stack.enter_context(_seen())
+        return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        self._numbers.__exit__(*error)
-        self._guard.take_away()
-        _PRESENT.remove(self)
-        torch._C._set_only_lift_cpu_tensors(self._lifted)
-        for patch in reversed(self._patches):
-            patch.stop()
+        self._stack.close()
 
     def allocated(self, device: Any = None) -> int:
         """Bytes that living tensors hold on the card."""
         tensors = [tensor for each in list(self._held.values()) if (tensor := each()) is not None]
-        return sum({part.untyped_storage().data_ptr(): _bytes(part) for t in tensors for part in _parts(t.inner)}.values())
+        return sum(
+            {part.untyped_storage().data_ptr(): _bytes(part) for t in tensors for part in _parts(t.inner)}.values()
+        )
 
     def _cuda(self) -> dict[str, Any]:
         """What torch says of cards while this one is there."""
@@ -207,9 +227,6 @@ class PretendCard(TorchDispatchMode):
             "get_device_properties": lambda device=None: properties,
         }
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.run(func, args, kwargs or {})
-
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
         """An operation on tensors of the card, of this machine's memory, or on none."""
         if func is torch.ops.prim.layout.default:
@@ -224,7 +241,7 @@ class PretendCard(TorchDispatchMode):
         kwargs = dict(kwargs, device=HERE) if asked is not None else kwargs
         inner_args, inner_kwargs = tree_map_only(CardTensor, lambda tensor: tensor.inner, (args, kwargs))
         found = func(*inner_args, **inner_kwargs)
-        if torch.Tag.inplace_view in func.tags:
+        if there and torch.Tag.inplace_view in func.tags:
             with no_dispatch():  # the shape that the tensor says it has
                 func(*args, **kwargs)
         self._count(func, tensors, found, to)
@@ -329,7 +346,9 @@ def _require_one_device(func: Any, tensors: list[torch.Tensor]) -> None:
 
 
 def _two_devices(name: str) -> RuntimeError:
-    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! ({name})")
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! ({name})"
+    )
 
 
 def _name(func: Any, *, overload: bool = False) -> str:
@@ -351,5 +370,7 @@ def rules() -> dict[str, SimpleNamespace]:
         keys = re.findall(r"^    ([\w, ]+):", dispatch[1], re.MULTILINE) if dispatch else []
         names = {key.strip() for line in keys for key in line.split(",")}
         on_cards = not names or "structured" in entry or any("Composite" in n or n == "CUDA" for n in names)
-        found[entry.partition("(")[0]] = SimpleNamespace(checked="device_check: NoCheck" not in entry, on_cards=on_cards)
+        found[entry.partition("(")[0]] = SimpleNamespace(
+            checked="device_check: NoCheck" not in entry, on_cards=on_cards
+        )
     return found

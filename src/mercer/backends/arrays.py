@@ -55,7 +55,7 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
 def like(values: Any, reference: Any, *, dtype: Any = None) -> Any:
     """The values as an array of another one's library and device, in their own precision unless one is given."""
     if not is_tensor(reference):
-        return np.asarray(values, dtype=dtype)
+        return np.asarray(to_numpy(values), dtype=dtype)
     import torch
 
     if not is_tensor(values):
