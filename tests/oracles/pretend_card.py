@@ -128,7 +128,9 @@ class _Numbers(TorchFunctionMode):
 
 
 def _numbered(value: Any) -> Any:
-    if isinstance(value, str) and value == "cuda" or isinstance(value, torch.device) and value == torch.device("cuda"):
+    if (isinstance(value, str) and value == "cuda") or (
+        isinstance(value, torch.device) and value == torch.device("cuda")
+    ):
         return CARD
     return value
 
@@ -318,7 +320,7 @@ def require(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor], to: 
         raise NotImplementedError(f"Could not run '{func._schema.name}' with arguments from the 'CUDA' backend.")
     if name in MULTIPLIES and not tensors[0].dtype.is_floating_point:
         raise RuntimeError(f'"{name}_cuda" not implemented for {tensors[0].dtype}')
-    if name == "linalg_lstsq" and (len(args) > 3 and args[3] or kwargs.get("driver")) not in (None, False, "gels"):
+    if name == "linalg_lstsq" and ((len(args) > 3 and args[3]) or kwargs.get("driver")) not in (None, False, "gels"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels) on a card")
 
 

@@ -12,7 +12,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, RegressionCertificate
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import choose_support
-from mercer.estimator import FitInput, KernelEstimator, Regressor, Recheck, keeps_earlier_fit
+from mercer.estimator import FitInput, KernelEstimator, Recheck, Regressor, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.integrals import require_one_length
 from mercer.operators import GramOperator
