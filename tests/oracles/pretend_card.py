@@ -168,7 +168,7 @@ class PretendCard:
     total : int
         Bytes of its memory.
     fails_at : int, optional
-        Which piece of memory is refused, counted from 0; every later one is given.
+        From which piece of memory on, counted from 0, all are refused until what torch keeps is given back.
 
     Attributes
     ----------
@@ -181,8 +181,8 @@ class PretendCard:
     def __init__(self, total: int = 2**34, fails_at: int | None = None) -> None:
         self.total, self.fails_at = total, fails_at
         self.copies: list[tuple[str, int]] = []
-        self.pieces = 0
-        self._held: dict[int, weakref.ref[CardTensor]] = {}
+        self.pieces, self._full = 0, False
+        self._held: dict[int, tuple[int, int]] = {}  # by the place of the memory: its tensors, and its bytes
 
     def __enter__(self) -> PretendCard:
         self._stack = ExitStack()
@@ -202,10 +202,23 @@ class PretendCard:
 
     def allocated(self, device: Any = None) -> int:
         """Bytes that living tensors hold on the card."""
-        tensors = [tensor for each in list(self._held.values()) if (tensor := each()) is not None]
-        return sum(
-            {part.untyped_storage().data_ptr(): _bytes(part) for t in tensors for part in _parts(t.inner)}.values()
-        )
+        return sum(size for _, size in self._held.values())
+
+    def _hold(self, tensor: CardTensor) -> None:
+        """Count the memory of a tensor as long as one that shares it lives."""
+        for part in _parts(tensor.inner):
+            place, size = part.untyped_storage().data_ptr(), part.untyped_storage().nbytes()
+            if size:
+                self._held[place] = self._held.get(place, (0, 0))[0] + 1, size
+                weakref.finalize(tensor, self._let_go, place)
+
+    def _let_go(self, place: int) -> None:
+        users, size = self._held.pop(place)
+        if users > 1:
+            self._held[place] = users - 1, size
+
+    def _emptied(self) -> None:
+        self._full = False
 
     def _cuda(self) -> dict[str, Any]:
         """What torch says of cards while this one is there."""
@@ -219,7 +232,7 @@ class PretendCard:
             "current_device": lambda: 0,
             "set_device": lambda device: None,
             "synchronize": lambda device=None: None,
-            "empty_cache": lambda: None,
+            "empty_cache": self._emptied,
             "memory_allocated": self.allocated,
             "memory_reserved": self.allocated,
             "max_memory_allocated": self.allocated,
@@ -260,14 +273,14 @@ class PretendCard:
         """The tensor on the card; one with memory of its own takes a piece of the card's."""
         if any(_bytes(part) and part.untyped_storage().data_ptr() not in known for part in _parts(inner)):
             self.pieces += 1
-            if self.pieces - 1 == self.fails_at or self.allocated() + _bytes(inner) > self.total:
+            self._full = self._full or self.pieces - 1 == self.fails_at
+            if self._full or self.allocated() + _bytes(inner) > self.total:
                 raise torch.OutOfMemoryError(
                     f"CUDA out of memory. Tried to allocate {max(1, _bytes(inner) // 2**20)}.00 MiB. GPU 0 has a total "
                     f"capacity of {self.total / 2**30:.2f} GiB of which 0 bytes is free."
                 )
         tensor = CardTensor(inner)
-        key = id(tensor)
-        self._held[key] = weakref.ref(tensor, lambda _: self._held.pop(key, None))
+        self._hold(tensor)
         return tensor
 
     def _count(self, func: Any, tensors: list[Any], found: Any, to: bool) -> None:

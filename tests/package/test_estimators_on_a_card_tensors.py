@@ -34,7 +34,11 @@ CASES = {
     "unfolding": (lambda: mercer.MaximumVarianceUnfolding(n_neighbors=4, connect=True, tol=1e-2), "", "transform"),
     "quadrature": (lambda: mercer.QuadratureSparsifier(K, n_nodes=5), "transform witness", ""),
     "sampled": (lambda: mercer.QuadratureSparsifier(K, n_nodes=5, potential="sampled"), "transform", ""),
-    "density": (lambda: mercer.SumOfSquaresDensity(K, support=6, tol=1e-3, random_state=0), "score_samples density", ""),
+    "density": (
+        lambda: mercer.SumOfSquaresDensity(K, support=6, tol=1e-3, random_state=0),
+        "score_samples density",
+        "",
+    ),
     "likelihood": (
         lambda: mercer.SumOfSquaresDensity(K, support=4, objective="likelihood", tol=1e-2, random_state=0),
         "score_samples",

@@ -219,6 +219,20 @@ def cholesky(matrix: Any) -> Any:
     return np.linalg.cholesky(matrix)
 
 
+def inverse(matrix: Any) -> Any:
+    """The inverse, or that of Moore and Penrose where not square; ``numpy.linalg.LinAlgError`` where there is none."""
+    xp = namespace(matrix)
+    made = xp.linalg.inv if matrix.shape[0] == matrix.shape[1] else xp.linalg.pinv
+    if not is_tensor(matrix):
+        return made(matrix)
+    import torch
+
+    try:
+        return made(matrix)
+    except torch.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(str(error)) from error
+
+
 def norm(array: Any) -> float:
     """The root of the sum of the squares of all entries."""
     if is_tensor(array):

@@ -67,6 +67,8 @@ def _compiles(device: Any) -> bool:
         numbers = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64, device=device)
         plan = Plan(0, False, False, empty, numbers, 0, 1, 1, False, side, side, empty)
         return bool(torch.equal(FusedProducts(plan, EntryError(0.0)).row_sums().cpu(), torch.full((2,), 2.0)))
+    except torch.OutOfMemoryError:  # which says nothing of Triton, and would be remembered
+        raise
     except Exception as error:  # no compiler, a driver that is too old: whatever it is, tiles of torch do without
         _log.warning("Triton does not run on %s, products are made by torch: %s", device, error)
         return False
