@@ -162,7 +162,7 @@ def test_arrays_go_over_and_come_back(name, pretend_card, here):
     assert not went if name == "unfolding" else max(went) >= X.nbytes
 
 
-@pytest.mark.parametrize("solver", ["power", "accelerated", "trust-region"])
+@pytest.mark.parametrize("solver", ["accelerated", "trust-region"])
 def test_a_fit_sends_its_points_once_and_a_step_sends_no_array(solver, pretend_card):
     """Some numbers come back, by which a solver decides; of a fit of tensors, nothing else ever does."""
     points, marks = np.random.default_rng(2).normal(size=(40, 2)), []
