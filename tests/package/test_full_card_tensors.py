@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
 import mercer
 from mercer import Gaussian, config_context
-from mercer.backends.arrays import to_numpy
+from mercer.backends.arrays import inverse, to_numpy
 
 torch = pytest.importorskip("torch")
 
@@ -68,3 +70,37 @@ def test_a_full_card_in_a_product_or_an_answer(moment):
             model.transform(X[:5])
         torch.cuda.empty_cache()
         np.testing.assert_array_equal(model.transform(X[:5]), expected)
+
+
+def test_errors_that_came_of_others_hold_nothing(monkeypatch):
+    """Some libraries try again where torch has raised: the frames of the first try hold tensors, too."""
+    held = []
+
+    def first_try():
+        block = torch.zeros(10)
+        held.append(weakref.ref(block))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    def multiply(self, v, **_):
+        try:
+            first_try()
+        except RuntimeError:
+            raise torch.OutOfMemoryError("CUDA out of memory, again.")  # noqa: B904
+
+    monkeypatch.setattr("mercer.backends.torch.matrix.TiledMatrix.multiply", multiply)
+    monkeypatch.setattr("mercer.backends.torch.matrix.TiledMatrix.row_sums", lambda self, **_: multiply(self, None))
+    with pytest.raises(MemoryError, match="The card ran out of memory") as said:
+        mercer.KernelPCA(K, random_state=0).fit(torch.as_tensor(X))
+    assert held
+    assert all(block() is None for block in held)
+    assert said.value.__suppress_context__
+
+
+def test_a_matrix_without_an_inverse_is_told_from_a_full_card(pretend_card):
+    singular = torch.ones((3, 3), device="cuda", dtype=torch.float64)
+    with pytest.raises(np.linalg.LinAlgError):
+        inverse(singular)
+    regular = singular + torch.eye(3, device="cuda", dtype=torch.float64)
+    pretend_card.fails_at = pretend_card.pieces
+    with pytest.raises(torch.OutOfMemoryError):
+        inverse(regular)

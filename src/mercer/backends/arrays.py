@@ -227,9 +227,10 @@ def inverse(matrix: Any) -> Any:
         return made(matrix)
     import torch
 
+    linalg: Any = torch.linalg
     try:
         return made(matrix)
-    except torch.linalg.LinAlgError as error:
+    except linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(str(error)) from error
 
 
