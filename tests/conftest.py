@@ -25,3 +25,14 @@ def refuse_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.setattr(torch.Tensor, way, refuse)
     yield torch
     monkeypatch.undo()
+
+
+@pytest.fixture
+def pretend_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """While this holds, torch has a card, which refuses what a real one refuses; its products are made by tiles."""
+    pytest.importorskip("torch")
+    from pretend_card import PretendCard
+
+    monkeypatch.setenv("MERCER_FUSED", "0")
+    with PretendCard() as card:
+        yield card

@@ -11,11 +11,11 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
-from mercer.backends.arrays import Array, is_source
+from mercer.backends.arrays import Array, is_source, is_tensor, to_numpy
 from mercer.backends.collections import ROW_BY_ROW, lazy_row_by_row, takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import brought_back
@@ -117,6 +117,34 @@ class FitInput:
     def shares(self) -> Array:
         """The weights divided by their sum."""
         return normalised(self.weights, int(self.points.shape[0]), reference=self.points)
+
+
+def scored(measure: Callable[..., Any], y: Any, predicted: Any, sample_weight: Any) -> float:
+    """What a measure of scikit-learn says of predictions; any of these may be tensors, wherever they lie."""
+    y, predicted, sample_weight = (
+        to_numpy(part) if is_tensor(part) else part for part in (y, predicted, sample_weight)
+    )
+    return float(measure(y, predicted, sample_weight=sample_weight))
+
+
+class Regressor(RegressorMixin):
+    """A regressor of scikit-learn whose score takes tensors too."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions: 1 - the squared errors over those of the mean of y."""
+        from sklearn.metrics import r2_score
+
+        return scored(r2_score, y, self.predict(X), sample_weight)
+
+
+class Classifier(ClassifierMixin):
+    """A classifier of scikit-learn whose score takes tensors too."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of the rows whose class is right."""
+        from sklearn.metrics import accuracy_score
+
+        return scored(accuracy_score, y, self.predict(X), sample_weight)
 
 
 class Recheck(NamedTuple):

@@ -247,7 +247,7 @@ def refuse_words(y: Any, name: str) -> None:
 def of_labels(check: Callable[..., Any], y: Any) -> Any:
     """What scikit-learn says of labels, which it compares with whole numbers, however large they are."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return check(y)
+        return check(to_numpy(y) if is_tensor(y) else y)
 
 
 def _read_table(estimator: BaseEstimator, X: Any, *, fitting: bool) -> tuple[Table | None, Any]:

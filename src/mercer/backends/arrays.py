@@ -55,7 +55,7 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
 def like(values: Any, reference: Any, *, dtype: Any = None) -> Any:
     """The values as an array of another one's library and device, in their own precision unless one is given."""
     if not is_tensor(reference):
-        return np.asarray(values, dtype=dtype)
+        return np.asarray(to_numpy(values), dtype=dtype)
     import torch
 
     if not is_tensor(values):
@@ -217,6 +217,21 @@ def cholesky(matrix: Any) -> Any:
             raise np.linalg.LinAlgError("The matrix is not positive definite.")
         return factor
     return np.linalg.cholesky(matrix)
+
+
+def inverse(matrix: Any) -> Any:
+    """The inverse, or that of Moore and Penrose where not square; ``numpy.linalg.LinAlgError`` where there is none."""
+    xp = namespace(matrix)
+    made = xp.linalg.inv if matrix.shape[0] == matrix.shape[1] else xp.linalg.pinv
+    if not is_tensor(matrix):
+        return made(matrix)
+    import torch
+
+    linalg: Any = torch.linalg
+    try:
+        return made(matrix)
+    except linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(str(error)) from error
 
 
 def norm(array: Any) -> float:

@@ -74,13 +74,23 @@ def memory_error(error: BaseException, rows: int | None = None) -> MemoryError |
     if kind.__name__ != "OutOfMemoryError" or not kind.__module__.startswith("torch"):
         return None
     fits = _rows_that_fit(str(error), rows)
-    traceback.clear_frames(error.__traceback__)
-    error.__traceback__ = None
+    _forget(error)
     _give_back()
     advice = "pass fewer points" if fits is None else f"about {fits} of these {rows} points would fit"
     return MemoryError(
         f"The card ran out of memory: {advice}; or take landmarks, store less by memory_limit, or use device='cpu'."
     )
+
+
+def _forget(error: BaseException) -> None:
+    """Clear the frames of an error, and of those that it came of: they hold tensors."""
+    chain: list[BaseException | None] = [error]
+    while chain:
+        each = chain.pop()
+        if each is not None:
+            traceback.clear_frames(each.__traceback__)
+            each.__traceback__ = None
+            chain += [each.__cause__, each.__context__]
 
 
 def _rows_that_fit(message: str, rows: int | None) -> int | None:

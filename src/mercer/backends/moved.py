@@ -15,7 +15,8 @@ from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
-from mercer.backends.arrays import is_sparse_tensor, is_tensor, like, to_numpy
+from mercer.backends.arrays import dtype_name, is_sparse_tensor, is_tensor, like, to_numpy
+from mercer.backends.config import config_context
 from mercer.backends.device import memory_error, torch_device
 from mercer.backends.entries import Side
 from mercer.backends.forms import Form
@@ -65,6 +66,8 @@ class _Mover:
     def moved(self, value: Any) -> Any:
         if is_tensor(value):
             return self._once(value, _array)
+        if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+            return np.dtype(dtype_name(value))
         if isinstance(value, dict):
             return self._once(value, self._dict)
         if isinstance(value, list | tuple):
@@ -90,10 +93,16 @@ class _Mover:
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
     def _object(self, value: Any) -> Any:
-        attributes = vars(value)
-        parts = self._dict(attributes)
+        """A copy with other attributes; what says what it is made from is made again, with products of processors."""
+        made_from = vars(type(value)).get("_made_from", {})
+        given = {name: getattr(value, where) for name, where in made_from.items()}
+        again, attributes = self._dict(given), vars(value)
+        parts = self._dict(attributes) if again is given else {}
         if parts is attributes:
             return value
+        if made_from:
+            with config_context(device="cpu"):
+                return type(value)(**again)
         twin = copy.copy(value)
         vars(twin).update(parts)
         return twin

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mercer.backends.arrays import Array, is_tensor, namespace, solve_triangular
+from mercer.backends.arrays import Array, inverse, is_tensor, namespace, solve_triangular
 from mercer.backends.chunks import row_chunks
 from mercer.backends.rounding import UNIT, gamma
 from mercer.backends.threads import run_chunks_of
@@ -105,8 +105,8 @@ def _inverse(at: Array, triangular: bool) -> Array | None:
             identity = xp.eye(at.shape[0], dtype=xp.float64, device=at.device)
             found = xp.tril(solve_triangular(at, identity, lower=True))
         else:
-            found = xp.linalg.inv(at)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch raises the latter
+            found = inverse(at)
+    except np.linalg.LinAlgError:
         return None
     return found if bool(xp.all(xp.isfinite(found))) else None
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.backends.arrays import Array, as_double, like, namespace, norm
+from mercer.backends.arrays import Array, as_double, inverse, like, namespace, norm
 from mercer.backends.rounding import UNIT, exact_sum, gamma, unit_of
 from mercer.linalg.tall import inner_products, inner_products_depth, square_row_lengths, tall_product
 from mercer.operators import GramOperator, LowRankOperator
@@ -124,13 +124,12 @@ def _images(
 
 def _leftovers(F: Array, S: Array, Y: Array, stray: float, shift: float) -> float:
     """η: the nuclear norms of the terms beside N, and what a spectrum below zero leaves of N."""
-    xp, k = namespace(F), int(F.shape[1])
+    k = int(F.shape[1])
     L = inner_products(S, F)
     try:
-        inverse = xp.linalg.inv(L) if L.shape[0] == k else xp.linalg.pinv(L)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch raises the latter
+        C = tall_product(F, inverse(L))
+    except np.linalg.LinAlgError:
         return math.inf
-    C = tall_product(F, inverse)
     chain = gamma(int(L.shape[0]) + k + 2, UNIT)
     of_F, of_L, of_C, of_S = norm(F), norm(L), norm(C), norm(S)
     off = Y - tall_product(F, L.T)

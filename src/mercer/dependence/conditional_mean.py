@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, final, overload
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from mercer.backends.arrays import Array, as_double, is_tensor, like, namespace, to_numpy
 from mercer.backends.chunks import panel_rows, row_chunks
 from mercer.dependence.mean_embedding import MeanEmbedding
 from mercer.dependence.ridge_features import Features, Ridge
-from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
+from mercer.estimator import FitInput, KernelEstimator, Regressor, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel, Precomputed
 from mercer.kernels.integrals import GaussianMixture
 from mercer.kernels.tables import Table, is_frame
@@ -46,7 +45,7 @@ def _penalty(value: Any, name: str) -> None:
     positive_number(value, name)
 
 
-class ConditionalMeanEmbedding(RegressorMixin, KernelEstimator):
+class ConditionalMeanEmbedding(Regressor, KernelEstimator):
     """The law of y given x from pairs (xᵢ, yᵢ): weights βᵢ(x) with E[f(y) | x] ≈ Σ βᵢ(x) f(yᵢ) for every f at once.
 
     The embedding is the function x ↦ μ(x) = Σ βᵢ(x) l(yᵢ, ·) that minimises the mean of ‖l(yᵢ, ·) - μ(xᵢ)‖² plus λ

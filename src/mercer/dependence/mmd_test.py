@@ -354,7 +354,7 @@ def _sides(sample: PooledSample, best: int) -> tuple[MeanEmbedding, MeanEmbeddin
     parts = sample.points.parts if is_source(sample.points) else (sample.points[:n], sample.points[n:])
     halves = zip((a, b), parts, strict=True)
     first, second = (
-        MeanEmbedding._made(sample.kernels[best], [GaussianMixture(w, points, 0.0)], sample.table)
+        MeanEmbedding._made(sample.kernels[best], [GaussianMixture(like(w, points), points, 0.0)], sample.table)
         for w, points in halves
     )
     return first, second

@@ -18,7 +18,7 @@ from mercer.discriminant.labels import Targets, no_targets, read_targets
 from mercer.discriminant.least_squares import LeastSquares
 from mercer.discriminant.penalty import Mixture
 from mercer.discriminant.projection import Projection
-from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit
+from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit, scored
 from mercer.kernels import Kernel, Linear
 from mercer.progress import Phases
 from mercer.validation import at_least, declared, optional, true_or_false
@@ -115,7 +115,7 @@ class RoweisFamily(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The part of the rows whose class or labels are right, or R² of numbers."""
         measure = r2_score if getattr(self, "_kind", None) == "numbers" else accuracy_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        return scored(measure, y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.discriminant.family import RoweisFamily
 from mercer.discriminant.penalty import check_regularization
+from mercer.estimator import Classifier
 from mercer.validation import declared, of_labels
 
 
 @final
-class FisherDiscriminant(ClassifierMixin, RoweisFamily):
+class FisherDiscriminant(Classifier, RoweisFamily):
     """Project points where classes lie apart and each is narrow, and classify them there (Fisher; Mika et al. 1999).
 
     The directions are the leading solutions of S_B u = μ (S_W + εI) u, uᵀ(S_W + εI)u = 1, S_B and S_W the covariances

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_X_y
 
 from mercer.backends.arrays import Array, Labels, is_tensor, namespace, special, taken, to_numpy
 from mercer.backends.balls import Ball
+from mercer.estimator import Classifier
 from mercer.problems.losses import HingeLoss, LogisticLoss, Loss
 from mercer.robust.candidates import MorePairs
 from mercer.robust.machine import RobustMachine
@@ -33,7 +33,7 @@ def _is_logistic(model: Any) -> bool:
 
 @final
 @with_shared_words
-class RobustKernelClassifier(ClassifierMixin, RobustMachine):
+class RobustKernelClassifier(Classifier, RobustMachine):
     """Binary classification that prepares for the worst distribution near the sample.
 
         min_f max_μ  Σ_j μ_j ℓ(y_j f(x_j)) + λ‖f‖²      over weights μ of candidate pairs with MMD(μ, sample) ≤ ε

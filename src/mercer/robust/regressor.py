@@ -6,10 +6,10 @@ from numbers import Integral
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from mercer.backends.arrays import Array, is_tensor, like, namespace, taken, to_numpy
 from mercer.backends.balls import Ball
+from mercer.estimator import Regressor
 from mercer.kernels import Gaussian
 from mercer.problems.candidate_enclosures import kernel_ball
 from mercer.problems.losses import AbsoluteLoss, HuberLoss, Loss, SquaredLoss
@@ -22,7 +22,7 @@ from mercer.validation import declared, one_of, positive_number, whole_number
 
 @final
 @with_shared_words
-class RobustKernelRegressor(RegressorMixin, RobustMachine):
+class RobustKernelRegressor(Regressor, RobustMachine):
     """Regression that prepares for the worst distribution near the sample, with any of three losses and any kernel.
 
         min_f max_μ  Σ_j μ_j ℓ(f(x_j), y_j) + λ‖f‖²      over weights μ of candidate pairs with MMD(μ, sample) ≤ ε

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, as_double, contiguous, copied, is_tensor, like, namespace
@@ -13,7 +12,7 @@ from mercer.backends.threads import one_thread_for
 from mercer.certificates import Certificate, RegressionCertificate
 from mercer.density.gaussian_squares import GaussianSquares
 from mercer.density.setting import choose_support
-from mercer.estimator import FitInput, KernelEstimator, Recheck, keeps_earlier_fit
+from mercer.estimator import FitInput, KernelEstimator, Recheck, Regressor, keeps_earlier_fit
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.integrals import require_one_length
 from mercer.operators import GramOperator
@@ -40,7 +39,7 @@ _NO_RADIUS = 1e-100
 _TARGET = -1  # the column of a pair that holds y
 
 
-class RobustKernelRidge(RegressorMixin, KernelEstimator):
+class RobustKernelRidge(Regressor, KernelEstimator):
     """Kernel ridge regression that prepares for the worst distribution of pairs near the sample.
 
     What it gives is a proved bound on that worst case. As a predictor it was clearly better than kernel ridge with λ by

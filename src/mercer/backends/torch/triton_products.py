@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple, final
@@ -67,6 +68,8 @@ def _compiles(device: Any) -> bool:
         numbers = torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64, device=device)
         plan = Plan(0, False, False, empty, numbers, 0, 1, 1, False, side, side, empty)
         return bool(torch.equal(FusedProducts(plan, EntryError(0.0)).row_sums().cpu(), torch.full((2,), 2.0)))
+    except torch.OutOfMemoryError:  # which says nothing of Triton, and would be remembered
+        raise
     except Exception as error:  # no compiler, a driver that is too old: whatever it is, tiles of torch do without
         _log.warning("Triton does not run on %s, products are made by torch: %s", device, error)
         return False
@@ -130,8 +133,9 @@ class FusedProducts:
         out = torch.zeros((cut(n, m)[0], count, n), dtype=torch.float64, device=self._plan.numbers.device)
         if n and m:
             key = (str(out.device), self._plan.diagonal.dtype, self._plan.rows.points.dtype, self._kind(w))
-            block = chosen(key, BLOCKS, lambda block: self._run(block, w, transpose, out), out.device)
-            self._run(block, w, transpose, out)
+            with _on(out.device):
+                block = chosen(key, BLOCKS, lambda block: self._run(block, w, transpose, out), out.device)
+                self._run(block, w, transpose, out)
         return out.sum(dim=0)
 
     def _kind(self, w: Tensor | None) -> tuple[Any, ...]:
@@ -166,6 +170,11 @@ class FusedProducts:
             num_warps=block.warps,
             enable_fp_fusion=True,  # multiply-adds, which the bounds allow for
         )
+
+
+def _on(device: Any) -> AbstractContextManager[Any]:
+    """Work on this card, though another may be the current one, on which Triton runs what it is given."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def cut(n: int, m: int) -> tuple[int, int]:
