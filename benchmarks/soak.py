@@ -8,6 +8,7 @@ new points, the proof made again, a model written and read back; each ends in fi
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -32,9 +33,9 @@ from 1e-300 to 1e300, float16 to float64, integers, lists, read-only and strided
 for answers at old and new points, proves each certificate again, writes the model and reads it back; and calls the
 public functions. A *defect* is a number that is not finite, a warning or an exception in words that are not ours, a
 certificate that does not hold when it is made again, or a model that answers differently after it was read back.
-*Refused* are inputs declined in a sentence. Memory is the resident set after a collection of garbage, the first figure
-the median of the looks in the first fifth after warm-up, the second that of the last fifth; threads and open files are
-those beyond the ones there were after warm-up.
+*Refused* are inputs declined in a sentence. Memory is the resident set after a collection of garbage, free blocks given
+back to the system; the first figure is the median of the looks in the first fifth after warm-up, the second that of the
+last fifth; threads and open files are those beyond the ones there were after warm-up.
 """
 
 
@@ -62,6 +63,8 @@ class Diary:
 
 def look(began: float) -> Look:
     gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Look(
         time.monotonic() - began,
