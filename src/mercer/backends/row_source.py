@@ -142,6 +142,8 @@ class FiniteRows(RowSource):
         return FiniteRows(self._source, dtype)
 
     def take(self, rows: Any) -> Block:
+        if isinstance(rows, tuple):  # rows and columns, as of an array in memory
+            self.refuse_whole()
         if not isinstance(rows, slice):
             rows = np.asarray(rows) if np.size(rows) else np.empty(0, np.intp)
             if rows.ndim != 1 or rows.dtype.kind not in "iub":
