@@ -50,7 +50,7 @@ def _on_cluster(address: str, *, shown: bool) -> Iterator[None]:
 def _connected(address: str) -> Any:
     try:
         from distributed import Client
-        from distributed.comm import resolve_address
+        from distributed.comm.addressing import resolve_address
     except ModuleNotFoundError:
         raise ModuleNotFoundError("A Dask cluster needs distributed: pip install 'mercer[dask]'.") from None
     try:
