@@ -163,8 +163,9 @@ def checked_weights(
 ) -> Array:
     """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
 
-    Signed weights may be negative, and zero everywhere; of points beside others these may vanish, all of them. Weights are an array of the library of ``reference``, such as
-    the points they belong to, where it is given, and of their own otherwise.
+    Signed weights may be negative, and zero everywhere; ``may_vanish`` lets them be zero everywhere, where there are
+    other points. Weights are an array of the library of ``reference``, such as the points they belong to, where it is
+    given, and of their own otherwise.
     """
     values = _as_real(weights, name)
     if reference is not None:

@@ -261,8 +261,8 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         fewer than 8192 rows that wait, at the cost of a fit to so many: read them when they are needed, not after every
         call. ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
         :func:`mercer.verify` finds with the rows at hand, but for streams of less than a block. ``indices_`` counts the
-        rows of the stream. Weights of all calls are in one unit. After a ``fit`` to an array the first call begins a new
-        stream, without the rows of the array; after one to a file the stream goes on.
+        rows of the stream. Weights of all calls are in one unit. After a ``fit`` to an array the first call begins a
+        new stream, without the rows of the array; after one to a file the stream goes on.
 
         Parameters
         ----------
