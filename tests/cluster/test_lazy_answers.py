@@ -74,6 +74,15 @@ def test_two_answers_are_two_collections() -> None:
             assert np.asarray(part) == pytest.approx(own, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["density", "machine", "discriminant", "kernelized", "directions"])
+def test_scores_of_collections_are_numbers(name: str) -> None:
+    model, y = ASKED[name][0](), X[:, 0] if name == "directions" else LABELS
+    expected = model.score(X, y)
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    assert model.score(frame, y) == pytest.approx(expected)
+    assert model.score(da.from_array(X, chunks=(17, 2)), y) == pytest.approx(expected)
+
+
 def test_columns_of_words_are_transformed_where_they_lie() -> None:
     frame = pd.DataFrame({"a": X[:, 0], "k": pd.Categorical(_rng.choice(list("xyz"), 60)), "s": LABELS})
     model = SDPEmbedding(Mixed(), random_state=0).fit(frame)

@@ -46,7 +46,8 @@ class DensityValues(DensityQueries):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of :meth:`score_samples` over the rows of X."""
-        return float(self.score_samples(X).mean())
+        mean = self.score_samples(X).mean()
+        return float(mean.compute() if hasattr(mean, "compute") else mean)  # of Dask it is lazy
 
     def log_gradient(self, X: Any) -> Array:
         """The gradient of :meth:`score_samples` at the rows of X, n × d, in closed form.

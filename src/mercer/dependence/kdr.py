@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, distinct_rows, is_tensor, to_numpy
+from mercer.backends.collections import takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.dependence.coordinates import learn_coordinates
 from mercer.dependence.kdr_dimension import DimensionTest, LeftoverTest
@@ -253,6 +254,7 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         projected: Array = (X - self.mean_) @ self.components_.T
         return projected
 
+    @takes_dask
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the variance of y's features that the regression on the directions explains; at most one.
 
