@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.backends import config_context
 from mercer.backends.arrays import Array, is_source, is_tensor, to_numpy
-from mercer.backends.collections import ROW_BY_ROW, lazy_row_by_row, takes_dask
+from mercer.backends.collections import ROW_BY_ROW, lazy_row_by_row, stays_lazy, takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.moved import brought_back
 from mercer.backends.row_source import by_blocks
@@ -78,11 +78,20 @@ def row_by_row(method: Method) -> Method:
     def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_source(X):
             return method(self, X, *args, **kwargs)
-        rows = self._new_points(X)
+        rows = self._new_points(X) if isinstance(self, KernelEstimator) else X
         width = 4 * (getattr(self, "_n_features_out", 0) + rows.shape[1])
         return by_blocks(lambda block: method(self, block, *args, **kwargs), rows, width)
 
     return cast(Method, wrapped)
+
+
+def by_rows(method: Method) -> Method:
+    """The same method, read by blocks of a source and lazy of a Dask collection: where no class sees to it itself.
+
+    A class does for its own plain methods, see :class:`KernelEstimator`; not for those of a class beside it, nor for
+    those that only some models have.
+    """
+    return cast(Method, stays_lazy(row_by_row(method)))
 
 
 def _tell_end(model: Any, seconds: float) -> None:

@@ -141,10 +141,7 @@ def choose_support(
     ``Landmarks(number)``.
     """
     if is_source(X) and landmarks is None:
-        raise ValueError(
-            f"{X.name} is read a block at a time, and this needs all {X.shape[0]} rows at once: pass landmarks=1000, "
-            "on which it is solved and from which it is extended to all rows, or some of the rows."
-        )
+        X.refuse_without_landmarks()
     landmarks = _with_kernel(landmarks, kernel, random_state, strategy, int(X.shape[1]))
     if is_tensor(X):
         chosen = _chosen_support(landmarks, None if weights is None else to_numpy(weights), X)

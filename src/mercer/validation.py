@@ -188,6 +188,8 @@ def _checked_source(estimator: BaseEstimator, X: Any, *, fitting: bool, least: i
     """
     if is_precomputed(estimator.kernel) or (fitting and not getattr(estimator, "_fits_blocks", False)):
         X.refuse_whole()
+    if fitting and getattr(estimator, "landmarks", X) is None:
+        X.refuse_without_landmarks()  # before a pass over them
     if fitting and X.shape[0] < least:
         raise ValueError(f"{X.name} has {X.shape[0]} rows, and a fit needs at least {least}.")
     validate_data(estimator, X, reset=fitting, skip_check_array=True)

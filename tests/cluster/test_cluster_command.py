@@ -69,4 +69,8 @@ def test_a_scheduler_that_is_not_there_is_named(folder: Path, monkeypatch: pytes
     wrong = run("landmarks", "rows.npy", "--dask", "nonsense://x")
     assert wrong.exit_code == 1
     assert "No Dask scheduler answers at nonsense://x" in wrong.stderr
+    monkeypatch.setattr("distributed.Client", None)  # which outlives an address that is none by a minute
+    assert "No Dask scheduler answers at foo (missing port" in " ".join(
+        run("landmarks", "rows.npy", "--dask", "foo").stderr.split()
+    )
     assert [each.name for each in folder.iterdir()] == ["rows.npy"]

@@ -199,3 +199,16 @@ def test_rows_that_this_process_cannot_hold_are_refused(cluster: Any) -> None:
     large = da.zeros((10**9, 1000), chunks=(10**6, 1000))
     with config_context(memory_limit="1GB"), pytest.raises(ValueError, match="8000.0 GB.*fit to a part of them"):
         NoveltyDetector().fit(large)
+
+
+def test_rows_that_need_landmarks_are_refused_before_any_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = []
+
+    def unseen(block: Any) -> Any:
+        fetched.append(block.shape)
+        return block
+
+    rows = da.from_array(X, chunks=(50, 5)).map_blocks(unseen, meta=X[:0])
+    with config_context(memory_limit="1KB"), pytest.raises(ValueError, match="pass landmarks=1000"):
+        DiffusionMaps(KERNEL).fit(rows)
+    assert not fetched

@@ -57,6 +57,16 @@ def test_workers_without_memory_are_named() -> None:
         assert config.cluster.gather(config.cluster.apply(abs, [-1])) == [1]  # the cluster goes on
 
 
+def test_a_client_that_is_closed_within_the_block_is_told(client: Any, small_matrices_go_there: None) -> None:
+    own = distributed.Client(client.scheduler.address, set_as_default=False)
+    with config_context(client=own):
+        gram = GramOperator(KERNEL, X)
+        assert (gram @ np.ones(len(X))).shape == (len(X),)
+        own.close()
+        with pytest.raises(ConnectionError, match="client is closed: connect a new Client"):
+            gram @ np.ones(len(X))
+
+
 def test_another_version_on_the_workers_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "__version__", "0.9")
     sentence = r"The worker at tcp://\S+ has numpy \S+, this process 0.9: install the same version of numpy on both."

@@ -240,3 +240,37 @@ def test_a_density_with_a_section_for_a_far_row_is_verified():
     model = SumOfSquaresDensity(objective="likelihood", support=("mixture", 1), random_state=0).fit(sample)
     assert model.sections_.means.shape[0] == 2  # the part that was asked for, and a wide one
     assert mercer.verify(model, sample).upper == pytest.approx(model.certificate_.upper, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"support": ("mixture", 3)},
+        {"kernel": Gaussian(1.0), "support": 20},
+        {"kernel": Gaussian(1.0), "support": 20, "reference": "gaussian"},
+        {
+            "kernel": Gaussian(1.0),
+            "support": 20,
+            "reference": mercer.GaussianMeasure([0.0, 0.0], covariance=[[1.0, 0.5], [0.5, 1.0]]),
+        },
+    ],
+)
+def test_the_logarithm_falls_to_the_end_of_what_numbers_can_be(options):
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    model = SumOfSquaresDensity(objective="likelihood", random_state=0, **options).fit(X)
+    far = np.array([[0.0, 0.0], [1e10, 0.0], [1e100, 1e100], [1e200, 0.0], [1e308, -1e308]])
+    logs = model.score_samples(far)
+    assert np.isfinite(logs).all()
+    assert (np.diff(logs[:4]) < 0).all()
+    assert logs[4] < logs[2]
+    assert (model.density(far)[1:] == 0).all()
+
+
+@pytest.mark.parametrize("support", ["auto", ("mixture", 2)])
+def test_one_row_far_out_is_fitted_or_told_in_a_sentence(support):
+    X = np.concatenate([np.random.default_rng(0).normal(size=(120, 2)), [[1e24, 0.0]]])
+    model = SumOfSquaresDensity(objective="likelihood", support=support, random_state=0)
+    assert model.fit(X).certificate_.gap < 1e-7
+    X[-1] *= 1e95
+    with pytest.raises(ArithmeticError, match="bring the features to a scale near one"):
+        model.fit(X)

@@ -130,6 +130,9 @@ def test_frames_of_numbers_and_categories():
     detector = DriftDetector(Mixed(), **{**QUICK, "window": 40}).fit(frame(300, 0.2))
     assert not detector.update(frame(60, 0.2))
     assert detector.update(frame(60, 0.9))
+    detector.reset()
+    assert not detector.update(frame(60, 0.2).iloc[0])  # a row of a data frame
+    assert detector.n_seen_ == 1
 
 
 def test_tensors_give_what_arrays_give(detector):

@@ -92,3 +92,28 @@ def test_an_embedding_grows_with_a_stream_within_its_bound(tmp_path):
         MeanEmbedding(KERNEL, first, weights=2.0).partial_fit(further)
     with pytest.raises(ValueError, match="X has 2 features"):
         grown.partial_fit(further[:, :2])
+
+
+def test_a_few_rows_are_tested_with_the_default_collection(tmp_path):
+    np.save(tmp_path / "few.npy", X[:200])
+    streamed, plain = (
+        mmd_test(each, Y[:150], compress=40, n_resamples=99, rng=3)
+        for each in (open_rows(tmp_path / "few.npy"), X[:200])
+    )
+    assert streamed.pvalue == plain.pvalue
+
+
+def test_what_needs_all_rows_says_so(rows):
+    for ask in (
+        lambda: mercer.hsic_test(rows, X[:, 0]),
+        lambda: mercer.hsic(X[:, 0], rows),
+        lambda: mercer.conditional_independence_test(rows, X[:, 0], X[:, 1]),
+    ):
+        with pytest.raises(TypeError, match="needs all 620 rows at once"):
+            ask()
+    with pytest.raises(ValueError, match="give candidates, such as"):
+        mercer.kernel_herding(rows, 3, kernel=KERNEL)
+    chosen = mercer.kernel_herding(rows, 3, candidates=rows[:100], kernel=KERNEL)
+    np.testing.assert_array_equal(
+        chosen.indices, mercer.kernel_herding(X, 3, candidates=X[:100], kernel=KERNEL).indices
+    )

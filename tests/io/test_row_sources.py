@@ -327,6 +327,43 @@ def test_rows_are_not_written_over_themselves(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), X)
 
 
+def test_one_number_a_row_is_a_table_of_one_column(tmp_path):
+    model = mercer.NoveltyDetector().fit(X)
+    for method in (model.score_samples, model.predict):
+        found = mercer.io.write_rows(method, X, tmp_path / "out.npy")
+        assert found.shape == (1000, 1)
+        np.testing.assert_allclose(found[:][:, 0], method(X))
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda block: block.astype(object), "gave object, and a file of rows holds real numbers"),
+        (lambda block: block + 1j, "gave complex128, and a file of rows holds real numbers"),
+        (lambda block: block[:, :0].sum(), r"gave an array of shape \(\) for"),
+        (lambda block: None, "gave object"),
+        (lambda block: block.astype("f4") if block[0, 0] > 0 else block, "5 numbers of float.. for each of the rows"),
+    ],
+)
+def test_what_is_no_table_of_numbers_leaves_the_earlier_file(tmp_path, monkeypatch, function, sentence):
+    monkeypatch.setattr("mercer.backends.chunks._SOURCE_BYTES", 15_000)
+    np.save(tmp_path / "out.npy", X)
+    with pytest.raises(ValueError, match=sentence):
+        mercer.io.write_rows(function, X, tmp_path / "out.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), X)
+    assert [each.name for each in tmp_path.iterdir()] == ["out.npy"]
+
+
+def test_arrays_that_are_no_plain_tables_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="of a sparse array array.toarray"):
+        mercer.open_rows(sparse.csr_array(X))
+    with pytest.raises(ValueError, match="values that are masked"):
+        mercer.open_rows(np.ma.masked_array(X, X > 2))
+    with pytest.raises(TypeError, match="needs all 1000 rows at once"):
+        mercer.open_rows(X)[:, 0]
+
+
 @pytest.mark.parametrize("name", ["a.h5", "a.zarr"])
 def test_arrays_of_several_are_tables_too(tmp_path, name):
     WRITERS[name](tmp_path / name, X)

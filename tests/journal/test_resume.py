@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -30,6 +31,8 @@ from mercer.datasets import two_moons
 from mercer.dependence import shift_sums
 from mercer.embedding import diffusion_problem
 from mercer.journal import Journal, JournalError, JournalWarning
+from mercer.journal.anchors import Anchors, UnknownWayError
+from mercer.journal.file import read, write
 
 RUNS = {
     "embedding": lambda: SDPEmbedding(Gaussian(0.5), random_state=0),
@@ -246,6 +249,40 @@ def test_a_journal_with_a_byte_changed_is_refused(left, data):
     left.write_bytes(whole)
     with config_context(checkpoint=left), pytest.raises(JournalError, match="is damaged"):
         QuadratureSparsifier(n_nodes=10).fit(data[0])
+
+
+@pytest.mark.parametrize(
+    ("part", "root"),
+    [
+        *((part, None) for part in ("left", "phase", "history", "method", "_number")),
+        *(("left", root) for root in (3, {"at": ["problem"]}, {"at": ["problem", "__class__", "__init__"]})),
+    ],
+)
+def test_a_journal_that_is_forged_is_refused(part, root, left, data):
+    """With a digest that is right; what such a file refers to leads to no code."""
+    content, arrays = read(left)
+    told = json.loads(json.dumps(content).replace(f'"{part}"', f'"{part} once"'))
+    if root is not None:
+        (state,) = (told["parts"][name] for name in told["parts"])
+        state["objects"] = [{**each, "of": [root]} if each["is"] == "tuple" else each for each in state["objects"]]
+    write(left, told, arrays)
+    with config_context(checkpoint=left), pytest.raises(JournalError, match="damaged"):
+        QuadratureSparsifier(n_nodes=10).fit(data[0])
+
+
+def test_ways_do_not_lead_out_of_what_is_calculated_with():
+    class Problem:
+        __module__ = "mercer.problems.problem"
+
+        def step(self):
+            return 1
+
+    problem = Problem()
+    anchors = Anchors({"problem": problem})
+    assert anchors.at(("problem", "step", "__self__")) is problem
+    for way in (("problem", "__class__", "__init__", "__globals__"), ("problem", "step", "__func__", "__builtins__")):
+        with pytest.raises(UnknownWayError):
+            anchors.at(way)
 
 
 def test_a_full_disk_costs_the_journal_and_not_the_run(data, tmp_path, monkeypatch):

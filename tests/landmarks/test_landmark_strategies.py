@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
+import mercer
 from mercer import (
     Gaussian,
     Geodesic,
@@ -28,7 +29,7 @@ from mercer import (
     rp_cholesky,
 )
 from mercer.datasets import three_clusters
-from mercer.landmarks import STRATEGIES
+from mercer.landmarks import STRATEGIES, chooser
 
 KERNEL = Gaussian(sigma=1.0)
 every = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -397,3 +398,23 @@ def test_densities_take_landmarks_for_their_support(X):
     model = SumOfSquaresDensity(Gaussian(2.0), support=chooser, random_state=0, tol=1e-3).fit(X)
     expected = X[chooser.fit(X).indices_]
     np.testing.assert_array_equal(np.sort(model.support_, axis=0), np.sort(expected, axis=0))
+
+
+@pytest.mark.parametrize("strategy", ["rpcholesky", "k-means", "uniform", "greedy", "leverage"])
+def test_rows_of_a_file_are_chosen_by_their_weights(strategy, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, weights = rng.normal(size=(150, 3)), 10.0 ** rng.uniform(-6, 6, 150)
+    chosen = Landmarks(20, kernel=Gaussian(1.5), strategy=strategy, random_state=0)
+    plain = chosen.fit(X, sample_weight=weights).share_left_out_
+    of_file = Landmarks(20, kernel=Gaussian(1.5), strategy=strategy, random_state=0)
+    of_file.fit(mercer.open_rows(X), sample_weight=weights)
+    np.testing.assert_array_equal(of_file.indices_, chosen.indices_)
+    monkeypatch.setattr("mercer.landmarks.chooser._MOST_OF_A_SOURCE", 60)  # of 150, drawn by weight
+    assert of_file.fit(mercer.open_rows(X), sample_weight=weights).share_left_out_ < 10 * plain
+
+
+def test_weights_of_a_part_that_is_drawn_are_those_of_all_rows():
+    weights = np.concatenate([10.0 ** np.random.default_rng(1).uniform(-6, 6, 200), np.zeros(3)])
+    for count in (1, 2, 50, 150, 199):
+        sure = chooser._certain(weights, count)
+        assert np.minimum(weights / sure, 1.0).sum() == pytest.approx(count, rel=1e-9)

@@ -231,6 +231,20 @@ def test_the_score_has_no_unit(factor):
 # --- thresholds ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("far", [1e160, 1e200, 1e300, 1.7e308])
+def test_one_row_far_out_does_not_hide_the_others(far):
+    X = np.random.default_rng(2).normal(size=(120, 3))
+    X[:2] += 9.0
+    model = NoveltyDetector().fit(np.concatenate([X, [[far] * 3]]))
+    expected = NoveltyDetector().fit(np.concatenate([X, [[1e20] * 3]]))
+    assert model.score_samples(X) == pytest.approx(expected.score_samples(X), rel=1e-5)
+    assert (model.predict([[10.0] * 3, [0.0] * 3, [1e305] * 3]) == [-1, 1, -1]).all()
+    widest = X / abs(X).max() * 1.7e308
+    assert NoveltyDetector().fit(widest).score_samples(widest) == pytest.approx(
+        NoveltyDetector().fit(X).score_samples(X), rel=1e-9
+    )
+
+
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.25, 0.5])
 def test_contamination_is_exactly_the_share_of_the_training_rows(share):
     points = np.random.default_rng(3).normal(size=(300, 2))
@@ -388,6 +402,7 @@ def test_few_rows(size):
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"n_neighbors": ()}, "n_neighbors is empty"),
         ({"n_neighbors": (3, 2.5)}, "n_neighbors"),
+        ({"locality": 1e308}, "locality=1e.308 must be at most"),
         ({"locality": -1}, "locality"),
         ({"standardize": "yes"}, "standardize='yes' must be one of"),
         ({"kernel": Gaussian(), "standardize": True}, "standardize=True is for Euclidean distances"),

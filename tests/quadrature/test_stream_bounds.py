@@ -200,3 +200,26 @@ def test_a_stream_forgets_the_proof_that_an_earlier_fit_left_for_later(monkeypat
     assert "_unproved" in vars(model)
     monkeypatch.undo()
     assert "_unproved" not in vars(model.partial_fit(points()))
+
+
+def test_a_portion_without_weight_changes_nothing():
+    X, weights = points(), np.linspace(0.0, 1.0, 30)
+    weights[:12] = 0.0
+    whole = QuadratureSparsifier(KERNEL, n_nodes=3).partial_fit(X[::-1], sample_weight=weights[::-1])
+    model = QuadratureSparsifier(KERNEL, n_nodes=3)
+    for row in range(29, -1, -1):
+        model.partial_fit(X[row : row + 1], sample_weight=weights[row : row + 1])
+    np.testing.assert_array_equal(model.indices_, whole.indices_)
+    np.testing.assert_array_equal(model.weights_, whole.weights_)
+    with pytest.raises(ValueError, match="zero everywhere"):
+        QuadratureSparsifier(KERNEL, n_nodes=3).partial_fit(X[:1], sample_weight=[0.0])
+
+
+def test_a_stream_after_a_fit_is_a_new_one_after_an_array_and_goes_on_after_rows_of_a_file():
+    X = points()
+    alone = QuadratureSparsifier(KERNEL, n_nodes=3).partial_fit(X[:20])
+    np.testing.assert_array_equal(
+        QuadratureSparsifier(KERNEL, n_nodes=3).fit(X[20:]).partial_fit(X[:20]).weights_, alone.weights_
+    )
+    on = QuadratureSparsifier(KERNEL, n_nodes=3).fit(mercer.open_rows(X[:20])).partial_fit(X[20:])
+    np.testing.assert_array_equal(on.weights_, alone.partial_fit(X[20:]).weights_)

@@ -12,13 +12,13 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 ROW_BY_ROW = (  # methods of fitted models whose answer at a row depends on that row alone
-    *("transform", "predict", "predict_proba", "decision_function", "score_samples"),
+    *("transform", "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples"),
     *("density", "novelty", "witness"),
 )
 
 
 def is_dask(value: Any) -> bool:
-    """Whether this is an array or a data frame of Dask; Dask is not imported to find out."""
+    """Whether this is a collection of Dask; Dask is not imported to find out."""
     kind: Any = type(value)
     return _is_dask_type(kind)
 
@@ -26,7 +26,7 @@ def is_dask(value: Any) -> bool:
 @cache
 def _is_dask_type(kind: type) -> bool:
     own = {base.__module__.partition(".")[0] for base in kind.__mro__}
-    return bool(own & {"dask", "dask_expr"}) and hasattr(kind, "dask")
+    return bool(own & {"dask", "dask_expr"}) and hasattr(kind, "__dask_graph__")
 
 
 def takes_dask(function: Callable[P, T]) -> Callable[P, T]:

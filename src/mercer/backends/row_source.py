@@ -63,6 +63,13 @@ class RowSource(ABC):
             "them, such as rows[:10_000], or a method that works on landmarks."
         )
 
+    def refuse_without_landmarks(self) -> NoReturn:
+        """Say that an estimator which solves on all rows can solve on landmarks instead."""
+        raise ValueError(
+            f"{self.name} is read a block at a time, and this needs all {self.shape[0]} rows at once: pass "
+            "landmarks=1000, on which it is solved and from which it is extended to all rows, or some of the rows."
+        )
+
     @abstractmethod
     def take(self, rows: Any) -> Block:
         """Some rows, given by a slice or an array of row numbers in any order."""
@@ -142,6 +149,8 @@ class FiniteRows(RowSource):
         return FiniteRows(self._source, dtype)
 
     def take(self, rows: Any) -> Block:
+        if isinstance(rows, tuple):  # rows and columns, as of an array in memory
+            self.refuse_whole()
         if not isinstance(rows, slice):
             rows = np.asarray(rows) if np.size(rows) else np.empty(0, np.intp)
             if rows.ndim != 1 or rows.dtype.kind not in "iub":

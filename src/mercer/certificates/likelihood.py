@@ -56,7 +56,8 @@ def certify_likelihood(problem: SquaresLikelihood, factor: Array) -> LikelihoodC
     Cost: n m exponentials of twice the double precision, and n m² operations of that kind.
     """
     factor = factor / norm(factor)
-    bounds = _bounds(problem.enclosures, to_numpy(factor))
+    with np.errstate(over="ignore", invalid="ignore"):  # a radius without end is one that proves nothing
+        bounds = _bounds(problem.enclosures, to_numpy(factor))
     gradient = problem.gradient(problem.residual(factor))
     return proved(LikelihoodCertificate, "largest eigenvalue of the likelihood's gradient", bounds, gradient, factor)
 

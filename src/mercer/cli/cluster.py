@@ -50,9 +50,11 @@ def _on_cluster(address: str, *, shown: bool) -> Iterator[None]:
 def _connected(address: str) -> Any:
     try:
         from distributed import Client
+        from distributed.comm.addressing import resolve_address
     except ModuleNotFoundError:
         raise ModuleNotFoundError("A Dask cluster needs distributed: pip install 'mercer[dask]'.") from None
     try:
+        resolve_address(address)  # a client of an address that is none would keep the process from its end
         return Client(address, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -12,6 +12,7 @@ from mercer.density.likelihood_problem import log_density
 from mercer.density.log_gradient import log_gradient, sections_gradient
 from mercer.density.queries import DensityQueries
 from mercer.density.squares import log_squares
+from mercer.estimator import by_rows
 
 _FLOOR = float(np.log(TINY))
 
@@ -25,11 +26,13 @@ class DensityValues(DensityQueries):
 
         def _new_points(self, X: Any) -> Any: ...
 
+    @by_rows
     def density(self, X: Any) -> Array:
         """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
         logs, _ = self._logarithm(X)
         return namespace(logs).exp(logs)
 
+    @by_rows
     def score_samples(self, X: Any) -> Array:
         """The logarithm of the density at the rows of X.
 
@@ -43,7 +46,8 @@ class DensityValues(DensityQueries):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of :meth:`score_samples` over the rows of X."""
-        return float(self.score_samples(X).mean())
+        mean = self.score_samples(X).mean()
+        return float(mean.compute() if hasattr(mean, "compute") else mean)  # of Dask it is lazy
 
     def log_gradient(self, X: Any) -> Array:
         """The gradient of :meth:`score_samples` at the rows of X, n × d, in closed form.

@@ -162,12 +162,14 @@ class DriftDetector(KernelEstimator):
 
         Parameters
         ----------
-        X : array of shape (k, d) or (d,), or data frame
+        X : array of shape (k, d) or (d,), data frame or a row of one
             The next rows in their order, or one of them.
         return_scores : bool, default=False
             Return the score of every row as well, minus infinity as long as no window is full.
         """
-        X = self._new_points(X[None, :] if getattr(X, "ndim", 2) == 1 else X)
+        if getattr(X, "ndim", 2) == 1:
+            X = X.to_frame().T.infer_objects() if hasattr(X, "to_frame") else X[None, :]
+        X = self._new_points(X)
         scores = np.concatenate([self._scores(X[rows]) for rows in row_chunks(int(X.shape[0]), TALL_ROWS)])
         over = np.flatnonzero(scores >= self.threshold_)
         if over.size and self.alarm_at_ is None:

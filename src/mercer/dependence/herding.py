@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import minimize
 
-from mercer.backends.arrays import Array, as_double, cast, like, namespace, taken, to_numpy
+from mercer.backends.arrays import Array, as_double, cast, is_source, like, namespace, taken, to_numpy
 from mercer.dependence.mean_embedding import MeanEmbedding
 from mercer.kernels import Gaussian
 from mercer.kernels.checks import as_points
@@ -145,7 +145,10 @@ def _checked_candidates(target: MeanEmbedding, candidates: Any) -> Array:
         raise ValueError(
             "The measure is a density, which has no points to choose from: give candidates, such as model.sample(5000)."
         )
-    return target.parts[0].means
+    points = target.parts[0].means
+    if is_source(points):
+        raise ValueError(f"{points.name} is read a block at a time: give candidates, such as rows[:10_000].")
+    return points
 
 
 class _Herd:

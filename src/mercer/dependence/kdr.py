@@ -11,14 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, distinct_rows, is_tensor, to_numpy
-from mercer.backends.collections import stays_lazy
+from mercer.backends.collections import takes_dask
 from mercer.backends.fingerprint import DataSeen
 from mercer.dependence.coordinates import learn_coordinates
 from mercer.dependence.kdr_dimension import DimensionTest, LeftoverTest
 from mercer.dependence.kdr_search import Found, Sample, Search, SearchOptions
 from mercer.dependence.landmark_regression import LandmarkRegression, Targets
 from mercer.dependence.response import Response, learn_response
-from mercer.estimator import keeps_earlier_fit
+from mercer.estimator import by_rows, keeps_earlier_fit
 from mercer.journal import identify
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.checks import as_generator
@@ -246,7 +246,7 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         self.dimension_tests_ = tuple(tests)
         return found
 
-    @stays_lazy
+    @by_rows
     def transform(self, X: Any) -> Array:
         """The coordinates of points along the directions, n × n_components."""
         check_is_fitted(self)
@@ -254,6 +254,7 @@ class KernelDimensionReduction(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         projected: Array = (X - self.mean_) @ self.components_.T
         return projected
 
+    @takes_dask
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of the variance of y's features that the regression on the directions explains; at most one.
 

@@ -88,6 +88,8 @@ def pooled_sample(
         if is_source(points):
             order = np.sort(order[:MOST_POINTS])  # in one pass; all of them are looked at
         seen, their = points[order], None if their is None else their[order]
+    elif is_source(points):
+        seen = points[:]
     if given is None:
         kernels, handicaps = default_kernels(seen, their, table)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.backends import get_config
-from mercer.backends.arrays import Array, is_tensor, to_numpy
+from mercer.backends.arrays import Array, is_source, is_tensor, to_numpy
 from mercer.dependence.kernel_collection import column_units
 from mercer.dependence.vectors import as_table
 from mercer.kernels import Categories, Gaussian, Kernel, Laplacian, Mixed, Precomputed
@@ -90,6 +90,8 @@ def variable(values: Any, kernels: Any, name: str, *, weights: Any = None, sever
     several : bool, default=False
         Whether None stands for a collection.
     """
+    if is_source(values):
+        values.refuse_whole()
     given = [kernels] if isinstance(kernels, Kernel | str) or not isinstance(kernels, Sequence) else list(kernels)
     if not given:
         raise ValueError(f"{name.lower()}_kernel is an empty list: name a kernel, or leave it out.")

@@ -18,7 +18,7 @@ from mercer.discriminant.labels import Targets, no_targets, read_targets
 from mercer.discriminant.least_squares import LeastSquares
 from mercer.discriminant.penalty import Mixture
 from mercer.discriminant.projection import Projection
-from mercer.estimator import FitInput, KernelEstimator, keeps_earlier_fit, scored
+from mercer.estimator import FitInput, KernelEstimator, by_rows, keeps_earlier_fit, scored
 from mercer.kernels import Kernel, Linear
 from mercer.progress import Phases
 from mercer.validation import at_least, declared, optional, true_or_false
@@ -89,6 +89,7 @@ class RoweisFamily(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return values if self._fitted_like is None else like(values, self._fitted_like)
 
     @available_if(_can_predict)
+    @by_rows
     def predict(self, X: Any) -> Array:
         """The class of largest probability; labels and numbers by linear regression on the coordinates."""
         coordinates = self._coordinates(X)
@@ -100,12 +101,14 @@ class RoweisFamily(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return values if self._wide_targets else values[:, 0]
 
     @available_if(_has_classes)
+    @by_rows
     def predict_proba(self, X: Any) -> Array:
         """The probabilities of ``classes_``: normal distributions about their means with one covariance."""
         coordinates = self._coordinates(X)
         return self._answer.probabilities(coordinates)
 
     @available_if(_has_classes)
+    @by_rows
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities of the classes."""
         coordinates = self._coordinates(X)

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
-from mercer.backends.collections import stays_lazy
 from mercer.backends.fingerprint import DataSeen
 from mercer.backends.threads import blas_for
 from mercer.certificates import Certificate
@@ -18,7 +17,7 @@ from mercer.embedding.degeneracy import pad_components, widened
 from mercer.embedding.local_extension import LocalExtension
 from mercer.embedding.unfolding_problem import PosedUnfolding
 from mercer.embedding.unfolding_solve import SolvedUnfolding, solve_unfolding
-from mercer.estimator import Recheck, keeps_earlier_fit
+from mercer.estimator import Recheck, by_rows, keeps_earlier_fit
 from mercer.journal import identify
 from mercer.progress import make_visible, warn_user
 from mercer.solvers.solution import Iteration, Status
@@ -214,7 +213,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
         """Fit to X and return its coordinates."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
-    @stays_lazy
+    @by_rows
     def transform(self, X: Any) -> Array:
         """Extend the coordinates to new points: those of the neighbours, combined as the point is of them.
 

@@ -90,9 +90,11 @@ def opened_file(given: str | os.PathLike[str], columns: Columns = None, array: s
 
 def _of_array(array: Any, columns: Columns) -> RowSource:
     shape, kind = getattr(array, "shape", ()), getattr(getattr(array, "dtype", None), "kind", "")
-    if len(shape) != 2 or kind not in tuple("fiub"):
+    if np.ma.is_masked(array):
+        raise ValueError("The array has values that are masked, which are no numbers: remove or fill them first.")
+    if len(shape) != 2 or kind not in tuple("fiub") or hasattr(array, "tocsr"):
         raise TypeError(
             "open_rows takes the path of a file, or an array of numbers with two dimensions: of a data frame, pass "
-            "frame.to_numpy()."
+            "frame.to_numpy(), of a sparse array array.toarray()."
         )
     return ArrayRows(array if columns is None else array[:, list(columns)])

@@ -23,7 +23,7 @@ def write_rows(function: Callable[[Any], Any], rows: Any, path: str | os.PathLik
     Parameters
     ----------
     function : callable
-        Of a block of rows, an array with as many rows: ``model.transform``, say.
+        Of a block of rows, an array of numbers with as many rows, of one dimension or two: ``model.transform``, say.
     rows : RowSource or array
         As :func:`mercer.open_rows` takes them.
     path : str or path
@@ -32,7 +32,7 @@ def write_rows(function: Callable[[Any], Any], rows: Any, path: str | os.PathLik
     Returns
     -------
     RowSource
-        The rows of the file.
+        The rows of the file; one number a row is a table of one column.
 
     Examples
     --------
@@ -52,18 +52,33 @@ def write_rows(function: Callable[[Any], Any], rows: Any, path: str | os.PathLik
     source = open_rows(rows)
     if path.exists() and any(Path(part.name).exists() and path.samefile(part.name) for part in source.parts):
         raise ValueError(f"{path} holds the rows that are read: write to another file.")
-    shape: tuple[int, int] | None = None
+    first: tuple[int, np.dtype[Any]] | None = None
     with asked_for(path) as temporary, temporary.open("wb") as file:
         for where, block in source.blocks(source_rows(_ROOM * source.shape[1])):
-            try:
-                values = np.ascontiguousarray(function(block))
-            except ValueError as error:
-                raise ValueError(f"In rows {where.start} to {where.stop - 1}, counted from 0 there: {error}") from error
-            if values.ndim != 2 or values.shape[0] != block.shape[0] or (shape and values.shape[1] != shape[1]):
-                raise ValueError(f"The function gave an array of shape {values.shape} for {block.shape[0]} rows.")
-            if shape is None:
+            values = _values(function, block, where)
+            if first is None:
+                first = values.shape[1], values.dtype
                 shape = (source.shape[0], values.shape[1])
                 head = {"descr": np.lib.format.dtype_to_descr(values.dtype), "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_2_0(file, head)
+            if (values.shape[1], values.dtype) != first:
+                raise ValueError(
+                    f"The function gave {values.shape[1]} numbers of {values.dtype} for each of the rows {where.start} "
+                    f"to {where.stop - 1}, and {first[0]} of {first[1]} before: it must give the same for all."
+                )
             file.write(values.data)
     return open_rows(path)
+
+
+def _values(function: Callable[[Any], Any], block: Any, where: slice) -> np.ndarray[Any, Any]:
+    """What the function makes of a block, as a table of numbers."""
+    try:
+        values = np.asarray(function(block))
+    except ValueError as error:
+        raise ValueError(f"In rows {where.start} to {where.stop - 1}, counted from 0 there: {error}") from error
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"The function gave {values.dtype}, and a file of rows holds real numbers: write numbers.")
+    table = values[:, None] if values.ndim == 1 else values
+    if table.ndim != 2 or table.shape[0] != block.shape[0]:
+        raise ValueError(f"The function gave an array of shape {values.shape} for {block.shape[0]} rows.")
+    return np.ascontiguousarray(table)

@@ -16,6 +16,7 @@ from mercer.backends.arrays import is_tensor
 
 Way = tuple[str | int, ...]  # the name of a root, then attributes and places
 _OWN = "mercer."
+_OF_A_METHOD = "__self__"
 _MOST_MEMBERS = 10_000  # of a list: longer ones hold numbers
 
 
@@ -47,6 +48,8 @@ class Anchors:
         """What a way leads to; what is computed when first asked for is computed."""
         if way in self._objects:
             return self._objects[way]
+        if any(isinstance(step, str) and step.startswith("__") and step != _OF_A_METHOD for step in way):
+            raise UnknownWayError(f"{way} leads out of what is calculated with.")
         try:
             found = self._roots[str(way[0])]
             for step in way[1:]:
@@ -101,7 +104,7 @@ def _is_named(value: Any) -> bool:
 
 def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
     if isinstance(value, MethodType):
-        yield "__self__", value.__self__
+        yield _OF_A_METHOD, value.__self__
     elif isinstance(value, (list, tuple)):
         if len(value) <= _MOST_MEMBERS:
             yield from ((place, member) for place, member in enumerate(value) if not isinstance(member, (int, float)))

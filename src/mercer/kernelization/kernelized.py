@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 
 from mercer.backends.arrays import Array, is_tensor, to_numpy
 from mercer.backends.rounding import UNIT, gamma
-from mercer.estimator import KernelEstimator, keeps_earlier_fit
+from mercer.estimator import KernelEstimator, by_rows, keeps_earlier_fit
 from mercer.kernelization.features import KernelFeatures, sample_features
 
 _FITS = ("fit", "fit_transform", "fit_predict")
@@ -122,31 +122,37 @@ class Kernelized(MetaEstimatorMixin, KernelEstimator):
         return self._fit_by("fit_predict", X, y, params)
 
     @available_if(_can("predict"))
+    @by_rows
     def predict(self, X: Any, **params: Any) -> Any:
         """What the estimator predicts for points X."""
         return self._ask("predict", X, params)
 
     @available_if(_can("predict_proba"))
+    @by_rows
     def predict_proba(self, X: Any, **params: Any) -> Any:
         """Probabilities of the classes, in the order of ``classes_``."""
         return self._ask("predict_proba", X, params)
 
     @available_if(_can("predict_log_proba"))
+    @by_rows
     def predict_log_proba(self, X: Any, **params: Any) -> Any:
         """Logarithms of the probabilities of the classes."""
         return self._ask("predict_log_proba", X, params)
 
     @available_if(_can("decision_function"))
+    @by_rows
     def decision_function(self, X: Any, **params: Any) -> Any:
         """The value of the linear function in the kernel's space."""
         return self._ask("decision_function", X, params)
 
     @available_if(_can("score_samples"))
+    @by_rows
     def score_samples(self, X: Any) -> Any:
         """The score that the estimator gives to each point."""
         return self._ask("score_samples", X, {})
 
     @available_if(_can("transform"))
+    @by_rows
     def transform(self, X: Any, **params: Any) -> Any:
         """What the estimator makes of the features of X."""
         return _with_index_of(X, self._ask("transform", X, params))

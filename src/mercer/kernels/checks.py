@@ -158,11 +158,14 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False, reference: Any = None) -> Array:
+def checked_weights(
+    weights: Any, n: int, name: str, *, signed: bool = False, may_vanish: bool = False, reference: Any = None
+) -> Array:
     """Weights as finite non-negative float64, one for each of n points; a single number is the weight of all.
 
-    Signed weights may be negative, and zero everywhere. Weights are an array of the library of ``reference``, such as
-    the points they belong to, where it is given, and of their own otherwise.
+    Signed weights may be negative, and zero everywhere; ``may_vanish`` lets them be zero everywhere, where there are
+    other points. Weights are an array of the library of ``reference``, such as the points they belong to, where it is
+    given, and of their own otherwise.
     """
     values = _as_real(weights, name)
     if reference is not None:
@@ -180,7 +183,7 @@ def checked_weights(weights: Any, n: int, name: str, *, signed: bool = False, re
         return values
     if (values < 0).any():
         raise ValueError(f"{name} is negative at index {int(xp.argmin(values))}: weights must not be negative.")
-    if not (values > 0).any():
+    if not may_vanish and not (values > 0).any():
         raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
     return values
 

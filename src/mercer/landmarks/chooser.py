@@ -148,13 +148,25 @@ def _rows_of_a_part(
     """Rows chosen among a random part of a source, drawn by weight, that the memory limit holds with its factor."""
     n, width = int(points.shape[0]), points.shape[1] + count
     most = min(n, max(2 * count, min(_MOST_OF_A_SOURCE, get_config().share(_PART_SHARE) // (8 * width))))
-    present = int(np.count_nonzero(weights))
-    equal = present == n and bool((weights == weights[0]).all())
-    chances = None if equal else weights / weights.sum()
-    part = np.sort(rng.choice(n, min(most, present), replace=False, p=chances))
+    part = np.flatnonzero(weights)
+    shares = weights[part] / weights.max()
+    if most < part.size:
+        chances = None if bool((shares == shares[0]).all()) else shares / shares.sum()
+        drawn = np.sort(rng.choice(part.size, most, replace=False, p=chances))
+        part, shares = part[drawn], np.maximum(shares[drawn], _certain(shares, most))
     gram = GramOperator(kernel, points[part])
-    shares = np.full(part.size, 1 / part.size)  # drawn by weight, they count alike
-    return part[_chosen(strategy, gram, min(count, part.size), shares, rng)]
+    return part[_chosen(strategy, gram, min(count, part.size), shares / shares.sum(), rng)]
+
+
+def _certain(weights: Array, count: int) -> float:
+    """The weight from which on a row is sure to be among so many that are drawn by weight.
+
+    Lighter ones are drawn as often as they weigh, and stand for this weight each; heavier ones for their own.
+    """
+    heaviest = np.sort(weights)[::-1]
+    rest = np.cumsum(heaviest[::-1])[::-1][:count]  # of what is left when the first k are in
+    bounds = rest / (count - np.arange(count))
+    return float(bounds[np.argmax(heaviest[:count] <= bounds)])
 
 
 def _strategy(strategy: Any) -> Strategy:

@@ -17,6 +17,8 @@ from mercer.novelty.threshold import checked_contamination, checked_rate, offset
 from mercer.progress import Phases
 from mercer.validation import checked_kernel, declared, non_negative, one_of, require_points, whole_number
 
+_MOST_LOCALITY = 1e6
+
 
 def _counts(value: Any, name: str) -> tuple[int, ...]:
     """The numbers of neighbours that a user gives, in rising order."""
@@ -25,6 +27,13 @@ def _counts(value: Any, name: str) -> tuple[int, ...]:
     if len(value) == 0:
         raise ValueError(f"{name} is empty: give a number of neighbours, or several.")
     return tuple(sorted({whole_number(int(k) if isinstance(k, np.integer) else k, name, 1) for k in value}))
+
+
+def _locality(value: Any, name: str) -> float:
+    """A weight of the comparison with neighbours; beyond some size all others vanish beside it."""
+    if non_negative(value, name) > _MOST_LOCALITY:
+        raise ValueError(f"{name}={value!r} must be at most {_MOST_LOCALITY:g}: with 100 hardly anything else counts.")
+    return float(value)
 
 
 class NoveltyDetector(OutlierMixin, KernelEstimator):
@@ -104,7 +113,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     _default_kernel = staticmethod(Linear)
     _checks = declared(
         n_neighbors=_counts,
-        locality=non_negative,
+        locality=_locality,
         standardize=one_of("auto", True, False),
         contamination=checked_contamination,
         false_alarms=checked_rate,

@@ -39,7 +39,9 @@ from mercer.progress import Phases
 _DIMENSION_NEIGHBOURS = 20
 _WIDER = 6  # times as many neighbours say how empty it is around a row as are asked about theirs
 _PARTS = 4  # of the rows, of which no neighbourhood is larger than one
-_LARGEST = 2.0**500  # coordinates whose squares, and sums of them, are numbers
+_LARGEST_POWER = 500  # of two: squares of such coordinates, and sums of them, are numbers
+_SMALLEST_POWER = 400  # under one, that squares of differences of coordinates of this size have to spare
+_LARGEST = 2.0**_LARGEST_POWER
 
 
 class Asked(NamedTuple):
@@ -135,9 +137,16 @@ def _searched(X: Any, weights: Array, asked: Asked) -> tuple[EuclideanSearch | K
 
 
 def _power(points: Array, divisors: Array) -> int:
-    """The power of two that makes the largest coordinate about one."""
-    largest = max(float((np.abs(column) / divisor).max()) for column, divisor in zip(points.T, divisors, strict=True))
-    return math.frexp(largest)[1] if 0 < largest < math.inf else 0
+    """The power of two that makes a coordinate in the middle about one, or the largest as large as squares allow.
+
+    So one row far out, or at the end of what numbers can be, does not make all others vanish beside it.
+    """
+    columns = zip(points.T, divisors, strict=True)
+    sizes = np.concatenate([np.frexp(column[column != 0])[1] - math.frexp(divisor)[1] for column, divisor in columns])
+    if not sizes.size:
+        return 0
+    middle = int(np.median(sizes))
+    return max(middle, min(int(sizes.max()) - _LARGEST_POWER + 1, middle + _SMALLEST_POWER))
 
 
 def _divided(points: Array, divisors: Array) -> Array:

@@ -267,6 +267,11 @@ def spanned(integrals: KernelIntegrals, gram: Array, truncation: float = _TRUNCA
 
 def orthonormal_basis(matrix: Array, truncation: float = _TRUNCATION) -> Array:
     """QD^{-1/2} of the leading eigenvectors of W, or of another positive semi-definite matrix."""
+    if not bool(namespace(matrix).isfinite(matrix).all()):
+        raise ValueError(
+            "The integrals of the sections leave the range of double precision: remove rows that are very far out, or "
+            "bring the features to a scale near one."
+        )
     masses, Q = positive_eigenpairs(matrix, truncation / matrix.shape[0])
     if masses.shape[0] == 0:
         raise ValueError(

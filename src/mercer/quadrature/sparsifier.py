@@ -35,7 +35,7 @@ from mercer.quadrature.witness import finite_values, witness_values
 from mercer.solvers import Iteration, Status
 from mercer.solvers.measure.elimination import EliminationSequence
 from mercer.solvers.measure.merging import MergeSequence
-from mercer.validation import checked_kernel, checked_weights
+from mercer.validation import checked_kernel
 
 
 class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -261,7 +261,8 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
         fewer than 8192 rows that wait, at the cost of a fit to so many: read them when they are needed, not after every
         call. ``certificate_`` bounds the discrepancy from all rows by the triangle inequality: it is far above what
         :func:`mercer.verify` finds with the rows at hand, but for streams of less than a block. ``indices_`` counts the
-        rows of the stream. Weights of all calls are in one unit.
+        rows of the stream. Weights of all calls are in one unit. After a ``fit`` to an array the first call begins a
+        new stream, without the rows of the array; after one to a file the stream goes on.
 
         Parameters
         ----------
@@ -282,7 +283,7 @@ class QuadratureSparsifier(ProvedOnRequest, ClassNamePrefixFeaturesOutMixin, Tra
             streaming.require_kernel(self, given.points)
         with streaming.its_arithmetic(self):
             stream, X = streaming.begun(self), self._new_points(X)
-            weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0], "sample_weight")
+            weights = streaming.checked_portion(stream, X, sample_weight)
             streaming.store(self, streaming.grown(self, stream, X, weights))
         return self
 

@@ -31,7 +31,7 @@ from mercer.quadrature.sample import (
 from mercer.quadrature.selection import heaviest_first
 from mercer.quadrature.stream import BLOCK, MeasureStream, Reduced, Reduction, Summary, Waiting
 from mercer.solvers import Status
-from mercer.validation import is_precomputed
+from mercer.validation import checked_weights, is_precomputed
 
 SETTLED = frozenset(
     {
@@ -116,6 +116,13 @@ def require_kernel(model: Any, X: Any) -> None:
     """Refuse at once a kernel that no sparsifier takes: rows are reduced much later than they are given."""
     require_semidefinite(model.kernel_)
     require_nonnegative(GramOperator(discrepancy_kernel(model.kernel_, model.discrepancy), X[:1]), model.kernel_)
+
+
+def checked_portion(stream: MeasureStream, X: Any, weights: Any) -> Array | None:
+    """The weights of further rows, which may all be zero if others are there."""
+    if weights is None:
+        return None
+    return checked_weights(weights, X.shape[0], "sample_weight", may_vanish=stream.heaviest > 0)
 
 
 def grown(model: Any, stream: MeasureStream, X: Any, weights: Array | None) -> MeasureStream:

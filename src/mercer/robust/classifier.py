@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_X_y
 
 from mercer.backends.arrays import Array, Labels, is_tensor, namespace, special, taken, to_numpy
 from mercer.backends.balls import Ball
-from mercer.estimator import Classifier
+from mercer.estimator import Classifier, by_rows
 from mercer.problems.losses import HingeLoss, LogisticLoss, Loss
 from mercer.robust.candidates import MorePairs
 from mercer.robust.machine import RobustMachine
@@ -126,6 +126,7 @@ class RobustKernelClassifier(Classifier, RobustMachine):
         return self.classes_[second.astype(int)]
 
     @available_if(_is_logistic)
+    @by_rows
     def predict_proba(self, X: Any) -> Array:
         """The probabilities 1/(1 + exp(±f)) of both labels, of shape (n, 2); of the logistic loss alone."""
         f = self._values(X)

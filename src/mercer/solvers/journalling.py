@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mercer.journal import Entry
+from mercer.journal import Entry, JournalError
 from mercer.solvers.solution import Iteration, Solution, Status
 
 if TYPE_CHECKING:
@@ -31,12 +31,26 @@ def tell(kept: Entry, solution: Solution[Any], history: list[Iteration], method:
 
 def take_up(told: Mapping[str, Any], history: list[Iteration], method: Method[Any, Any]) -> None:
     """Put history and method where they were."""
-    history[:] = told["history"]
-    vars(method).update(told["method"])
+    state, lines = of_kind(told, "method", dict), of_kind(told, "history", list)
+    if not all(isinstance(line, Iteration) for line in lines) or not all(isinstance(name, str) for name in state):
+        raise _damaged()
+    history[:] = lines
+    vars(method).update(state)
 
 
 def taken_up(told: Mapping[str, Any], history: list[Iteration], method: Method[Any, Any]) -> Solution[Any]:
     """The result of a phase that is finished, as :func:`tell` told it."""
     take_up(told, history, method)
-    solution: Solution[Any] = told["solution"]
+    solution: Solution[Any] = of_kind(told, "solution", Solution)
     return solution
+
+
+def of_kind(told: Any, name: str, kind: type) -> Any:
+    """A part of what a journal told, refused where it is none: a file can be altered."""
+    if not isinstance(told, dict) or not isinstance(told.get(name), kind) or name not in told:
+        raise _damaged()
+    return told[name]
+
+
+def _damaged() -> JournalError:
+    return JournalError("The journal of this run is damaged: delete it, or name another file.")

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from mercer.journal import Entry, entry
 from mercer.problems.problem import Problem, ProductBudgetError
-from mercer.solvers.journalling import progress_of, take_up, taken_up, tell
+from mercer.solvers.journalling import of_kind, progress_of, take_up, taken_up, tell
 from mercer.solvers.solution import Iteration, Point, Proof, Solution, Status
 
 Callback = Callable[[Iteration], Any]
@@ -291,9 +291,10 @@ class _Phase(Generic[Point]):
 
     def _restored(self, kept: Entry) -> int:
         """Go on from what :meth:`_state` told; the steps that are left."""
-        vars(self).update(kept.state["phase"])
+        own = of_kind(kept.state, "phase", dict)
+        vars(self).update({name: of_kind(own, name, object) for name in _OWN_STATE})
         take_up(kept.state, self._run.history, self._method)
-        left: int = kept.state["left"]
+        left: int = of_kind(kept.state, "left", int)
         return left
 
     def _judged(self, report: Report[Point]) -> Status | None:

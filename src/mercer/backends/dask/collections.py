@@ -46,6 +46,7 @@ def _values(collection: Any, cluster: Cluster | None, by_blocks: bool) -> Any:
 
     Of an array that does not fit here, what takes blocks of rows is given these.
     """
+    _require_array_or_frame(collection)
     if by_blocks and collection.ndim == 2 and _bytes(collection) > get_config().memory_bytes:
         return DaskRows(_as_array(collection))
     require_free_memory(_bytes(collection), f"The rows of {type(collection).__name__} X take", "fit to a part of them")
@@ -59,6 +60,12 @@ def _values(collection: Any, cluster: Cluster | None, by_blocks: bool) -> Any:
         values = _frame_or_array(collection, held)
     cluster.adopt(held, np.asarray(values, dtype=held.dtype))
     return values
+
+
+def _require_array_or_frame(collection: Any) -> None:
+    if not hasattr(type(collection), "ndim"):
+        kind = type(collection).__name__
+        raise TypeError(f"A {kind} of Dask is no table: pass an array or a data frame of Dask, or what it computes.")
 
 
 def _bytes(collection: Any) -> float:
@@ -128,35 +135,69 @@ class DaskRows(RowSource):
 
 
 def block_by_block(name: str, model: Any, collection: Any, *args: Any, **kwargs: Any) -> Any:
-    """The collection of what a method of the model says of every block."""
+    """The collection of what a method of the model says of every block; several, where it says several things."""
     from dask.delayed import delayed
 
+    _require_array_or_frame(collection)
+    if collection.ndim != 2:
+        raise ValueError(
+            f"X has {collection.ndim} dimensions, and points are rows of a table: pass X[:, None] of one column, "
+            "X[None, :] of one row, and the table itself of a series, frame[['a']]."
+        )
     sent = delayed(model, pure=False, traverse=False)
     options = {"model": sent, "method": name, "rest": args, "named": kwargs}
     if hasattr(collection, "dtypes"):
         return _frame_by_block(collection, model, options)
     blocks = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
     row = np.ones((1, blocks.shape[1]), blocks.dtype)
-    seen = np.asarray(getattr(model, name)(row, *args, **kwargs))
+    seen = getattr(model, name)(row, *args, **kwargs)
+    if isinstance(seen, tuple):
+        return tuple(_array_of(np.asarray(part), blocks, options, which=k) for k, part in enumerate(seen))
+    return _array_of(np.asarray(seen), blocks, options)
+
+
+def _array_of(seen: Block, blocks: Any, options: dict[str, Any], which: int | None = None) -> Any:
+    """The array of answers, given that to one row; ``which`` of several is meant."""
     shape = {"chunks": (blocks.chunks[0], (seen.shape[1],))} if seen.ndim == 2 else {"drop_axis": 1}
-    return blocks.map_blocks(_answer, **options, **shape, dtype=seen.dtype, meta=seen[:0])
+    own = {**options, **shape, "none": seen[:0], "which": which}
+    return blocks.map_blocks(_answer, **own, dtype=seen.dtype, meta=seen[:0])
 
 
 def _frame_by_block(frame: Any, model: Any, options: dict[str, Any]) -> Any:
-    """A data frame of the answers, with the index of the rows."""
+    """Data frames of the answers, with the index of the rows."""
+    row = frame._meta_nonempty[:1]  # further rows of it lack values
+    seen = getattr(model, options["method"])(row, *options["rest"], **options["named"])
+    several = isinstance(seen, tuple)
     named = {name: value for name, value in options.items() if name != "model"}
-    meta = _framed(frame._meta_nonempty, model=model, **named)[:0]
-    return frame.map_partitions(_framed, **options, meta=meta)
+    found = []
+    for which, part in enumerate(seen if several else (seen,)):
+        own: dict[str, Any] = {"none": np.asarray(part)[:0], "which": which if several else None}
+        meta = _framed(row, model=model, **named, **own)[:0]
+        found.append(frame.map_partitions(_framed, **options, **own, meta=meta))
+    return tuple(found) if several else found[0]
 
 
-def _answer(block: Any, *, model: Any, method: str, rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return np.asarray(getattr(model, method)(block, *rest, **named))
+def _answer(
+    block: Any,
+    *,
+    model: Any,
+    method: str,
+    rest: tuple[Any, ...],
+    named: dict[str, Any],
+    none: Block,
+    which: int | None,
+) -> Any:
+    """What the model says of a block; of one without rows, ``none``."""
+    if not len(block):
+        return none
+    found = getattr(model, method)(block, *rest, **named)
+    return np.asarray(found if which is None else found[which])
 
 
-def _framed(block: Any, *, model: Any, method: str, rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _framed(block: Any, *, model: Any, method: str, **options: Any) -> Any:
     import pandas
 
-    values = np.asarray(getattr(model, method)(block, *rest, **named))
+    values = _answer(block, model=model, method=method, **options)
     if values.ndim == 1:
         return pandas.Series(values, index=block.index, name=method)
     names = model.get_feature_names_out() if method == "transform" else range(values.shape[1])

@@ -84,6 +84,8 @@ def as_one_sentence(client: Any) -> Iterator[None]:
     from distributed.client import CancelledError  # type: ignore[attr-defined]
     from distributed.comm import CommClosedError  # type: ignore[attr-defined]
 
+    if client.status in ("closing", "closed"):
+        raise ConnectionError(f"client is {client.status}: connect a new Client to the scheduler and run this again.")
     try:
         yield
     except KilledWorker as error:

@@ -18,6 +18,7 @@ import numpy as np
 
 from mercer.backends.arrays import Array, like, namespace, to_numpy
 from mercer.backends.chunks import panel_rows, row_chunks
+from mercer.backends.pairings import LARGEST_DISTANCE
 from mercer.backends.rounding import EPS
 from mercer.kernels.integrals.base import SquareMasses
 from mercer.kernels.integrals.gaussian_section_enclosures import GaussianSectionEnclosures
@@ -123,7 +124,7 @@ class GaussianSections:
             u = xp.linalg.solve(A, pairs)
             exponent = -0.25 * xp.sum(u[:, :, 0] * u[:, :, 1], axis=1)
             exponent = exponent + logs + logs[i] - xp.sum(xp.log(xp.linalg.diagonal(A)), axis=-1)
-            out.append(xp.exp(exponent + 0.5 * d * math.log(2.0)))
+            out.append(xp.exp(xp.clip(exponent + 0.5 * d * math.log(2.0), None, 0.0)))  # above which is rounding
         W = xp.stack(out, axis=0)
         return (W + W.T) / 2
 
@@ -142,10 +143,13 @@ class GaussianSections:
         """log φ̃ at the rows of X, of shape (n, m)."""
         xp, K = namespace(X), int(self.means.shape[0])
         squares = xp.empty((X.shape[0], K), dtype=X.dtype, device=X.device)
-        for k in range(K):
-            y = (X - self.means[k]) @ self.roots[k if self.roots.shape[0] > 1 else 0]
-            squares[:, k] = xp.sum(y**2, axis=1)
-        parts = xp.concat([squares / (-4.0 * float(c)) for c in self.factors], axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in range(K):
+                y = (X - self.means[k]) @ self.roots[k if self.roots.shape[0] > 1 else 0]
+                squares[:, k] = xp.sum(y**2, axis=1)
+            farthest = xp.full_like(squares, LARGEST_DISTANCE["float64"])
+            squares = xp.where(squares < farthest, squares, farthest)  # what is no number is too far to be one
+            parts = xp.concat([xp.maximum(squares / (-4.0 * float(c)), -farthest) for c in self.factors], axis=1)
         return parts + (self._log_heights + 0.5 * self.log_scale)
 
     def scaled_product(self, X: Array, F: Array) -> tuple[Any, Any]:

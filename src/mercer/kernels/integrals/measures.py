@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from mercer.backends.arrays import Array, ArrayOrNumber, as_double, double, namespace
+from mercer.backends.pairings import LARGEST_DISTANCE
 
 
 @final
@@ -72,13 +73,17 @@ class GaussianMeasure:
 
     def log_density(self, X: Array) -> Array:
         """log dρ/dx at the rows of X."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._log_density(X)
+
+    def _log_density(self, X: Array) -> Array:
         xp, apart = namespace(X), X - self.mean
         if self.covariance is None:
             assert self.std is not None
-            squares = xp.sum((apart / self.std) ** 2, axis=1)
+            squares = _numbers(xp.sum((apart / self.std) ** 2, axis=1))
             return -0.5 * squares - X.shape[1] * float(np.log(self.std) + 0.5 * np.log(2 * np.pi))
         root = xp.linalg.cholesky(self.covariance)
-        squares = xp.sum(xp.linalg.solve(root, as_double(apart).T) ** 2, axis=0)
+        squares = _numbers(xp.sum(xp.linalg.solve(root, as_double(apart).T) ** 2, axis=0))
         volume = float(xp.sum(xp.log(xp.linalg.diagonal(root)))) + 0.5 * X.shape[1] * float(np.log(2 * np.pi))
         return -0.5 * squares - volume
 
@@ -111,6 +116,12 @@ class DiscreteMeasure:
     def log_density(self, X: Array) -> Array:
         """Zero everywhere: a density is with respect to the measure itself, which has none in dx."""
         return namespace(X).zeros(X.shape[0], dtype=double(X), device=X.device)
+
+
+def _numbers(squares: Array) -> Array:
+    """Squared distances, of which those that are no numbers are the largest."""
+    largest = namespace(squares).full_like(squares, LARGEST_DISTANCE["float64" if squares.itemsize == 8 else "float32"])
+    return namespace(squares).where(squares < largest, squares, largest)
 
 
 Measure = Lebesgue | Box | GaussianMeasure | DiscreteMeasure
