@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import (
     ConditionalMeanEmbedding,
+    DiffusionMaps,
     FisherDiscriminant,
     FromDistance,
     Gaussian,
@@ -36,6 +37,7 @@ from mercer import (
     verify,
 )
 from mercer.backends.rounding import EntryError
+from mercer.dependence.aggregation import aggregated, standardised
 from mercer.problems.kernelized import KernelizedProgramme
 
 rng = np.random.default_rng(0)
@@ -229,3 +231,25 @@ def test_functions_whose_mean_is_zero_are_verified():
     points = np.random.default_rng(9).integers(0, 2, (30, 3)).astype(float)
     model = KernelPCA(Gaussian(1e-3), certify=True, random_state=0).fit(points)
     assert verify(model, points).holds(1e-6)
+
+
+# --- what lies far apart --------------------------------------------------------------------------------------------
+
+
+def test_a_diffusion_around_an_outlier_of_little_weight():
+    points = np.concatenate([X, [[1e6, 1e6, 1e6]]])
+    model = DiffusionMaps(Gaussian(1.0), random_state=0).fit(points, sample_weight=[*np.ones(30), 1e-170])
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.transform(points)).all()
+    assert model.embedding_[-1, 0] == pytest.approx(np.abs(model.embedding_).max())
+
+
+def test_scores_of_one_resample_apart_from_all_others_are_finite():
+    statistics = np.array([[2.0, *[1.0] * 20], [0.0, *[1.0] * 20], [1.0, *[1.0] * 20]])
+    scores = standardised(statistics)
+    assert np.isfinite(scores).all()
+    apart = np.abs(scores[:2, 0])
+    assert (apart > np.abs(standardised(np.arange(21.0) ** 3 * np.ones((1, 1)))).max()).all()
+    found = aggregated(statistics)
+    assert (found.observed, found.best) == (apart[0], 0)
+    assert found.pvalue == 1 / 21

@@ -72,8 +72,8 @@ class DiffusionOperator(LinearMap):
             self.degrees = _positive(self.scale * remembered("row sums", self._sums, gram=self.gram))
         with np.errstate(over="ignore"):
             self.volume = float(xp.sum(self.weights * self.degrees, dtype=xp.float64))
-        shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite
-        self.stationary = xp.sqrt(shares / float(xp.sum(shares, dtype=xp.float64)))
+        roots = xp.sqrt(scale_free(self.weights)) * xp.sqrt(scale_free(self.degrees))  # of any unit, and none is zero
+        self.stationary = roots / math.sqrt(float(xp.sum(roots * roots, dtype=xp.float64)))
         self._outer = self.scale * xp.sqrt(self.weights / self.degrees)
         self._deflate = deflate
         self.below_zero: float | None = None
