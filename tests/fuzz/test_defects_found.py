@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import (
@@ -15,6 +16,7 @@ from mercer import (
     GramOperator,
     KernelDimensionReduction,
     KernelPCA,
+    Kernelized,
     Landmarks,
     Linear,
     LocallyLinear,
@@ -253,3 +255,10 @@ def test_scores_of_one_resample_apart_from_all_others_are_finite():
     found = aggregated(statistics)
     assert (found.observed, found.best) == (apart[0], 0)
     assert found.pvalue == 1 / 21
+
+
+def test_features_of_a_kernel_whose_entries_come_of_solves():
+    points = np.rint(3 * (np.random.default_rng(24).standard_normal((60, 2)) + 1))
+    model = Kernelized(PCA(1), LocallyLinear(5), random_state=0).fit(points)
+    values, dense = model._features_of(points), LocallyLinear(5).resolve(points)(points)
+    np.testing.assert_allclose(values @ values.T, dense, rtol=0, atol=1e-8 * np.abs(dense).max())
