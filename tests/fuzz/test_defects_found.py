@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import (
+    ChiSquared,
     ConditionalMeanEmbedding,
     DiffusionMaps,
     FisherDiscriminant,
@@ -21,11 +22,14 @@ from mercer import (
     Linear,
     LocallyLinear,
     MaximumVarianceUnfolding,
+    NoveltyDetector,
     Polynomial,
     RobustKernelClassifier,
     RobustKernelRegressor,
     RobustKernelRidge,
     RoweisDiscriminant,
+    SDPEmbedding,
+    SelfTuning,
     Sigmoid,
     Sobolev,
     SumOfSquaresDensity,
@@ -40,6 +44,7 @@ from mercer import (
 )
 from mercer.backends.rounding import EntryError
 from mercer.dependence.aggregation import aggregated, standardised
+from mercer.operators.diffusion import DegenerateKernelError
 from mercer.problems.kernelized import KernelizedProgramme
 
 rng = np.random.default_rng(0)
@@ -262,3 +267,48 @@ def test_features_of_a_kernel_whose_entries_come_of_solves():
     model = Kernelized(PCA(1), LocallyLinear(5), random_state=0).fit(points)
     values, dense = model._features_of(points), LocallyLinear(5).resolve(points)(points)
     np.testing.assert_allclose(values @ values.T, dense, rtol=0, atol=1e-8 * np.abs(dense).max())
+
+
+def test_rows_without_weight_are_points_of_the_kernel_too():
+    points, weights = np.abs(X), (np.arange(30) > 0).astype(float)
+    points[0, 0] = -1.0
+    for model in (RobustKernelClassifier(ChiSquared()), NoveltyDetector(kernel=ChiSquared())):
+        with pytest.raises(ValueError, match="X is negative in row 0, column 0: the chi-squared kernel"):
+            model.fit(points, *([WORDS] if "Robust" in repr(model) else []), sample_weight=weights)
+
+
+def test_radii_of_further_levels_whose_squares_overflow_are_refused():
+    model = SDPEmbedding(Gaussian(1.0), n_levels=2, radius="paper", random_state=0)
+    model.fit(X, sample_weight=np.full(30, 1e300))
+    assert np.isfinite(model.transform(X + [15.0, 0, 0])).all()
+    with pytest.raises(ValueError, match="so far from the data that its radius overflows: use radius='capped'"):
+        model.transform(X[:1] + [48.0, 0, 0])
+
+
+def test_row_sums_that_cancel_to_rounding_are_refused():
+    line = np.outer(np.linspace(-1, 1, 25), np.ones(3)) * 1e-20
+    with pytest.raises(DegenerateKernelError, match="which is rounding beside its diagonal: diffusion needs positive"):
+        SDPEmbedding(FromDistance("cityblock"), solver="power", random_state=0).fit(line)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e140])
+def test_new_points_of_an_unfolding_at_distances_whose_squares_overflow(size):
+    first, second = (MaximumVarianceUnfolding(connect=True).fit(part * (X + 5e8)) for part in (1.0, size))
+    far = 1e3 * (X[:3] + 5e8)
+    np.testing.assert_allclose(second.transform(size * far) / size, first.transform(far), rtol=1e-3)
+    with pytest.raises(ValueError, match="Row 1 of X is so far from the data that squares of its distances"):
+        first.transform([[0, 0, 0], [1e200, 0, 0]])
+
+
+def test_an_unfolding_of_large_distances_and_tiny_weights():
+    points, weights = X[:4] * 1e156, np.full(4, 1e-200)
+    model = MaximumVarianceUnfolding(2, connect=True).fit(points, sample_weight=weights)
+    plain = MaximumVarianceUnfolding(2, connect=True).fit(X[:4])
+    np.testing.assert_allclose(model.eigenvalues_ / 1e112, plain.eigenvalues_, rtol=1e-3)
+
+
+def test_multipliers_that_overflow_are_refused():
+    own = np.random.default_rng(56)
+    points, weights = 1e-150 * np.concatenate([own.standard_normal((3, 3))[:2], np.full((1, 3), 1e6)]), own.random(3)
+    with pytest.raises(ValueError, match="The multiplier of rows . and ., which goes as the weights do, leaves"):
+        MaximumVarianceUnfolding(connect=True, tol=1e-2).fit(points, sample_weight=1e300 * (weights + 0.1))

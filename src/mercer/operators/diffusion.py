@@ -67,6 +67,7 @@ class DiffusionOperator(LinearMap):
         self.weights = self.ones(gram.shape[0]) if gram.weights is None else gram.weights
         self.scale = self.ones(gram.shape[0])
         self.degrees = _positive(remembered("row sums", self._sums, gram=self.gram))
+        self._refuse_noise()
         if self.alpha:
             self.scale = _corrections(self.degrees, self.alpha)
             self.degrees = _positive(self.scale * remembered("row sums", self._sums, gram=self.gram))
@@ -83,6 +84,19 @@ class DiffusionOperator(LinearMap):
         twin = object.__new__(DiffusionOperator)
         twin.__dict__.update(self.__dict__, _deflate=False)
         return twin
+
+    def _refuse_noise(self) -> None:
+        """Refuse row sums in which terms as large as k(x, x) cancel to rounding, as of a kernel that is centred."""
+        if self.gram.nonnegative:
+            return
+        xp, unit = namespace(self.degrees), unit_of(self.dtype)
+        lost = self.degrees < _NOISE * unit * self.weights * xp.abs(self.gram.diagonal())
+        if bool(lost.any()):
+            row = int(xp.argmax(xp.astype(lost, xp.int8)))
+            raise DegenerateKernelError(
+                f"Row {row} of the kernel matrix sums to {float(self.degrees[row]):.3g}, which is rounding beside its "
+                "diagonal: diffusion needs positive row sums, as Gaussian, Laplacian and Matern have them."
+            )
 
     def _sums(self) -> Array:
         weights = self.weights * self.scale
