@@ -16,9 +16,10 @@ from mercer import (
     Gaussian,
     GramOperator,
     KernelDimensionReduction,
-    KernelPCA,
     Kernelized,
+    KernelPCA,
     Landmarks,
+    Laplacian,
     Linear,
     LocallyLinear,
     MaximumVarianceUnfolding,
@@ -29,7 +30,6 @@ from mercer import (
     RobustKernelRidge,
     RoweisDiscriminant,
     SDPEmbedding,
-    SelfTuning,
     Sigmoid,
     Sobolev,
     SumOfSquaresDensity,
@@ -280,9 +280,9 @@ def test_rows_without_weight_are_points_of_the_kernel_too():
 def test_radii_of_further_levels_whose_squares_overflow_are_refused():
     model = SDPEmbedding(Gaussian(1.0), n_levels=2, radius="paper", random_state=0)
     model.fit(X, sample_weight=np.full(30, 1e300))
-    assert np.isfinite(model.transform(X + [15.0, 0, 0])).all()
+    assert np.isfinite(model.transform(X + np.array([15.0, 0, 0]))).all()
     with pytest.raises(ValueError, match="so far from the data that its radius overflows: use radius='capped'"):
-        model.transform(X[:1] + [48.0, 0, 0])
+        model.transform(X[:1] + np.array([48.0, 0, 0]))
 
 
 def test_row_sums_that_cancel_to_rounding_are_refused():
@@ -310,5 +310,31 @@ def test_an_unfolding_of_large_distances_and_tiny_weights():
 def test_multipliers_that_overflow_are_refused():
     own = np.random.default_rng(56)
     points, weights = 1e-150 * np.concatenate([own.standard_normal((3, 3))[:2], np.full((1, 3), 1e6)]), own.random(3)
-    with pytest.raises(ValueError, match="The multiplier of rows . and ., which goes as the weights do, leaves"):
+    with pytest.raises(ValueError, match="The multiplier of rows . and ., which goes as weights do, leaves"):
         MaximumVarianceUnfolding(connect=True, tol=1e-2).fit(points, sample_weight=1e300 * (weights + 0.1))
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-9, 1e150])
+def test_a_shrinkage_does_not_depend_on_the_unit(size):
+    first, second = (
+        RoweisDiscriminant(r2=1.0, regularization="shrinkage", random_state=0).fit(part * X, Y) for part in (1.0, size)
+    )
+    np.testing.assert_allclose(second.eigenvalues_, first.eigenvalues_, rtol=1e-9)
+
+
+def test_a_density_beyond_the_largest_number_is_refused():
+    model = SumOfSquaresDensity(Laplacian(), reference="gaussian", random_state=0).fit(1e-120 * X)
+    assert (model.score_samples(1e-120 * X) > 710).all()
+    with pytest.raises(
+        ValueError, match="The density at row 0 of X is e.*, which exceeds the largest number: ask score"
+    ):
+        model.density(1e-120 * X)
+
+
+@pytest.mark.parametrize("kind", [RobustKernelRegressor, RobustKernelRidge])
+def test_a_target_far_from_all_others_of_hardly_any_weight(kind):
+    y, weights = (np.arange(30) == 0).astype(float), np.where(np.arange(30) == 0, 1e-170, 1.0)
+    own = {"kernel": Linear()} if kind is RobustKernelRegressor else {"support": 8, "radius": 0.01, "random_state": 0}
+    model = kind(tol=1e-3, max_iter=60, **own).fit(X, y, sample_weight=weights)
+    assert model.certificate_.holds(1e-3)
+    assert verify(model, X, y).holds(2e-3)

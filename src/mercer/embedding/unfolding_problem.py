@@ -110,7 +110,7 @@ class PosedUnfolding:
         if not np.isfinite(found).all():
             pair = self.named_pairs[int(np.argmax(np.abs(multipliers)))]
             raise ValueError(
-                f"The multiplier of rows {pair[0]} and {pair[1]}, which goes as the weights do, leaves double precision: "
+                f"The multiplier of rows {pair[0]} and {pair[1]}, which goes as weights do, leaves double precision: "
                 "divide sample_weight by a constant."
             )
         return np.asarray(found)

@@ -105,7 +105,7 @@ def partial_cholesky(
                 part = block[lo : lo + width]
                 try:
                     _add_columns(gram, factor, k, part, residual)
-                except np.linalg.LinAlgError:  # entries as of a solve, which are others where others are asked with them
+                except np.linalg.LinAlgError:  # entries of a solve are others where others are asked with them
                     noise *= _COARSER
                     break
                 chosen.append(part)
