@@ -38,6 +38,7 @@ from mercer import (
     hsic,
     hsic_test,
     kernel_herding,
+    mmd_test,
     nystrom_completion,
     plane_map,
     verify,
@@ -338,3 +339,26 @@ def test_a_target_far_from_all_others_of_hardly_any_weight(kind):
     model = kind(tol=1e-3, max_iter=60, **own).fit(X, y, sample_weight=weights)
     assert model.certificate_.holds(1e-3)
     assert verify(model, X, y).holds(2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not characteristic")
+@pytest.mark.parametrize("null", ["gamma", "spectral"])
+def test_nulls_by_formula_do_not_depend_on_the_unit(null):
+    first, second = (
+        mmd_test(size * X[:15], size * X[15:] + size, Linear(), null=null, n_resamples=39, rng=0)
+        for size in (1.0, 2.0**498)
+    )
+    assert first.pvalue == pytest.approx(second.pvalue, abs=0.1 if null == "spectral" else 1e-12)
+    assert np.isfinite(second.null_distribution).all()
+    first, second = (
+        hsic_test(size * X, Y, Linear(), Gaussian(), null=null, n_resamples=39, rng=0) for size in (1.0, 2.0**498)
+    )
+    assert first.pvalue == pytest.approx(second.pvalue, abs=0.1 if null == "spectral" else 1e-12)
+
+
+def test_far_points_are_rebuilt_from_neighbours_in_any_unit():
+    size = 2.0**500
+    first, second = (LocallyLinear(8).resolve(part * X[:, :1]) for part in (1.0, size))
+    np.testing.assert_allclose(second(size * (X[:, :1] + 2e3)), first(X[:, :1] + 2e3), rtol=1e-9)
+    with pytest.raises(ValueError, match="The distance of a point to its neighbours is no finite number: bring it"):
+        second(size * (X[:, :1] + 1e5))

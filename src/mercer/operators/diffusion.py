@@ -15,6 +15,7 @@ from mercer.operators.base import Index, LinearMap, MapRounding, inner_by_runs, 
 from mercer.operators.gram import GramOperator
 
 _NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
+_SMALL = 1e-30  # share, below which the product of a weight and a degree may vanish in single precision
 _ENTRY = 12  # roundings of an entry beside that of the kernel: roots, quotients, products, the stationary part
 
 
@@ -73,8 +74,11 @@ class DiffusionOperator(LinearMap):
             self.degrees = _positive(self.scale * remembered("row sums", self._sums, gram=self.gram))
         with np.errstate(over="ignore"):
             self.volume = float(xp.sum(self.weights * self.degrees, dtype=xp.float64))
-        roots = xp.sqrt(scale_free(self.weights)) * xp.sqrt(scale_free(self.degrees))  # of any unit, and none is zero
-        self.stationary = roots / math.sqrt(float(xp.sum(roots * roots, dtype=xp.float64)))
+        weights, degrees = scale_free(self.weights), scale_free(self.degrees)  # of any unit: their sums are finite
+        shares = weights * degrees
+        total = float(xp.sum(shares, dtype=xp.float64))
+        small = xp.sqrt(weights) * xp.sqrt(degrees) / math.sqrt(total)  # where the product of the squares vanishes
+        self.stationary = xp.where(shares > _SMALL, xp.sqrt(shares / total), small)
         self._outer = self.scale * xp.sqrt(self.weights / self.degrees)
         self._deflate = deflate
         self.below_zero: float | None = None
