@@ -362,3 +362,11 @@ def test_far_points_are_rebuilt_from_neighbours_in_any_unit():
     np.testing.assert_allclose(second(size * (X[:, :1] + 2e3)), first(X[:, :1] + 2e3), rtol=1e-9)
     with pytest.raises(ValueError, match="The distance of a point to its neighbours is no finite number: bring it"):
         second(size * (X[:, :1] + 1e5))
+
+
+def test_a_reference_whose_density_exceeds_the_largest_number_is_refused():
+    points = 1e-300 * (X[:5, :2] + 1)
+    with pytest.raises(
+        ValueError, match="The reference has the density e.* in places, which exceeds the largest number"
+    ):
+        SumOfSquaresDensity(Polynomial(2), support=("kmeans", 3), reference="gaussian", random_state=0).fit(points)
