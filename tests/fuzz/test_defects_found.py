@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import (
+    ChiSquared,
     ConditionalMeanEmbedding,
+    DiffusionMaps,
     FisherDiscriminant,
     FromDistance,
     Gaussian,
     GramOperator,
     KernelDimensionReduction,
+    Kernelized,
     KernelPCA,
     Landmarks,
+    Laplacian,
     Linear,
     LocallyLinear,
     MaximumVarianceUnfolding,
+    NoveltyDetector,
     Polynomial,
     RobustKernelClassifier,
     RobustKernelRegressor,
     RobustKernelRidge,
     RoweisDiscriminant,
+    SDPEmbedding,
     Sigmoid,
     Sobolev,
     SumOfSquaresDensity,
@@ -31,11 +38,14 @@ from mercer import (
     hsic,
     hsic_test,
     kernel_herding,
+    mmd_test,
     nystrom_completion,
     plane_map,
     verify,
 )
 from mercer.backends.rounding import EntryError
+from mercer.dependence.aggregation import aggregated, standardised
+from mercer.operators.diffusion import DegenerateKernelError
 from mercer.problems.kernelized import KernelizedProgramme
 
 rng = np.random.default_rng(0)
@@ -229,3 +239,134 @@ def test_functions_whose_mean_is_zero_are_verified():
     points = np.random.default_rng(9).integers(0, 2, (30, 3)).astype(float)
     model = KernelPCA(Gaussian(1e-3), certify=True, random_state=0).fit(points)
     assert verify(model, points).holds(1e-6)
+
+
+# --- what lies far apart --------------------------------------------------------------------------------------------
+
+
+def test_a_diffusion_around_an_outlier_of_little_weight():
+    points = np.concatenate([X, [[1e6, 1e6, 1e6]]])
+    model = DiffusionMaps(Gaussian(1.0), random_state=0).fit(points, sample_weight=[*np.ones(30), 1e-170])
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.transform(points)).all()
+    assert model.embedding_[-1, 0] == pytest.approx(np.abs(model.embedding_).max())
+
+
+def test_scores_of_one_resample_apart_from_all_others_are_finite():
+    statistics = np.array([[2.0, *[1.0] * 20], [0.0, *[1.0] * 20], [1.0, *[1.0] * 20]])
+    scores = standardised(statistics)
+    assert np.isfinite(scores).all()
+    apart = np.abs(scores[:2, 0])
+    assert (apart > np.abs(standardised(np.arange(21.0) ** 3 * np.ones((1, 1)))).max()).all()
+    found = aggregated(statistics)
+    assert (found.observed, found.best) == (apart[0], 0)
+    assert found.pvalue == 1 / 21
+
+
+def test_features_of_a_kernel_whose_entries_come_of_solves():
+    points = np.rint(3 * (np.random.default_rng(24).standard_normal((60, 2)) + 1))
+    model = Kernelized(PCA(1), LocallyLinear(5), random_state=0).fit(points)
+    values, dense = model._features_of(points), LocallyLinear(5).resolve(points)(points)
+    np.testing.assert_allclose(values @ values.T, dense, rtol=0, atol=1e-8 * np.abs(dense).max())
+
+
+def test_rows_without_weight_are_points_of_the_kernel_too():
+    points, weights = np.abs(X), (np.arange(30) > 0).astype(float)
+    points[0, 0] = -1.0
+    for model in (RobustKernelClassifier(ChiSquared()), NoveltyDetector(kernel=ChiSquared())):
+        with pytest.raises(ValueError, match="X is negative in row 0, column 0: the chi-squared kernel"):
+            model.fit(points, *([WORDS] if "Robust" in repr(model) else []), sample_weight=weights)
+
+
+def test_radii_of_further_levels_whose_squares_overflow_are_refused():
+    model = SDPEmbedding(Gaussian(1.0), n_levels=2, radius="paper", random_state=0)
+    model.fit(X, sample_weight=np.full(30, 1e300))
+    assert np.isfinite(model.transform(X + np.array([15.0, 0, 0]))).all()
+    with pytest.raises(ValueError, match="so far from the data that its radius overflows: use radius='capped'"):
+        model.transform(X[:1] + np.array([48.0, 0, 0]))
+
+
+def test_row_sums_that_cancel_to_rounding_are_refused():
+    line = np.outer(np.linspace(-1, 1, 25), np.ones(3)) * 1e-20
+    with pytest.raises(DegenerateKernelError, match="which is rounding beside its diagonal: diffusion needs positive"):
+        SDPEmbedding(FromDistance("cityblock"), solver="power", random_state=0).fit(line)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e140])
+def test_new_points_of_an_unfolding_at_distances_whose_squares_overflow(size):
+    first, second = (MaximumVarianceUnfolding(connect=True).fit(part * (X + 5e8)) for part in (1.0, size))
+    far = 1e3 * (X[:3] + 5e8)
+    np.testing.assert_allclose(second.transform(size * far) / size, first.transform(far), rtol=1e-3)
+    with pytest.raises(ValueError, match="Row 1 of X is so far from the data that squares of its distances"):
+        first.transform([[0, 0, 0], [1e200, 0, 0]])
+
+
+def test_an_unfolding_of_large_distances_and_tiny_weights():
+    points, weights = X[:4] * 1e156, np.full(4, 1e-200)
+    model = MaximumVarianceUnfolding(2, connect=True).fit(points, sample_weight=weights)
+    plain = MaximumVarianceUnfolding(2, connect=True).fit(X[:4])
+    np.testing.assert_allclose(model.eigenvalues_ / 1e112, plain.eigenvalues_, rtol=1e-3)
+
+
+def test_multipliers_that_overflow_are_refused():
+    own = np.random.default_rng(56)
+    points, weights = 1e-150 * np.concatenate([own.standard_normal((3, 3))[:2], np.full((1, 3), 1e6)]), own.random(3)
+    with pytest.raises(ValueError, match="The multiplier of rows . and ., which goes as weights do, leaves"):
+        MaximumVarianceUnfolding(connect=True, tol=1e-2).fit(points, sample_weight=1e300 * (weights + 0.1))
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-9, 1e150])
+def test_a_shrinkage_does_not_depend_on_the_unit(size):
+    first, second = (
+        RoweisDiscriminant(r2=1.0, regularization="shrinkage", random_state=0).fit(part * X, Y) for part in (1.0, size)
+    )
+    np.testing.assert_allclose(second.eigenvalues_, first.eigenvalues_, rtol=1e-9)
+
+
+def test_a_density_beyond_the_largest_number_is_refused():
+    model = SumOfSquaresDensity(Laplacian(), reference="gaussian", random_state=0).fit(1e-120 * X)
+    assert (model.score_samples(1e-120 * X) > 710).all()
+    with pytest.raises(
+        ValueError, match="The density at row 0 of X is e.*, which exceeds the largest number: ask score"
+    ):
+        model.density(1e-120 * X)
+
+
+@pytest.mark.parametrize("kind", [RobustKernelRegressor, RobustKernelRidge])
+def test_a_target_far_from_all_others_of_hardly_any_weight(kind):
+    y, weights = (np.arange(30) == 0).astype(float), np.where(np.arange(30) == 0, 1e-170, 1.0)
+    own = {"kernel": Linear()} if kind is RobustKernelRegressor else {"support": 8, "radius": 0.01, "random_state": 0}
+    model = kind(tol=1e-3, max_iter=60, **own).fit(X, y, sample_weight=weights)
+    assert model.certificate_.holds(1e-3)
+    assert verify(model, X, y).holds(2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not characteristic")
+@pytest.mark.parametrize("null", ["gamma", "spectral"])
+def test_nulls_by_formula_do_not_depend_on_the_unit(null):
+    first, second = (
+        mmd_test(size * X[:15], size * X[15:] + size, Linear(), null=null, n_resamples=39, rng=0)
+        for size in (1.0, 2.0**498)
+    )
+    assert first.pvalue == pytest.approx(second.pvalue, abs=0.1 if null == "spectral" else 1e-12)
+    assert np.isfinite(second.null_distribution).all()
+    first, second = (
+        hsic_test(size * X, Y, Linear(), Gaussian(), null=null, n_resamples=39, rng=0) for size in (1.0, 2.0**498)
+    )
+    assert first.pvalue == pytest.approx(second.pvalue, abs=0.1 if null == "spectral" else 1e-12)
+
+
+def test_far_points_are_rebuilt_from_neighbours_in_any_unit():
+    size = 2.0**500
+    first, second = (LocallyLinear(8).resolve(part * X[:, :1]) for part in (1.0, size))
+    np.testing.assert_allclose(second(size * (X[:, :1] + 2e3)), first(X[:, :1] + 2e3), rtol=1e-9)
+    with pytest.raises(ValueError, match="The distance of a point to its neighbours is no finite number: bring it"):
+        second(size * (X[:, :1] + 1e5))
+
+
+def test_a_reference_whose_density_exceeds_the_largest_number_is_refused():
+    points = 1e-300 * (X[:5, :2] + 1)
+    with pytest.raises(
+        ValueError, match="The reference has the density e.* in places, which exceeds the largest number"
+    ):
+        SumOfSquaresDensity(Polynomial(2), support=("kmeans", 3), reference="gaussian", random_state=0).fit(points)

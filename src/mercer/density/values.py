@@ -14,7 +14,7 @@ from mercer.density.queries import DensityQueries
 from mercer.density.squares import log_squares
 from mercer.estimator import by_rows
 
-_FLOOR = float(np.log(TINY))
+_FLOOR, _CEILING = float(np.log(TINY)), float(np.log(np.finfo(np.float64).max))
 
 
 class DensityValues(DensityQueries):
@@ -28,9 +28,21 @@ class DensityValues(DensityQueries):
 
     @by_rows
     def density(self, X: Any) -> Array:
-        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box."""
+        """The density at the rows of X, with respect to Lebesgue's measure; zero outside the box.
+
+        Where the data fill a tiny box of many columns it may exceed the largest number, and is refused;
+        :meth:`score_samples` has its logarithm.
+        """
         logs, _ = self._logarithm(X)
-        return namespace(logs).exp(logs)
+        xp = namespace(logs)
+        high = logs > _CEILING
+        if bool(high.any()):
+            row = int(xp.argmax(xp.astype(high, xp.int8)))
+            raise ValueError(
+                f"The density at row {row} of X is e^{float(logs[row]):.0f}, which exceeds the largest number: ask "
+                "score_samples for its logarithm, or multiply X by a constant before the fit."
+            )
+        return xp.exp(logs)
 
     @by_rows
     def score_samples(self, X: Any) -> Array:

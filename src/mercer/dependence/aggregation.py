@@ -20,6 +20,7 @@ from mercer.backends.arrays import Array
 from mercer.dependence.resampling import permutation_pvalue
 from mercer.dependence.result import KernelPart
 
+_FLAT = 1e-12  # of the spread of a row: entries whose standard deviation is less are equal
 _LEAST_SKEW = 1e-3  # below, the cube root is the identity to rounding
 _MOST_SKEW = 2.0**1.5  # of the square of a normal variable, the most skewed of all quadratic forms
 
@@ -113,10 +114,11 @@ def _against_others(values: Array, places: Array) -> Array:
     variance = square - mean**2
     scale = np.sqrt(np.maximum(variance, 0.0))
     gap = x[places] - mean
-    flat = scale <= 1e-12  # all others are equal
+    flat = scale <= _FLAT  # all others are equal: no score of entries that differ is beyond that of one apart from them
     scale = np.where(flat, 1.0, scale)
     skew = np.clip((cube - 3 * mean * variance - mean**3) / scale**3, 0.0, _MOST_SKEW)
-    return np.where(flat, np.sign(gap) * np.where(abs(gap) > 1e-12, np.inf, 0.0), _normalised(gap / scale, skew))
+    apart = np.where(abs(gap) > _FLAT, np.sign(gap) / _FLAT, 0.0)
+    return np.where(flat, apart, _normalised(gap / scale, skew))
 
 
 def _without_one(x: Array) -> Array:

@@ -17,6 +17,7 @@ Neither is exact: the law is that of long samples. The user guide shows the cali
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,31 +37,37 @@ _LEFT = 1e-4  # of the trace, that a smaller factor may leave out
 
 
 class Traces(NamedTuple):
-    """Of a symmetric centred matrix A of N rows: tr A, tr A² and Σ Aᵢᵢ²."""
+    """Of a symmetric centred matrix A of N rows: tr A, tr A² and Σ Aᵢᵢ², those of A over a power of two, the unit."""
 
     trace: float
     squares: float
     diagonal_squares: float
+    unit: float = 1.0
 
 
 def centred_traces(matrix: KernelMatrix) -> Traces:
-    """The sums of HKH that its moments need, in one pass over the tiles of the upper half of K: linear memory."""
+    """The sums of HKH that its moments need, in one pass over the tiles of the upper half of K: linear memory.
+
+    Their unit is near the largest k(x, x): squares are numbers wherever the values themselves are.
+    """
     N, diagonal = matrix.shape[0], to_numpy(as_double(matrix.diagonal()))
+    unit = math.ldexp(1.0, math.frexp(float(np.abs(diagonal).max()) or 1.0)[1] - 1)
+    diagonal = diagonal / unit
     chunks = row_chunks(N, _TILE)
 
     def of_row(k: int) -> float:
         total = 0.0
         for right in chunks[k:]:
-            tile = as_double(matrix.block(chunks[k], right))
+            tile = as_double(matrix.block(chunks[k], right)) / unit
             total += (1.0 if right is chunks[k] else 2.0) * float((tile * tile).sum())
         return total
 
     squares = sum(run_chunks_of(matrix.diagonal(), of_row, range(len(chunks))))
-    rows = to_numpy(as_double(matrix.row_sums()))
+    rows = to_numpy(as_double(matrix.row_sums())) / unit
     whole = float(rows.sum())
     own = diagonal - 2 * rows / N + whole / N**2
     centred = squares - 2 / N * float(rows @ rows) + (whole / N) ** 2
-    return Traces(float(own.sum()), max(centred, 0.0), float(own @ own))
+    return Traces(float(own.sum()), max(centred, 0.0), float(own @ own), unit)
 
 
 def contrast_traces(n: int, m: int) -> Traces:
@@ -70,8 +77,11 @@ def contrast_traces(n: int, m: int) -> Traces:
 
 
 def permutation_moments(first: Traces, second: Traces, n: int) -> tuple[float, float]:
-    """The mean and the variance of Σᵢⱼ Aᵢⱼ B_{π(i)π(j)} over all reorderings π of n ≥ 4 rows, A and B centred."""
-    (t, t2, s2), (u, u2, r2) = first, second
+    """The mean and the variance of Σᵢⱼ Aᵢⱼ B_{π(i)π(j)} over all reorderings π of n ≥ 4 rows, A and B centred.
+
+    They are those of A and B over their units.
+    """
+    (t, t2, s2, _), (u, u2, r2, _) = first, second
     mean = t * u / (n - 1)
     spread = 2 * ((n - 1) * t2 - t**2) * ((n - 1) * u2 - u**2) / ((n - 1) ** 2 * (n + 1) * (n - 2))
     tops = (n * (n + 1) * s2 - (n - 1) * (t**2 + 2 * t2)) * (n * (n + 1) * r2 - (n - 1) * (u**2 + 2 * u2))

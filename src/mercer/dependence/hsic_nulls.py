@@ -13,6 +13,7 @@ from mercer.backends.chunks import THREAD_BYTES, panel_rows, row_chunks
 from mercer.backends.threads import run_chunks
 from mercer.dependence.centred_gram import CentredGram, inner_product
 from mercer.dependence.fast_nulls import (
+    Traces,
     centred_eigenvalues,
     centred_traces,
     gamma_pvalue,
@@ -140,8 +141,9 @@ def centred_autoregressions(count: int, n: int, correlation: float, rng: np.rand
 
 def gamma_null(x: CentredGram, y: CentredGram) -> tuple[float, float]:
     """The statistic, and its p-value by the gamma law with its mean and variance over all n! reorderings."""
-    statistic = inner_product(x, y)
-    return statistic, gamma_pvalue(statistic, *_exact_moments(x, y))
+    statistic, (first, second) = inner_product(x, y), _traces(x, y)
+    moments = permutation_moments(first, second, x.size)
+    return statistic, gamma_pvalue(statistic / first.unit / second.unit, *moments)
 
 
 def spectral_null(x: CentredGram, y: CentredGram, resampling: Resampling) -> tuple[float, float, Array]:
@@ -151,11 +153,13 @@ def spectral_null(x: CentredGram, y: CentredGram, resampling: Resampling) -> tup
     mean and variance are those over all n! reorderings.
     """
     rng, statistic = resampling.rng, inner_product(x, y)
-    first, second = (centred_eigenvalues(gram.gram, rng) for gram in (x, y))
+    traces = _traces(x, y)
+    first, second = (centred_eigenvalues(gram.gram, rng) / each.unit for gram, each in zip((x, y), traces, strict=True))
     largest = np.sort(np.multiply.outer(first, second), axis=None)[::-1][:_MOST_PRODUCTS]
-    draws = spectral_draws(largest, *_exact_moments(x, y), resampling.count, rng)
+    draws = spectral_draws(largest, *permutation_moments(*traces, x.size), resampling.count, rng)
+    draws = draws * traces[0].unit * traces[1].unit
     return statistic, permutation_pvalue(statistic, draws), draws
 
 
-def _exact_moments(x: CentredGram, y: CentredGram) -> tuple[float, float]:
-    return permutation_moments(centred_traces(x.matrix), centred_traces(y.matrix), x.size)
+def _traces(x: CentredGram, y: CentredGram) -> tuple[Traces, Traces]:
+    return centred_traces(x.matrix), centred_traces(y.matrix)

@@ -309,12 +309,13 @@ def _by_formula(sample: PooledSample, plan: _Plan) -> MMDTestResult:
     )
     if not np.isfinite(asked):
         raise ValueError(overflowing(kernel))
-    moments = permutation_moments(centred_traces(matrix), contrast_traces(n, m), n + m)
+    traces = centred_traces(matrix)
+    moments = permutation_moments(traces, contrast_traces(n, m), n + m)
     if plan.null == "gamma":
-        return _result(sample, _Finding(asked, gamma_pvalue(biased, *moments), np.empty(0), "gamma"))
+        return _result(sample, _Finding(asked, gamma_pvalue(biased / traces.unit, *moments), np.empty(0), "gamma"))
     count, rng = plan.drawing.n_resamples, as_generator(plan.drawing.rng)
-    eigenvalues = centred_eigenvalues(GramOperator(kernel, sample.points), rng)
-    draws = spectral_draws(eigenvalues, *moments, count, rng) + (asked - biased)
+    eigenvalues = centred_eigenvalues(GramOperator(kernel, sample.points), rng) / traces.unit
+    draws = traces.unit * spectral_draws(eigenvalues, *moments, count, rng) + (asked - biased)
     return _result(sample, _Finding(asked, permutation_pvalue(asked, draws), draws, "spectral"))
 
 

@@ -42,11 +42,11 @@ def shrinkage(scatter: FeatureScatter, n_features: int) -> float:
 
     They estimate δ for (1 - δ) S + δ (tr S / d) I; the multiple S + ε I of it has ε = δ/(1 - δ) tr S / d.
     """
-    fourth, squared, trace = scatter.moments_within()
+    fourth, squared, trace, total = scatter.moments_within()
     mean = trace / n_features
     noise, signal = (fourth - squared) / scatter.effective_size, squared - trace * mean
     delta = 1.0 if signal <= 0 else min(noise / signal, 1.0)
-    return delta / max(1 - delta, 1e-3) * mean / max(scatter.total_variance, np.finfo(float).tiny)
+    return delta / max(1 - delta, 1e-3) * mean / max(total, np.finfo(float).tiny)
 
 
 def cross_validated(

@@ -45,7 +45,7 @@ class Quotient:
     @property
     def identity(self) -> float:
         """α, the part of the identity in R₂."""
-        return self.r2 * self.penalty + 1 - self.r2
+        return self.r2 * self.penalty + (1 - self.r2)  # so that a penalty in a small unit is not lost beside one
 
     @property
     def _theta(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -114,13 +115,17 @@ class FeatureScatter:
         """The number of rows of equal weight that tell as much as these (Kish)."""
         return float(1 / np.sum(self._root**4))
 
-    def moments_within(self) -> tuple[float, float, float]:
-        """Σ pᵢ‖vᵢ‖⁴ of what the labels leave of every row, ‖S_W‖² and the trace of S_W."""
-        fourth = 0.0
+    def moments_within(self) -> tuple[float, float, float, float]:
+        """Σ pᵢ‖vᵢ‖⁴ of what the labels leave of every row, ‖S_W‖², the trace of S_W and the total variance.
+
+        They are in a unit of length, a power of two, in which fourth powers are numbers.
+        """
+        unit = math.ldexp(1.0, math.frexp(self.total_variance)[1] // 2)
+        fourth, within = 0.0, self.within / unit / unit
         for rows in row_chunks(self._root.size, TALL_ROWS):
             share = np.maximum(self._root[rows] ** 2, np.finfo(float).tiny)
-            fourth += float(np.sum(np.sum(self._left(rows) ** 2, axis=1) ** 2 / share))
-        return fourth, float(np.sum(self.within**2)), float(np.trace(self.within))
+            fourth += float(np.sum(np.sum((self._left(rows) / unit) ** 2, axis=1) ** 2 / share))
+        return fourth, float(np.sum(within**2)), float(np.trace(within)), self.total_variance / unit / unit
 
     def leading(self, quotient: Quotient, count: int) -> Directions:
         """The ``count`` leading directions, or as many as there are.

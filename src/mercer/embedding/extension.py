@@ -191,8 +191,9 @@ class Extension:
         return self._as_known(X, found) if self.known else [self.support.lengths(part) for part in found]
 
     def _refuse_overflow(self, radius: Array, capped: bool) -> None:
-        """Refuse a length that no number is."""
-        if not capped and (radius - math.log(self.support.unit) > 0.5 * _LARGEST).any():
+        """Refuse a length that no number is; further levels need its square too, in the scaled weights."""
+        room = 0.5 * _LARGEST + math.log(self.support.unit)
+        if not capped and (radius > (min(room, _SQUARED) if len(self.levels) > 1 else room)).any():
             row = int(namespace(radius).argmax(radius))
             raise ValueError(f"Row {row} of X is so far from the data that its radius overflows: use radius='capped'.")
 

@@ -10,6 +10,7 @@ weight vanishes with the distance of its point, so that the map is continuous th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -22,6 +23,7 @@ from mercer.backends.chunks import row_chunks, rows_within
 
 _PENALTY = 1e-3
 _ENTRIES = 2**20  # numbers of a block of neighbours
+_LARGEST = 2.0**500  # coordinate whose square, and sums of such, are numbers
 
 
 @final
@@ -45,19 +47,33 @@ class LocalExtension:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is stored: the tree is made again."""
-        return {name: value for name, value in vars(self).items() if name != "_tree"}
+        return {name: value for name, value in vars(self).items() if name not in ("_tree", "_unit")}
+
+    @cached_property
+    def _unit(self) -> float:
+        """A power of two near the largest coordinate: in it, squares of distances are numbers."""
+        largest = float(np.abs(self.points).max())
+        return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
 
     @cached_property
     def _tree(self) -> Any:
-        return cKDTree(self.points)
+        return cKDTree(self.points / self._unit)
 
     def of(self, X: Array) -> Array:
         """The coordinates of new points, one by one: each depends on its own row alone."""
-        out = np.empty((X.shape[0], self.coordinates.shape[1]))
+        out, points = np.empty((X.shape[0], self.coordinates.shape[1])), self._tree.data
+        with np.errstate(over="ignore"):
+            X = X / self._unit
+        near = (np.abs(X) < _LARGEST).all(axis=1)
+        if not near.all():
+            raise ValueError(
+                f"Row {int(np.argmin(near))} of X is so far from the data that squares of its distances leave double "
+                "precision: it has no place."
+            )
         for rows in row_chunks(X.shape[0], rows_within(_ENTRIES, self.n_neighbors * (X.shape[1] + self.n_neighbors))):
             distances, numbers = self._tree.query(X[rows], self.n_neighbors)
             numbers = numbers.reshape(-1, self.n_neighbors)
-            weights = _weights(X[rows, None] - self.points[numbers], distances.reshape(numbers.shape))
+            weights = _weights(X[rows, None] - points[numbers], distances.reshape(numbers.shape))
             out[rows] = np.einsum("ik,ikr->ir", weights, self.coordinates[numbers])
         return out
 

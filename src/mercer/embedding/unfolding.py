@@ -187,7 +187,7 @@ class MaximumVarianceUnfolding(OneLine, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _store(self, X: Any, posed: PosedUnfolding, solved: SolvedUnfolding) -> None:
         self.landmarks_, self.sample_weight_ = posed.support
-        self.pairs_, self.multipliers_ = posed.named_pairs, posed.masses_unit * solved.multipliers
+        self.pairs_, self.multipliers_ = posed.named_pairs, posed.in_user_weights(solved.multipliers)
         self.certificate_ = posed.in_units(solved.certificate)
         self.violation_ = self.certificate_.violation
         self.coordinates_ = (posed.unit * solved.points)[posed.place]

@@ -98,6 +98,23 @@ class PosedUnfolding:
         """What one unit of mass in the programme is."""
         return self.support.unit**2
 
+    @property
+    def _variance_unit(self) -> float:
+        """What one unit of a mass times a squared length is; of the two, either may leave double precision."""
+        return (self.unit * self.support.unit) ** 2
+
+    def in_user_weights(self, multipliers: Array) -> Array:
+        """Multipliers, which are masses, in the unit of the weights."""
+        with np.errstate(over="ignore"):
+            found = self.masses_unit * multipliers
+        if not np.isfinite(found).all():
+            pair = self.named_pairs[int(np.argmax(np.abs(multipliers)))]
+            raise ValueError(
+                f"The multiplier of rows {pair[0]} and {pair[1]}, which goes as weights do, leaves double precision: "
+                "divide sample_weight by a constant."
+            )
+        return np.asarray(found)
+
     def uneven_pairs(self) -> str:
         """A sentence where neighbours are so near, beside others, that inner products do not tell them apart."""
         squares, pairs = self.problem.upper, self.named_pairs
@@ -113,7 +130,7 @@ class PosedUnfolding:
 
     def in_units(self, certificate: UnfoldingCertificate) -> UnfoldingCertificate:
         """The certificate in the units of X and of the weights."""
-        return certificate.in_units(self.unit**2 * self.masses_unit)
+        return certificate.in_units(self._variance_unit)
 
     def described(self, coordinates: Array, tol: float) -> dict[str, Any]:
         """What a model says of its coordinates, which lie along their principal axes."""
@@ -122,7 +139,7 @@ class PosedUnfolding:
         centred = points - masses @ points / masses.sum()
         sums = masses @ centred**2
         return {
-            "eigenvalues_": self.unit**2 * self.masses_unit * sums,
+            "eigenvalues_": self._variance_unit * sums,
             "explained_variance_ratio_": sums / sums.sum(),
             "rank_": min(int((np.cumsum(sums) < (1 - tol) * sums.sum()).sum()) + 1, sums.size),
         }

@@ -179,10 +179,11 @@ def _require_memory(gram: GramOperator, features: int, entry: int) -> None:
 def _factored(gram: GramOperator, width: int, seed: Any, weights: Array | None = None) -> LowRankOperator:
     """A factorisation to rounding; of a kernel that is not known to be positive semi-definite, to the noise it has.
 
-    Entries that someone computed may be inner products to some digits only. A factor that went beyond them is not one
-    of the matrix, which :func:`_explains` sees; the next one leaves out more.
+    Entries that someone computed, or that come of solves with a nearly singular matrix, may be inner products to some
+    digits only. A factor that went beyond them is not one of the matrix, which :func:`_explains` sees; the next one
+    leaves out more.
     """
-    known = gram.kernel.properties.positive_definite is True
+    known = gram.kernel.properties.positive_definite is True and gram.entry_error.relative < 1
     if not known:
         refuse_indefinite_part(gram)
     for tolerance in _TOLERANCES[: 1 if known else None]:

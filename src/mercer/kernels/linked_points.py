@@ -96,6 +96,8 @@ class LinkedPoints:
         squares = self.squares(points, self.positions)
         found = np.argpartition(squares, count - 1, axis=1)[:, :count]
         near = np.take_along_axis(squares, found, axis=1)
+        if not np.isfinite(near).all():
+            raise ValueError("The distance of a point to its neighbours is no finite number: bring it nearer to them.")
         order = np.argsort(near, axis=1, kind="stable")
         return np.take_along_axis(found, order, axis=1), np.sqrt(np.take_along_axis(near, order, axis=1))
 

@@ -93,6 +93,8 @@ def _rebuilding(points: Array, positions: Array, numbers: Array, reg: float) -> 
     k = numbers.shape[1]
     for part in row_chunks(points.shape[0], rows_within(_BLOCK, k * points.shape[1])):
         towards = positions[numbers[part]].astype(np.float64) - points[part][:, None]
+        powers = np.frexp(np.abs(towards).max(axis=(1, 2), initial=0.0, keepdims=True))[1]
+        towards = np.ldexp(towards, -powers)  # weights have no unit: in this one, squares are numbers
         gram = towards @ towards.swapaxes(1, 2)
         trace = np.trace(gram, axis1=1, axis2=2)
         gram[:, np.arange(k), np.arange(k)] += np.where(trace > 0, reg * trace, reg or 1.0)[:, None]

@@ -18,7 +18,7 @@ from mercer.operators import LinearMap, LowRankOperator
 
 _BLOCK, _LEAST_WIDTH = 64, 4  # pivots proposed at a time, and columns made of them at a time
 _SHARE, _LEAST_BYTES = 1 / 8, 2 * 10**6  # of the memory limit, for these columns; what is not worth counting
-_NOISE = 64.0
+_NOISE, _COARSER = 64.0, 64.0  # in units of rounding; and times the noise, where entries turn out to have more
 _ROWS, _COLUMNS = 1024, 128  # of a chunk: a large sample has some hundred, for many threads
 _LIFT = 4 * EPS  # of the trace of a pivot block, so that it factors
 
@@ -103,7 +103,11 @@ def partial_cholesky(
             block = pivots(gram, factor[:, :k], residual, min(_BLOCK, factor.shape[1] - k), noise)
             for lo in range(0, block.shape[0], width):  # memory decides how many columns at a time
                 part = block[lo : lo + width]
-                _add_columns(gram, factor, k, part, residual)
+                try:
+                    _add_columns(gram, factor, k, part, residual)
+                except np.linalg.LinAlgError:  # entries of a solve are others where others are asked with them
+                    noise *= _COARSER
+                    break
                 chosen.append(part)
                 k += part.shape[0]
     landmarks = xp.concat(chosen) if chosen else like(np.empty(0, np.intp), gram.reference)

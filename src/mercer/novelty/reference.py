@@ -91,6 +91,8 @@ class Reference:
     def of(cls, X: Any, weights: Array | None, asked: Asked, phases: Phases) -> Reference:
         """What is to be known of rows of X that count as many times as their weights say."""
         weights = np.ones(X.shape[0]) if weights is None else to_numpy(weights)
+        if asked.kernel is not None and not weights.all():  # rows without weight are asked about as others are
+            asked.kernel.resolve(X).diag(X)  # which refuses what is no point of the kernel
         X, weights = X[weights > 0], weights[weights > 0]
         search, divisors, place = _searched(X, weights, asked)
         masses = np.bincount(place, weights)

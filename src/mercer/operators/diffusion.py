@@ -15,6 +15,7 @@ from mercer.operators.base import Index, LinearMap, MapRounding, inner_by_runs, 
 from mercer.operators.gram import GramOperator
 
 _NOISE = 64.0  # in units of rounding: what row sums over many tiles leave of a difference that is zero
+_SMALL = 1e-30  # share, below which the product of a weight and a degree may vanish in single precision
 _ENTRY = 12  # roundings of an entry beside that of the kernel: roots, quotients, products, the stationary part
 
 
@@ -67,13 +68,17 @@ class DiffusionOperator(LinearMap):
         self.weights = self.ones(gram.shape[0]) if gram.weights is None else gram.weights
         self.scale = self.ones(gram.shape[0])
         self.degrees = _positive(remembered("row sums", self._sums, gram=self.gram))
+        self._refuse_noise()
         if self.alpha:
             self.scale = _corrections(self.degrees, self.alpha)
             self.degrees = _positive(self.scale * remembered("row sums", self._sums, gram=self.gram))
         with np.errstate(over="ignore"):
             self.volume = float(xp.sum(self.weights * self.degrees, dtype=xp.float64))
-        shares = scale_free(self.weights) * scale_free(self.degrees)  # of any unit: their sum is finite
-        self.stationary = xp.sqrt(shares / float(xp.sum(shares, dtype=xp.float64)))
+        weights, degrees = scale_free(self.weights), scale_free(self.degrees)  # of any unit: their sums are finite
+        shares = weights * degrees
+        total = float(xp.sum(shares, dtype=xp.float64))
+        small = xp.sqrt(weights) * xp.sqrt(degrees) / math.sqrt(total)  # where the product of the squares vanishes
+        self.stationary = xp.where(shares > _SMALL, xp.sqrt(shares / total), small)
         self._outer = self.scale * xp.sqrt(self.weights / self.degrees)
         self._deflate = deflate
         self.below_zero: float | None = None
@@ -83,6 +88,19 @@ class DiffusionOperator(LinearMap):
         twin = object.__new__(DiffusionOperator)
         twin.__dict__.update(self.__dict__, _deflate=False)
         return twin
+
+    def _refuse_noise(self) -> None:
+        """Refuse row sums in which terms as large as k(x, x) cancel to rounding, as of a kernel that is centred."""
+        if self.gram.nonnegative:
+            return
+        xp, unit = namespace(self.degrees), unit_of(self.dtype)
+        lost = self.degrees < _NOISE * unit * self.weights * xp.abs(self.gram.diagonal())
+        if bool(lost.any()):
+            row = int(xp.argmax(xp.astype(lost, xp.int8)))
+            raise DegenerateKernelError(
+                f"Row {row} of the kernel matrix sums to {float(self.degrees[row]):.3g}, which is rounding beside its "
+                "diagonal: diffusion needs positive row sums, as Gaussian, Laplacian and Matern have them."
+            )
 
     def _sums(self) -> Array:
         weights = self.weights * self.scale

@@ -209,7 +209,8 @@ class RobustMachine(KernelEstimator):
     def _posed(self, X: Any, y: Array, weights: Array | None) -> tuple[CandidateProblem, Units]:
         """The game on the sample and its further candidates, in units of the targets."""
         targets, loss = self._coded(y), self._chosen_loss()
-        if weights is not None:  # a row without weight is no row
+        if weights is not None:  # a row without weight is no row, but one that predictions may be asked of
+            self.kernel_.diag(X)  # which refuses what is no point of the kernel
             used = np.flatnonzero(to_numpy(weights) > 0)
             X, targets, weights = taken(X, used), targets[used], to_numpy(weights)[used]
         more, unit = self._more_pairs(X, targets), self._unit(targets, normalised(weights, targets.size))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.backends.arrays import Array, contiguous, like, namespace, to_numpy
+from mercer.backends.rounding import TINY
 from mercer.kernels import Gaussian
 from mercer.kernels.bandwidth import check_rule
 from mercer.kernels.integrals.squared_loss import PairSupport
@@ -16,6 +17,7 @@ from mercer.validation import normalised, positive_number, resolved_kernel
 
 _LEAST_SIZE = 1e-140
 _LARGEST_WIDTH = 1e100
+_APART = 64  # powers of two: the largest target is no more than so many units
 
 
 class Pairs(NamedTuple):
@@ -118,11 +120,15 @@ def make_pairs(X: Array, y: Array, given: Array | None, support: Array, sigma: f
 
 
 def target_unit(y: Array, weights: Array) -> float:
-    """The power of two nearest to the root mean square of targets; one where all of them are zero."""
+    """The power of two nearest to the root mean square of targets; one where all of them are zero.
+
+    Where the largest, of hardly any weight, is far from it, a larger one, in which powers of the largest are numbers.
+    """
     largest = float(abs(y[weights > 0]).max())
     size = 1.0
     if largest > 0:
-        size = 2.0 ** round(np.log2(largest) + 0.5 * np.log2(float(weights @ (y / largest) ** 2)))
+        below = 0.5 * np.log2(max(float(weights @ (y / largest) ** 2), TINY))
+        size = 2.0 ** round(np.log2(largest) + max(below, -_APART))
     if not _LEAST_SIZE < size < 1 / _LEAST_SIZE:
         raise ValueError(f"y has entries of size {size:.1e}, whose squares leave double precision: rescale y.")
     return size

@@ -27,6 +27,7 @@ _NEGLIGIBLE = 1e-8  # of a kernel, whose square is then below rounding
 _DISTANCES = np.geomspace(1e-100, 1e100, 16_001)  # in any unit of length
 _LONGEST_TAIL = 720  # of these distances, nine powers of ten, from half a kernel's height to nothing
 _NORMAL_REACH = 9.0  # standard deviations beyond which a normal law has mass 1e-18
+_LARGEST = float(np.log(np.finfo(np.float64).max))  # logarithm of a number
 _PAIRWISE_UP_TO = 6000
 _COPIES = 4
 
@@ -229,7 +230,13 @@ def _tensor_rule(lower: Array, upper: Array, panels: Array | None, count: int, m
         weights = np.ones(1)
         for _, line in lines:
             weights = np.outer(weights, line).reshape(-1)
-    return _Rule(np.ascontiguousarray(nodes), weights * np.exp(measure.log_density(nodes)))
+    logs = measure.log_density(nodes)
+    if logs.max() > _LARGEST:
+        raise ValueError(
+            f"The reference has the density e^{float(logs.max()):.0f} in places, which exceeds the largest number: "
+            "multiply X by a constant."
+        )
+    return _Rule(np.ascontiguousarray(nodes), weights * np.exp(logs))
 
 
 def _line_rule(ends: Array, x: Array, w: Array) -> tuple[Array, Array]:
