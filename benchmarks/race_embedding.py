@@ -260,6 +260,8 @@ def cell(found: dict[str, Any], key: str, form: str) -> str:
     value = found.get(key)
     if key in ("seconds", "new") and value is not None and value < LEAST:
         return f"< {LEAST}"  # what the clock of a processor tells apart
+    if value is not None and form == ".2g":
+        return f"{float(format(value, form)):g}"  # 210, not 2.1e+02
     return "–" if value is None else format(value, form)
 
 
