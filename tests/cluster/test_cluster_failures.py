@@ -63,7 +63,9 @@ def test_a_client_that_is_closed_within_the_block_is_told(client: Any, small_mat
         gram = GramOperator(KERNEL, X)
         assert (gram @ np.ones(len(X))).shape == (len(X),)
         own.close()
-        with pytest.raises(ConnectionError, match="client is closed: connect a new Client"):
+        with pytest.raises(
+            ConnectionError, match="client is closed, .* start the cluster again if it is gone, connect a new Client"
+        ):
             gram @ np.ones(len(X))
 
 
@@ -107,8 +109,10 @@ def test_a_scheduler_that_goes_leaves_the_earlier_fit_and_the_journal(
     with monkeypatch.context() as patch:
         patch.setattr(Cluster, "gather", gone)
         try:
-            refused = pytest.raises(ConnectionError, match="no longer answers: start the cluster again")
-            with refused, config_context(client=client, **journal):
+            with (
+                pytest.raises(ConnectionError, match="start the cluster again"),
+                config_context(client=client, **journal),
+            ):
                 model.fit(X[:200])
         finally:
             client.close()

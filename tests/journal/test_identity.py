@@ -117,7 +117,8 @@ def test_a_bit_of_the_data_is_told():
     assert identity(None).difference(Identity.of("fit", {"value": None}, other)) == "other data"
 
 
-def test_a_run_on_another_device_is_another_run():
+def test_a_run_with_torch_is_another_run():
+    pytest.importorskip("torch")
     with config_context(device="torch"):
         other = identity(None)
     assert identity(None).difference(other) == "other parameters"

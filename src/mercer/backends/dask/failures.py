@@ -85,7 +85,10 @@ def as_one_sentence(client: Any) -> Iterator[None]:
     from distributed.comm import CommClosedError  # type: ignore[attr-defined]
 
     if client.status in ("closing", "closed"):
-        raise ConnectionError(f"client is {client.status}: connect a new Client to the scheduler and run this again.")
+        raise ConnectionError(
+            f"client is {client.status}, by a call or because its scheduler left: start the cluster again if it is gone, "
+            "connect a new Client and run this again."
+        )
     try:
         yield
     except KilledWorker as error:
