@@ -86,8 +86,8 @@ def as_one_sentence(client: Any) -> Iterator[None]:
 
     if client.status in ("closing", "closed"):
         raise ConnectionError(
-            f"client is {client.status}, by a call or because its scheduler left: start the cluster again if it is gone, "
-            "connect a new Client and run this again."
+            f"client is {client.status}, by a call or because its scheduler left: start the cluster again if it is "
+            "gone, connect a new Client and run this again."
         )
     try:
         yield
