@@ -359,7 +359,7 @@ def sweep(  # type: ignore[no-untyped-def]
             if both:
                 _load_v(v, lo, h, v_rows)
         for col in range(start, stop, side):
-            w = min(side, stop - col)
+            w, at = min(side, stop - col), below + col
             load(cols[0], cols[1], col, w, y, col_norms, turned)
             load_scales(program.col_scales, col, w, col_scales)
             if turned:
@@ -367,7 +367,7 @@ def sweep(  # type: ignore[no-untyped-def]
             if mode == SCALED:
                 _load_vt(v, col, w, vt_double)
             else:
-                _load_vt(v, below + col, w, vt)
+                _load_vt(v, at, w, vt)
             total[:] = 0
             total_t[:] = 0
             for i in range(0, h, BLOCK):
@@ -394,7 +394,6 @@ def sweep(  # type: ignore[no-untyped-def]
             elif mode == FILL_SYMMETRIC:
                 _write(tile, lo, h, col, w, out[0])
             elif mode != FILL:
-                at = below + col
                 _add_products(sizes.fused, both, tile, lo, h, at, w, v_rows, vt, total, total_t, part, blas, out, chunk)
         _finish(mode, first, second, panels, players, progress)
     return most
