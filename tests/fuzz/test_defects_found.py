@@ -143,6 +143,17 @@ def test_herding_moves_points_the_same_way_in_any_unit(size):
     np.testing.assert_allclose(second.distances, first.distances, rtol=1e-6)
 
 
+def test_eigenvalues_that_weights_carry_out_of_double_precision_are_refused():
+    with pytest.raises(ValueError, match="which go as weights do, leave double precision: divide sample_weight"):
+        KernelPCA(Polynomial(2), random_state=0).fit(1e6 * X, sample_weight=np.full(30, 1e290))
+
+
+def test_centres_of_points_at_the_end_of_double_precision():
+    points = 1.7e308 * (X / np.abs(X).max())
+    first, second = (Landmarks(6, strategy="k-means", random_state=0).fit(each) for each in (X, points))
+    np.testing.assert_array_equal(first.indices_, second.indices_)
+
+
 def test_an_eigenvalue_below_the_rounding_of_the_largest_is_verified():
     points = np.round(3 * X[:, :2])
     points[-1] = 3e6

@@ -255,6 +255,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if self.lift_:
             everything += (m - 1) * self.lift_ - pairs.negative.size
         weight = float(m if operator.weights is None else as_double(operator.weights).sum())
+        if not math.isfinite(unit * max(float(lifted.max()), float(self.residual_bounds_.max()))):
+            raise ValueError(
+                f"The eigenvalues of {self.kernel_!r}, which go as weights do, leave double precision: divide "
+                "sample_weight by a constant."
+            )
         self._lengths, self._root_of_weight = xp.sqrt(lifted), weight**0.5
         self.eigenvectors_ = widened(pairs.vectors, count)
         self.eigenvalues_ = unit * widened(lifted[None, :], count)[0]

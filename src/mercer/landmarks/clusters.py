@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.backends.arrays import Array
 
+_LARGEST_POWER = 1023  # of two, that is a number
 _PLAIN_POWERS = 40  # of two, up to which points are clustered as they are, in either precision
 
 
@@ -30,4 +31,4 @@ def clustered(model: Any, points: Array, masses: Array) -> tuple[Array, Array]:
 def _unit(points: Array) -> float:
     """One, or a power of two near the largest entry."""
     power = math.frexp(float(np.abs(points).max()) or 1.0)[1]
-    return 1.0 if abs(power) < _PLAIN_POWERS else math.ldexp(1.0, power)
+    return 1.0 if abs(power) < _PLAIN_POWERS else math.ldexp(1.0, min(power, _LARGEST_POWER))
