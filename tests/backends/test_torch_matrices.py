@@ -14,6 +14,8 @@ from mercer.backends.matrix import kernel_matrix
 from mercer.backends.rounding import EntryError
 
 torch = pytest.importorskip("torch")
+from mercer.backends.torch import triton_products  # noqa: E402  which imports torch
+from mercer.backends.torch.triton_plan import Plan, Side  # noqa: E402
 
 GAUSSIAN = forms.Pairing("sqeuclidean", profiles.Exponential(), 1.3)
 MATERN = forms.Pairing("sqeuclidean", profiles.BesselMatern(1.7), 1.3)
@@ -326,3 +328,51 @@ def test_any_number_of_threads_gives_the_same_bits_and_torch_keeps_its_own(dtype
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+# --- launches of fused products, with the launch itself left out ----------------------------------------------------
+
+
+def test_a_full_card_is_not_remembered_as_one_without_triton(monkeypatch):
+    tries = []
+
+    def launched(self, w, transpose):
+        tries.append(w)
+        if len(tries) == 1:
+            raise torch.OutOfMemoryError("full")
+        return torch.full((1, 2), 2.0, dtype=torch.float64)
+
+    monkeypatch.setattr(triton_products, "find_spec", lambda name: True)
+    monkeypatch.setattr(triton_products.FusedProducts, "_launched", launched)
+    triton_products._compiles.cache_clear()
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            triton_products._compiles(torch.device("cpu"))
+        assert triton_products._compiles(torch.device("cpu"))
+    finally:
+        triton_products._compiles.cache_clear()
+
+
+def test_fused_products_are_launched_on_the_card_of_their_points(monkeypatch):
+    entered, launches = [], []
+
+    class On:
+        def __init__(self, device):
+            self.device = device
+
+        def __enter__(self):
+            entered.append(self.device)
+
+        def __exit__(self, *error):
+            entered.pop()
+
+    monkeypatch.setattr(triton_products, "_on", On)
+    monkeypatch.setattr(triton_products, "chosen", lambda key, blocks, run, device: blocks[0])
+    monkeypatch.setattr(triton_products.FusedProducts, "_run", lambda self, *_: launches.append(entered[-1]))
+    empty, points = torch.zeros(0), torch.zeros(1, 3)
+    side = Side(points, empty)
+    plan = Plan(0, False, False, empty, torch.ones(4, dtype=torch.float64), 0, 1, 1, False, side, side, empty)
+    triton_products.FusedProducts(plan, EntryError(0.0)).row_sums()
+    assert launches == [points.device]
+    monkeypatch.undo()
+    assert triton_products._on(torch.device("cuda:1")).idx == 1
