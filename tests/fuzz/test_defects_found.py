@@ -30,6 +30,7 @@ from mercer import (
     RobustKernelRidge,
     RoweisDiscriminant,
     SDPEmbedding,
+    SelfTuning,
     Sigmoid,
     Sobolev,
     SumOfSquaresDensity,
@@ -289,12 +290,16 @@ def test_rows_without_weight_are_points_of_the_kernel_too():
             model.fit(points, *([WORDS] if "Robust" in repr(model) else []), sample_weight=weights)
 
 
+@pytest.mark.filterwarnings("ignore:.*stationary for its rank")
 def test_radii_of_further_levels_whose_squares_overflow_are_refused():
-    model = SDPEmbedding(Gaussian(1.0), n_levels=2, radius="paper", random_state=0)
-    model.fit(X, sample_weight=np.full(30, 1e300))
-    assert np.isfinite(model.transform(X + np.array([15.0, 0, 0]))).all()
+    own = np.random.default_rng(84)
+    points, weights = own.standard_normal((25, 7)).astype("float16").astype(float), 1e300 * (own.random(25) + 0.1)
+    kernel = SelfTuning(5, scale_neighbor=3, pair_scale="mean", connect=True)
+    model = SDPEmbedding(kernel, initial_rank=2, solver="accelerated", radius="paper", random_state=0)
+    model.fit(points, sample_weight=weights)
+    assert np.isfinite(model.transform(100 * points)).all()
     with pytest.raises(ValueError, match="so far from the data that its radius overflows: use radius='capped'"):
-        model.transform(X[:1] + np.array([48.0, 0, 0]))
+        model.transform(1000 * points)
 
 
 def test_row_sums_that_cancel_to_rounding_are_refused():
